@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# Sourced by the scripts beside it: sets $root and $python, the interpreter of an up-to-date .venv in the repository.
+# Installs only when pyproject.toml, constraints.txt, the Python version or the repository's path changed.
+
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+python="$root/.venv/bin/python"
+stamp="$root/.venv/streamkernel.stamp"
+
+# Another checkout on the path would be tested in place of this one.
+unset PYTHONPATH PYTHONHOME
+
+find_python() {
+  local candidate
+  # 3.11 first: it is what constraints.txt was resolved with.
+  for candidate in ${STREAMKERNEL_PYTHON:+"$STREAMKERNEL_PYTHON"} python3.11 python3.12 python3.13 python3 python; do
+    # A version manager's shim may stand on the path and still refuse to run: ask, do not trust the name.
+    if "$candidate" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+      "$candidate" -c 'import sys; print(sys.executable)'
+      return
+    fi
+  done
+  echo "no Python 3.11 or newer found; install one, or name it: STREAMKERNEL_PYTHON=/path/to/python3.11" >&2
+  return 1
+}
+
+# Two lines: whose environment it is (a moved or copied repository needs a new one), and what is installed in it.
+wanted_stamp() {
+  "$1" -I - "$root" <<'PY'
+import hashlib, pathlib, sys
+
+root = pathlib.Path(sys.argv[1])
+contents = hashlib.sha256()
+for name in ("pyproject.toml", "constraints.txt"):
+    contents.update(name.encode() + b"\0" + (root / name).read_bytes() + b"\0")
+print(hashlib.sha256(f"{sys.version}\0{root}".encode()).hexdigest())
+print(contents.hexdigest())
+PY
+}
+
+is_current() {
+  [ -x "$python" ] && [ -f "$stamp" ] && [ "$(wanted_stamp "$python" 2>/dev/null)" = "$(cat "$stamp")" ]
+}
+
+install_environment() {
+  local base wanted
+  # The first line of the stamp still fits: update in place. Anything else (absent: an install was interrupted) starts anew.
+  if ! { [ -x "$python" ] && [ -f "$stamp" ] &&
+    [ "$(wanted_stamp "$python" 2>/dev/null | head -n 1)" = "$(head -n 1 "$stamp")" ]; }; then
+    base=$(find_python)
+    echo "creating $root/.venv with $base" >&2
+    "$base" -m venv --clear "$root/.venv"
+  fi
+  wanted=$(wanted_stamp "$python")
+  rm -f "$stamp"
+  echo "installing streamkernel and its tools into $root/.venv (once)" >&2
+  (cd "$root" && "$python" -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]") >&2
+  # Last, and in one step: a stamp means that everything before it was done.
+  printf '%s\n' "$wanted" >"$stamp.new"
+  mv "$stamp.new" "$stamp"
+}
+
+if ! is_current; then
+  (
+    # Two scripts started together: one installs, the other waits and finds it done.
+    if command -v flock >/dev/null 2>&1; then flock 9 || true; fi
+    if ! is_current; then install_environment 9<&-; fi
+  ) 9<"$root"
+fi

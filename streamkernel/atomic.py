@@ -1,0 +1,131 @@
+"""Files and folders that are there whole or not at all: temp, fsync, rename, fsync of the folder.
+
+Level 0: both `table/` and `store/` publish what they write through these few functions, so that no reader
+ever takes something half-written for whole (docs/reliability.md, rules 3 and 5).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import StoreExistsError
+
+__all__ = ["array_digest", "canonical_json", "partial_sibling", "publish_folder", "text_digest", "write_json"]
+
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a text, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def array_digest(array: NDArray[Any]) -> str:
+    """SHA-256 of an array's values (C order, little endian), in hex; shape and dtype are not part of it."""
+    values = np.ascontiguousarray(array)
+    if values.dtype.byteorder == ">":
+        values = values.astype(values.dtype.newbyteorder("<"))
+    return hashlib.sha256(values.view(np.uint8).reshape(-1).data if values.size else b"").hexdigest()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace the file at `path` by `value` as JSON: a reader sees the old text or the new, never a part."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+    try:
+        with open(temporary, "w", encoding="utf-8") as handle:
+            json.dump(value, handle, indent=1, allow_nan=False)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _fsync_folder(path.parent)
+
+
+def partial_sibling(target: Path) -> Path:
+    """A fresh path beside `target` to build in: same file system, so that a rename is atomic."""
+    return target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
+
+
+def publish_folder(partial: Path, target: Path, *, overwrite: bool = False) -> None:
+    """Move a finished folder to its name. An existing one is exchanged in one step, then removed.
+
+    Raises
+    ------
+    StoreExistsError
+        `target` exists and `overwrite` is false; `partial` is left where it is.
+    """
+    _fsync_tree(partial)
+    if not os.path.lexists(target):
+        # rename(2) would silently replace an empty folder made meanwhile; that is harmless.
+        os.rename(partial, target)
+    elif not overwrite:
+        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+    else:
+        if not _exchange(partial, target):
+            aside = partial_sibling(target)
+            os.rename(target, aside)
+            os.rename(partial, target)
+            partial = aside
+        _fsync_folder(target.parent)
+        _remove(partial)
+    _fsync_folder(target.parent)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        # What it held has its successor already: being unable to clear it away is no failure of the publishing.
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Swap two names in one step (Linux renameat2); False where the system or file system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(code, os.strerror(code), str(second))
+
+
+def _fsync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _fsync_tree(folder: Path) -> None:
+    for path, _, names in os.walk(folder):
+        for name in names:
+            descriptor = os.open(os.path.join(path, name), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        _fsync_folder(Path(path))

@@ -1,0 +1,121 @@
+"""n chosen rows as functions: points, whitening, features, residual.
+
+A basis is a kernel k and points Z (n, p), the rows that were chosen. With ``L L^T = k(Z, Z)``
+
+- whitened features  ``G = k(X, Z) L^-T``  (b, n),  so that  ``G G^T = K~``;
+- residual           ``r(x) = k(x, x) - |L^-1 k(Z, x)|^2 >= 0``,
+
+K~ being the Nystroem approximation of K on these points (Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.kernels import Kernel, PreparedKernel
+from streamkernel.linalg import independent_rows, single_threaded_blas, solve_lower_transposed
+
+__all__ = ["PIVOT_TOLERANCE", "Basis"]
+
+# A pivot at or below this share of k_ii is rank exhaustion, not a new function (ALGORITHMS 1.1). Blocks of float32
+# carry rounding of 6e-8 in every entry, which whitening by L^-1 lifts to 6e-8 / sqrt(pivot).
+PIVOT_TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-9}
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Rows of a table as basis functions.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : (n, p)
+        The chosen rows, scaled like the table's, in the table's dtype.
+    rows : (n,) int64
+        Their row numbers in the table, in the order of picking.
+    """
+
+    kernel: Kernel
+    points: NDArray[Any]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, kernel: Kernel, n_features: int, dtype: np.dtype[Any]) -> Basis:
+        return cls(kernel, np.zeros((0, n_features), dtype), np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The factor and the packed points are cheap to make again and dear to send.
+        return {"kernel": self.kernel, "points": self.points, "rows": self.rows}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @cached_property
+    def prepared(self) -> PreparedKernel:
+        """The kernel with the points packed for the block loops."""
+        return self.kernel.prepare(self.points)
+
+    @cached_property
+    def L(self) -> NDArray[np.float64]:
+        """Lower triangular, ``L L^T = k(Z, Z)``, (n, n) float64."""
+        with single_threaded_blas():
+            found = independent_rows(self.gram(), 0.0)
+        if len(found.kept) < len(self):
+            raise ValueError(f"{len(self) - len(found.kept)} of {len(self)} points are dependent; use Basis.append")
+        return np.ascontiguousarray(found.L)
+
+    def gram(self) -> NDArray[np.float64]:
+        """``k(Z, Z)`` in float64, whatever the table's dtype: the points are exact, so the matrix can be."""
+        Z = self.points.astype(np.float64)
+        return self.kernel.prepare(Z).block(Z)
+
+    def append(self, points: NDArray[Any], rows: NDArray[np.int64]) -> tuple[Basis, NDArray[np.int64]]:
+        """This basis with more points, less those that depend on the points before them.
+
+        Returns
+        -------
+        basis : Basis
+        kept : (r,) int64
+            Positions, among the points given, of those that were kept.
+        """
+        Z = np.concatenate([self.points, np.asarray(points, dtype=self.points.dtype)])
+        numbers = np.concatenate([self.rows, np.asarray(rows, dtype=np.int64)])
+        grown = Basis(self.kernel, Z, numbers)
+        with single_threaded_blas():
+            found = independent_rows(grown.gram(), PIVOT_TOLERANCE[self.points.dtype])
+        if len(found.kept) < len(Z):
+            grown = Basis(self.kernel, np.ascontiguousarray(Z[found.kept]), numbers[found.kept])
+        grown.__dict__["L"] = np.ascontiguousarray(found.L)
+        new = found.kept[found.kept >= len(self)] - len(self)
+        return grown, new
+
+    def take(self, positions: NDArray[np.int64]) -> Basis:
+        """The basis of some of these points."""
+        return Basis(self.kernel, np.ascontiguousarray(self.points[positions]), self.rows[positions])
+
+    def block(self, X: NDArray[Any]) -> NDArray[Any]:
+        """``k(X, Z)``, (b, n), in the dtype of X."""
+        return self.prepared.block(X)
+
+    def features(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Whitened features ``G = k(X, Z) L^-T``, (b, n) float64."""
+        G = np.ascontiguousarray(self.block(X), dtype=np.float64)
+        solve_lower_transposed(self.L, G)
+        return G
+
+    def residual(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """``k(x, x) - |L^-1 k(Z, x)|^2`` of each row, clipped at 0; (b,) float64."""
+        diagonal = self.kernel.diagonal(X)
+        if len(self) == 0:
+            return np.asarray(diagonal, dtype=np.float64)
+        G = self.features(X)
+        residual: NDArray[np.float64] = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
+        return residual

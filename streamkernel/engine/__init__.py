@@ -1,0 +1,37 @@
+"""Runs a reduction: plan, layout, tree, threads, cluster, session."""
+
+from streamkernel.engine.memory import PeakMeter, resident_bytes
+from streamkernel.engine.plan import (
+    Machine,
+    Plan,
+    Step,
+    TableShape,
+    check_memory,
+    format_bytes,
+    make_plan,
+    step_of,
+)
+from streamkernel.engine.progress import Progress, Silent
+from streamkernel.engine.session import Executor, Session, SweepRecord, layout_of
+from streamkernel.engine.threads import ThreadExecutor, available_cpus
+
+__all__ = [
+    "Executor",
+    "Machine",
+    "PeakMeter",
+    "Plan",
+    "Progress",
+    "Session",
+    "Silent",
+    "Step",
+    "SweepRecord",
+    "TableShape",
+    "ThreadExecutor",
+    "available_cpus",
+    "check_memory",
+    "format_bytes",
+    "layout_of",
+    "make_plan",
+    "resident_bytes",
+    "step_of",
+]

@@ -1,0 +1,249 @@
+"""Sweeps on a Dask cluster: on this machine, or at a scheduler's address.
+
+Tasks have explicit keys (run/sweep/leaf) and ``pure=False``; table and reduction travel once, as the result of a task
+that any worker can repeat; at most four leaves a thread are outstanding; combining follows the fixed tree, so that a
+lost worker costs time and never a bit (docs/reliability.md, rules 7 to 10, 15, 17).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dask
+from distributed import Client, Future, LocalCluster, as_completed
+from distributed.client import FutureCancelledError
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker, NoValidWorkerError
+
+from streamkernel.engine.layout import Layout
+from streamkernel.engine.tasks import map_span, write_span
+from streamkernel.engine.threads import available_cpus
+from streamkernel.engine.tree import PairingTree
+from streamkernel.errors import ClusterError
+from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.store import RowSink
+from streamkernel.table import Table
+
+__all__ = ["ClusterExecutor", "connect", "local_cluster"]
+
+_OUTSTANDING = 4
+
+_CONFIG = {
+    "distributed.scheduler.worker-ttl": "60s",
+    "distributed.scheduler.allowed-failures": 3,
+    "distributed.scheduler.no-workers-timeout": "60s",
+    # Our payload is a few n x n matrices, sent once: the warning is for graphs that carry data.
+    "distributed.admin.large-graph-warning-threshold": "4GiB",
+    "distributed.nanny.pre-spawn-environ.NUMBA_NUM_THREADS": 1,
+    "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": 1,
+    "distributed.nanny.pre-spawn-environ.OPENBLAS_NUM_THREADS": 1,
+    "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": 1,
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
+}
+
+
+def _hold(*payload: Any) -> tuple[Any, ...]:
+    return payload
+
+
+def _leaf(payload: tuple[Table, Reduction[Any], int], span: tuple[int, int]) -> State:
+    table, reduction, rows = payload
+    return map_span(table, reduction, span, rows)
+
+
+def _combine(payload: tuple[Table, Reduction[Any], int], left: State, right: State) -> State:
+    return payload[1].combine(left, right)
+
+
+def _write(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -> dict[str, str]:
+    table, values, sink, rows = payload
+    return write_span(table, values, sink, span, rows)
+
+
+def _warm_up() -> int:
+    """Load the package and its compiled kernels, so that the first sweep does not pay for it."""
+    import streamkernel.kernels  # noqa: PLC0415
+
+    return len(streamkernel.kernels.__all__)
+
+
+def _peak_resident() -> int:
+    import resource  # noqa: PLC0415
+
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+
+
+class ClusterExecutor:
+    """Runs tasks on the workers of a Dask client.
+
+    Parameters
+    ----------
+    client : a connected, synchronous client.
+    order : permutes the order of submission; for tests that the bits do not depend on it.
+    remote : whether the workers are outside this process's children (their memory is then asked of them).
+    """
+
+    name = "cluster"
+
+    def __init__(
+        self, client: Client, *, order: Callable[[list[int]], list[int]] | None = None, remote: bool = True
+    ) -> None:
+        self._client = client
+        self._order = order or (lambda leaves: leaves)
+        self._run_id = uuid.uuid4().hex[:12]
+        self._sweeps = 0
+        self.remote = remote
+        threads = list(client.nthreads().values())
+        if not threads:
+            raise ClusterError(f"the scheduler at {client.scheduler.address} has no workers; start some and try again")
+        self.n_workers = len(threads)
+        self.threads_per_worker = max(threads)
+        self._threads = sum(threads)
+
+    # --- one sweep ---------------------------------------------------------------------------------------------------
+
+    def reduce(
+        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
+    ) -> State:
+        with self._sweep(table, reduction, layout.block_rows) as (prefix, payload):
+            count = iter(range(1, 2 * len(layout.spans)))
+
+            def combine(left: Future, right: Future) -> Future:
+                return self._submit(_combine, f"{prefix}/node-{next(count)}", payload, left, right)
+
+            tree: PairingTree[Future] = PairingTree(len(layout.spans), combine)
+            self._leaves(_leaf, prefix, payload, layout, advance, submitted=tree.add)
+            root: State = self._result(tree.root(), "the tree of sums")
+            return root
+
+    def write(
+        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Callable[[int], None]
+    ) -> dict[str, str]:
+        written: dict[str, str] = {}
+        with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
+            self._leaves(_write, prefix, payload, layout, advance, finished=written.update)
+        return written
+
+    @contextlib.contextmanager
+    def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
+        self._sweeps += 1
+        prefix = f"{self._run_id}/{self._sweeps}"
+        try:
+            yield prefix, self._submit(_hold, f"{prefix}/payload", *payload)
+        except (CommClosedError, FutureCancelledError, OSError) as error:
+            if type(error).__module__.startswith("streamkernel"):
+                raise
+            raise ClusterError(
+                f"the scheduler at {self._client.scheduler.address} was lost during sweep {self._sweeps} "
+                f"({type(error).__name__}: {error}); start it again and resume from the last checkpoint"
+            ) from error
+
+    def _leaves(
+        self,
+        task: Callable[..., Any],
+        prefix: str,
+        payload: Future,
+        layout: Layout,
+        advance: Callable[[int], None],
+        submitted: Callable[[int, Future], None] | None = None,
+        finished: Callable[[Any], None] | None = None,
+    ) -> None:
+        """Submit a task for every span, a bounded number at a time, in the order of submission."""
+        leaves = iter(self._order(list(range(len(layout.spans)))))
+        running: dict[str, int] = {}
+        completed = as_completed()
+
+        def submit_next() -> None:
+            leaf = next(leaves, None)
+            if leaf is None:
+                return
+            future = self._submit(task, f"{prefix}/leaf-{leaf}", payload, layout.spans[leaf])
+            running[future.key] = leaf
+            if submitted is not None:
+                submitted(leaf, future)
+            completed.add(future)
+
+        for _ in range(_OUTSTANDING * self._threads):
+            submit_next()
+        for future in completed:
+            leaf = running.pop(future.key)
+            start, stop = layout.spans[leaf]
+            if future.status != "finished":
+                self._result(future, f"rows {start}:{stop}")
+            if finished is not None:
+                finished(future.result())
+            advance(stop - start)
+            submit_next()
+
+    def _submit(self, function: Callable[..., Any], key: str, *arguments: Any) -> Future:
+        return self._client.submit(function, *arguments, key=key, pure=False)
+
+    @staticmethod
+    def _result(future: Future, what: str) -> Any:
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise ClusterError(
+                f"the task of {what} killed its worker {error.allowed_failures + 1} times; "
+                "it may need more memory than a worker has, or a chunk it reads crashes the reader"
+            ) from error
+        except NoValidWorkerError as error:
+            raise ClusterError(f"no worker is left for {what}; start workers and resume") from error
+
+    # --- the cluster -------------------------------------------------------------------------------------------------
+
+    def peak_bytes(self) -> int:
+        """Peak resident bytes of the workers, where the session's own meter cannot see them."""
+        if not self.remote:
+            return 0
+        return sum(self._client.run(_peak_resident).values())
+
+    def close(self) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def connect(address: str) -> Iterator[ClusterExecutor]:
+    """Executor on the cluster whose scheduler listens at `address`."""
+    with dask.config.set(_CONFIG):
+        try:
+            client = Client(address, timeout="10s")
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(
+                f"no Dask scheduler answers at {address} ({error}); look at the address and that it is running"
+            ) from error
+        with client:
+            yield ClusterExecutor(client)
+
+
+@contextlib.contextmanager
+def local_cluster(
+    workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None
+) -> Iterator[ClusterExecutor]:
+    """Executor on worker processes of this machine, ended on leaving.
+
+    Parameters
+    ----------
+    workers : default a worker for each core.
+    threads_per_worker : threads of each.
+    memory_limit : bytes of each worker, above which Dask restarts it; default no limit.
+    """
+    with (
+        dask.config.set(_CONFIG),
+        LocalCluster(
+            n_workers=workers or available_cpus(),
+            threads_per_worker=threads_per_worker,
+            processes=True,
+            memory_limit=memory_limit or 0,
+            dashboard_address=None,
+            silence_logs=logging.ERROR,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(workers or available_cpus(), timeout=60)
+        client.run(_warm_up)
+        yield ClusterExecutor(client, remote=False)

@@ -1,0 +1,41 @@
+"""Blocks and spans: how a sweep cuts the rows. Set by the table's layout and the reduction, never by the cluster.
+
+A block is what the kernel loop and BLAS work on at once; a span is what one task reads and sums, whole chunks in
+the order in which they lie. Equal tables and reductions are cut equally on every machine, which is half of the
+promise that the bits are equal; the tree is the other half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Layout", "block_rows", "span_rows"]
+
+_SCRATCH_BYTES = 56 << 20
+_MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
+_SPAN_FLOPS = 4e10  # about a second of one core
+_MIN_SPAN = 4096
+_MIN_SPANS, _MAX_SPANS = 16, 256  # enough to share out; few enough that waiting states never add up
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Spans of rows and the size of the blocks within them."""
+
+    spans: list[tuple[int, int]]
+    block_rows: int
+
+
+def block_rows(scratch_bytes: Callable[[int], int]) -> int:
+    """Rows of a block: the largest power of two whose scratch stays small, at least 2,048."""
+    rows = _MAX_BLOCK
+    while rows > _MIN_BLOCK and scratch_bytes(rows) > _SCRATCH_BYTES:
+        rows //= 2
+    return rows
+
+
+def span_rows(m: int, flops_per_row: float) -> int:
+    """Rows of a span, before it is rounded to whole chunks, for m rows of so many operations each."""
+    by_work = int(_SPAN_FLOPS / max(flops_per_row, 1.0))
+    return max(_MIN_SPAN, min(by_work, -(-m // _MIN_SPANS)), -(-m // _MAX_SPANS))

@@ -1,0 +1,44 @@
+"""Values per row as a Dask array that is computed when it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.reductions import RowMap
+from streamkernel.table import Table
+
+__all__ = ["lazy_rows"]
+
+
+def _rows(start: int, stop: int, table: Table, work: RowMap, name: str, block_rows: int) -> NDArray[Any]:
+    with single_threaded_blas():
+        return np.concatenate([work.map_block(block)[name] for block in table.blocks(start, stop, block_rows)])
+
+
+def lazy_rows(work: RowMap, table: Table, name: str, block_rows: int) -> Any:
+    """A Dask array of one of the row map's outputs, in chunks of the table's spans; nothing is read yet.
+
+    Parameters
+    ----------
+    work : the row map; sent once, as one node of the graph.
+    table : rows.
+    name : which output.
+    block_rows : rows of a span, rounded to whole chunks.
+    """
+    width, dtype = work.columns[name]
+    # One delayed object each, so that the basis is in the graph once and not in every task.
+    held_table, held_work = dask.delayed(table, pure=False), dask.delayed(work, pure=False)
+    task = dask.delayed(_rows, pure=False)
+    spans = table.spans(block_rows)
+    parts = []
+    for start, stop in spans:
+        shape = (stop - start,) if width is None else (stop - start, width)
+        values = task(start, stop, held_table, held_work, name, block_rows)
+        parts.append(da.from_delayed(values, shape=shape, dtype=dtype))
+    return da.concatenate(parts, axis=0)

@@ -1,0 +1,223 @@
+"""What a fit will cost, before any of it is done: pure arithmetic on shapes.
+
+Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md), the block's
+scratch and the state it sums into. Per process: its tasks, the states that wait in the tree, the interpreter with
+its libraries. The promise is the sum over all processes at the costliest step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from streamkernel.engine.layout import block_rows, span_rows
+from streamkernel.errors import ResourceLimitError
+from streamkernel.reductions import Reduction, RowMap
+from streamkernel.table import Table
+
+__all__ = ["BASE_BYTES", "Machine", "Plan", "Step", "TableShape", "check_memory", "format_bytes", "make_plan", "step_of"]
+
+# Resident bytes of a Python process with NumPy, SciPy, Numba, Zarr and Dask loaded and kernels compiled.
+BASE_BYTES = 290 << 20
+_SLACK = 1.1  # what the allocator keeps beyond what is asked of it
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """What the plan needs to know of a table."""
+
+    rows: int
+    features: int
+    targets: int
+    itemsize: int
+    chunk_rows: int
+    in_memory: bool
+
+    @classmethod
+    def of(cls, table: Table) -> TableShape:
+        return cls(
+            table.n_rows,
+            table.n_features,
+            table.n_targets,
+            table.dtype.itemsize,
+            table.chunk_rows,
+            table.in_memory,
+        )
+
+    @property
+    def row_bytes(self) -> int:
+        return self.features * self.itemsize + 8 * self.targets
+
+    @property
+    def chunk_bytes(self) -> int:
+        return min(self.chunk_rows, self.rows) * self.row_bytes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it will run: `workers` = 0 means threads of this process."""
+
+    workers: int
+    threads: int
+    driver_base: int = BASE_BYTES
+    worker_base: int = BASE_BYTES
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kind of work: a sweep over the table, a pass over a sample on the driver, or algebra on the driver."""
+
+    name: str
+    where: str  # "sweep", "sample" or "driver"
+    rows: int
+    times: int
+    flops_per_row: float
+    kernel_columns: int
+    block_rows: int
+    scratch_bytes: int
+    state_bytes: int
+    held_bytes: int = 0
+
+    @property
+    def flops(self) -> float:
+        return self.times * self.rows * self.flops_per_row
+
+
+def step_of(
+    name: str,
+    work: Reduction[Any] | RowMap,
+    rows: int,
+    *,
+    kernel_columns: int,
+    where: str = "sweep",
+    times: int = 1,
+    held_bytes: int = 0,
+) -> Step:
+    """The step that runs `work` over so many rows; `held_bytes` is what the driver holds meanwhile."""
+    b = block_rows(work.scratch_bytes)
+    state = work.state_bytes() if isinstance(work, Reduction) else 0
+    return Step(
+        name,
+        where,
+        rows,
+        times,
+        work.flops_per_row(),
+        kernel_columns,
+        b,
+        work.scratch_bytes(min(b, max(rows, 1))),
+        state,
+        held_bytes,
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The promise.
+
+    Attributes
+    ----------
+    sweeps : passes over the rows.
+    bytes_read, flops, kernel_entries : of the whole fit.
+    task_bytes, worker_bytes, driver_bytes : at the costliest step of each.
+    memory_bytes : all processes together; what `--memory` is held against.
+    disk_bytes : of the model and its checkpoints.
+    """
+
+    steps: list[Step]
+    machine: Machine
+    sweeps: int
+    bytes_read: int
+    flops: float
+    kernel_entries: float
+    task_bytes: int
+    worker_bytes: int
+    driver_bytes: int
+    memory_bytes: int
+    disk_bytes: int
+    notes: list[str] = field(default_factory=list)
+
+    def to_config(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_bytes: int) -> Plan:
+    """Add up the steps."""
+    sweeps = [step for step in steps if step.where == "sweep"]
+
+    def task(step: Step) -> int:
+        read = 0 if table.in_memory or step.where == "sample" else 3 * table.chunk_bytes
+        block = step.block_rows * (table.row_bytes + 8 * table.features)
+        return read + block + step.scratch_bytes + step.state_bytes
+
+    def waiting(step: Step, threads: int) -> int:
+        spans = max(1, math.ceil(step.rows / span_rows(step.rows, step.flops_per_row)))
+        depth = max(1, math.ceil(math.log2(spans))) if spans > 1 else 0
+        return min(spans, depth + 2 * threads) * step.state_bytes
+
+    def process(step: Step) -> int:
+        return machine.threads * task(step) + waiting(step, machine.threads)
+
+    driver = max((step.held_bytes for step in steps), default=0)
+    worker = 0
+    for step in steps:
+        if step.where == "sweep" and machine.workers:
+            worker = max(worker, process(step))
+            driver = max(driver, step.held_bytes + 3 * step.state_bytes)
+        elif step.where in ("sweep", "sample"):
+            driver = max(driver, step.held_bytes + process(step))
+    driver_bytes = machine.driver_base + int(_SLACK * driver)
+    worker_bytes = machine.worker_base + int(_SLACK * worker) if machine.workers else 0
+    return Plan(
+        steps=steps,
+        machine=machine,
+        sweeps=sum(step.times for step in sweeps),
+        bytes_read=sum(step.times * step.rows for step in sweeps) * table.row_bytes,
+        flops=sum(step.flops for step in steps),
+        kernel_entries=float(sum(step.times * step.rows * step.kernel_columns for step in steps)),
+        task_bytes=max((task(step) for step in sweeps), default=0),
+        worker_bytes=worker_bytes,
+        driver_bytes=driver_bytes,
+        memory_bytes=driver_bytes + machine.workers * worker_bytes,
+        disk_bytes=disk_bytes,
+    )
+
+
+def format_bytes(count: float) -> str:
+    """Bytes for people: 1.5 GB."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000.0 or unit == "TB":
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
+        count /= 1000.0
+    raise AssertionError
+
+
+def check_memory(plan: Plan, limit: int | None, fits: Callable[[int], Plan], n: int) -> None:
+    """Refuse a plan that exceeds the limit, with both numbers and the remedy.
+
+    Parameters
+    ----------
+    limit : bytes, or None for no limit.
+    fits : the plan for another basis size.
+    n : basis size of `plan`.
+
+    Raises
+    ------
+    ResourceLimitError
+    """
+    if limit is None or plan.memory_bytes <= limit:
+        return
+    low, high = 0, n
+    while high - low > max(1, n // 200):
+        middle = (low + high) // 2
+        if middle and fits(middle).memory_bytes <= limit:
+            low = middle
+        else:
+            high = middle
+    remedy = f"--basis {low} would fit" if low else "no basis fits: use fewer workers or threads, or smaller chunks"
+    raise ResourceLimitError(
+        f"projected memory ({format_bytes(plan.memory_bytes)}: driver {format_bytes(plan.driver_bytes)}"
+        + (f" + {plan.machine.workers} x worker {format_bytes(plan.worker_bytes)}" if plan.machine.workers else "")
+        + f") exceeds allowed memory ({format_bytes(limit)}); {remedy}"
+    )

@@ -1,0 +1,130 @@
+"""A session runs the sweeps of one fit: in order, counted, timed, checkpointed, watched."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, TypeVar
+
+from streamkernel.engine.layout import Layout, block_rows, span_rows
+from streamkernel.engine.progress import Progress, Silent
+from streamkernel.engine.threads import ThreadExecutor
+from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.store import Checkpoints, RowSink
+from streamkernel.table import Table
+
+__all__ = ["Executor", "Session", "SweepRecord", "layout_of"]
+
+Result = TypeVar("Result")
+
+
+class Executor(Protocol):
+    """Where tasks run. Every executor gives the same bits."""
+
+    name: str
+    remote: bool
+    n_workers: int
+    threads_per_worker: int
+
+    def reduce(
+        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
+    ) -> State: ...
+
+    def write(
+        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Callable[[int], None]
+    ) -> dict[str, str]: ...
+
+    def peak_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class SweepRecord:
+    """One pass over the rows: its name, seconds, rows, tasks, and whether a checkpoint spared it."""
+
+    name: str
+    seconds: float
+    rows: int
+    tasks: int
+    resumed: bool
+
+    def to_config(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def layout_of(work: Reduction[Any] | RowMap, table: Table) -> Layout:
+    """How a table is cut for this work: a function of the two alone."""
+    return Layout(table.spans(span_rows(table.n_rows, work.flops_per_row())), block_rows(work.scratch_bytes))
+
+
+class Session:
+    """Runs reductions over tables.
+
+    Parameters
+    ----------
+    executor : where sweeps over the data run; default threads of this process.
+    progress : who watches.
+    checkpoints : where the state of each finished sweep is kept. A session that finds the states of an earlier one
+        there takes them instead of sweeping again: since everything between two sweeps is a function of their
+        states, the resumed run is the uninterrupted one, bit for bit.
+    """
+
+    def __init__(
+        self,
+        executor: Executor | None = None,
+        *,
+        progress: Progress | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self.executor: Executor = executor or ThreadExecutor()
+        self.progress: Progress = progress or Silent()
+        self.records: list[SweepRecord] = []
+        self._checkpoints = checkpoints
+        self._driver = ThreadExecutor()
+
+    def sweep(self, reduction: Reduction[Result], table: Table, name: str) -> Result:
+        """One pass over the rows of a table.
+
+        Raises
+        ------
+        InputChangedError, MissingChunkError
+            The table is not what it was when it was opened.
+        """
+        step = len(self.records)
+        began = time.perf_counter()
+        saved_as = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:60]
+        state = self._checkpoints.load(step, saved_as) if self._checkpoints else None
+        resumed = state is not None
+        layout = layout_of(reduction, table)
+        if state is None:
+            table.check_unchanged()
+            self.progress.begin(name, table.n_rows, len(layout.spans))
+            state = self.executor.reduce(reduction, table, layout, self.progress.advance)
+            if self._checkpoints:
+                self._checkpoints.save(step, saved_as, state)
+        seconds = time.perf_counter() - began
+        self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), resumed))
+        self.progress.end(seconds)
+        return reduction.finalize(state)
+
+    def local(self, reduction: Reduction[Result], table: Table) -> Result:
+        """The same over a sample held in memory: on threads of the driver, not a sweep over the data."""
+        layout = layout_of(reduction, table)
+        return reduction.finalize(self._driver.reduce(reduction, table, layout, lambda rows: None))
+
+    def write(self, rows: RowMap, table: Table, sink: RowSink, name: str) -> None:
+        """One pass whose values are written for every row; the sink is complete when this returns."""
+        table.check_unchanged()
+        began = time.perf_counter()
+        layout = layout_of(rows, table)
+        self.progress.begin(name, table.n_rows, len(layout.spans))
+        try:
+            digests = self.executor.write(rows, table, sink, layout, self.progress.advance)
+            sink.finish(digests)
+        except BaseException:
+            sink.abort()
+            raise
+        seconds = time.perf_counter() - began
+        self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), False))
+        self.progress.end(seconds)

@@ -1,0 +1,107 @@
+"""Sweeps on threads of this process: kernels and BLAS let go of the GIL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import Any, TypeVar
+
+from streamkernel.engine.layout import Layout
+from streamkernel.engine.tasks import map_span, write_span
+from streamkernel.engine.tree import PairingTree
+from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.store import RowSink
+from streamkernel.table import Table
+
+__all__ = ["ThreadExecutor", "available_cpus"]
+
+T = TypeVar("T")
+
+
+def available_cpus() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class ThreadExecutor:
+    """Runs tasks on `threads` threads.
+
+    Parameters
+    ----------
+    threads : default all cores this process may use.
+    order : permutes the order of submission; for tests that the bits do not depend on it.
+    """
+
+    name = "threads"
+    remote = False
+
+    def __init__(self, threads: int | None = None, order: Callable[[list[int]], list[int]] | None = None) -> None:
+        self.n_workers = 1
+        self.threads_per_worker = threads or available_cpus()
+        self._order = order or (lambda leaves: leaves)
+
+    def _run(self, count: int, task: Callable[[int], T], done: Callable[[int, T], None]) -> None:
+        """Run task(i) for all i, at most twice the threads outstanding, so that results never pile up."""
+        leaves = iter(self._order(list(range(count))))
+        if self.threads_per_worker == 1:
+            for leaf in leaves:
+                done(leaf, task(leaf))
+            return
+        with ThreadPoolExecutor(self.threads_per_worker, thread_name_prefix="streamkernel") as pool:
+            running: dict[Future[T], int] = {}
+
+            def submit(some: Iterable[int]) -> None:
+                running.update({pool.submit(task, leaf): leaf for leaf in some})
+
+            submit(islice(leaves, 2 * self.threads_per_worker))
+            try:
+                while running:
+                    finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        done(running.pop(future), future.result())
+                        submit(islice(leaves, 1))
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def reduce(
+        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
+    ) -> State:
+        tree: PairingTree[State] = PairingTree(len(layout.spans), reduction.combine)
+
+        def task(leaf: int) -> None:
+            tree.add(leaf, map_span(table, reduction, layout.spans[leaf], layout.block_rows))
+
+        def done(leaf: int, _: None) -> None:
+            start, stop = layout.spans[leaf]
+            advance(stop - start)
+
+        self._run(len(layout.spans), task, done)
+        return tree.root()
+
+    def write(
+        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Callable[[int], None]
+    ) -> dict[str, str]:
+        digests: dict[str, str] = {}
+
+        def done(leaf: int, written: dict[str, str]) -> None:
+            digests.update(written)
+            start, stop = layout.spans[leaf]
+            advance(stop - start)
+
+        self._run(
+            len(layout.spans),
+            lambda leaf: write_span(table, rows, sink, layout.spans[leaf], layout.block_rows),
+            done,
+        )
+        return digests
+
+    def peak_bytes(self) -> int:
+        return 0  # nothing beyond this process and its children, which the session's meter sees
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,63 @@
+"""The fixed tree in which states are combined.
+
+Leaves are spans, numbered by the table's layout. Node (level, j) combines (level - 1, 2 j) and (level - 1, 2 j + 1);
+a node without a right neighbour is passed up. Which states exist and in what order they are added is thus a function
+of the number of spans alone: not of workers, threads, or who finished first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["PairingTree", "parent_is_complete"]
+
+S = TypeVar("S")
+
+
+def _width(leaves: int, level: int) -> int:
+    """Number of nodes on a level: ceil(leaves / 2^level)."""
+    return -(-leaves // (1 << level))
+
+
+def parent_is_complete(leaves: int, level: int, index: int) -> bool:
+    """Whether node (level, index) has no sibling to wait for."""
+    return index % 2 == 0 and index + 1 == _width(leaves, level)
+
+
+class PairingTree(Generic[S]):
+    """Combines leaves as they arrive, in the fixed tree; holds only states whose sibling is still out.
+
+    Parameters
+    ----------
+    leaves : number of leaves, at least one.
+    combine : function of the left and the right state.
+    """
+
+    def __init__(self, leaves: int, combine: Callable[[S, S], S]) -> None:
+        self._leaves = leaves
+        self._combine = combine
+        self._waiting: dict[tuple[int, int], S] = {}
+        self._lock = Lock()
+        self._root: list[S] = []
+
+    def add(self, leaf: int, state: S) -> None:
+        """Put a leaf in and combine as far up as siblings allow. Thread-safe; combining runs outside the lock."""
+        level, index = 0, leaf
+        while _width(self._leaves, level) > 1:
+            if not parent_is_complete(self._leaves, level, index):
+                with self._lock:
+                    sibling = self._waiting.pop((level, index ^ 1), None)
+                    if sibling is None:
+                        self._waiting[(level, index)] = state
+                        return
+                state = self._combine(sibling, state) if index % 2 else self._combine(state, sibling)
+            level, index = level + 1, index // 2
+        self._root.append(state)
+
+    def root(self) -> S:
+        """The state of all leaves."""
+        if len(self._root) != 1:
+            raise AssertionError(f"the tree has {len(self._root)} roots: a leaf is missing or came twice")
+        return self._root[0]

@@ -1,0 +1,204 @@
+"""Every error a user can meet, one tree.
+
+::
+
+    StreamKernelError
+    ├── ParameterError (ValueError)            an argument or option is wrong; raised before any I/O
+    ├── DataError (ValueError)                 the rows themselves
+    │   ├── EmptyDataError                     no rows or no columns
+    │   ├── ShapeError                         0-d, 1-d or 3-d where a table of rows is needed; wrong width
+    │   ├── ShapeMismatchError                 X and y disagree
+    │   ├── ChunkAlignmentError                chunks of X and y cannot be read together
+    │   ├── DTypeError (TypeError)             complex, object, string
+    │   ├── NonFiniteDataError                 NaN or infinity, with array, chunk, first row, count
+    │   ├── NumericRangeError                  squared norms overflow
+    │   ├── SingleClassError                   a classifier was given one class
+    │   ├── DegenerateBandwidthError           all rows equal: no median distance
+    │   └── SourceFormatError                  a source file, with file, line and column
+    ├── StoreError (OSError)                   a store on disk
+    │   ├── StoreNotFoundError (FileNotFoundError)
+    │   ├── StoreExistsError (FileExistsError)
+    │   ├── StoreAccessError (PermissionError)
+    │   ├── IncompleteStoreError               no COMPLETE manifest: half-written
+    │   ├── MissingChunkError                  names the chunk's key
+    │   ├── CorruptChunkError                  names the chunk's key
+    │   ├── CorruptMetadataError               names the metadata file
+    │   ├── InputChangedError                  the input is no longer the one that was pinned
+    │   ├── ModelFormatError                   unknown version, missing array
+    │   ├── CheckpointMismatchError            resumed with another configuration
+    │   └── RunLockedError                     another driver holds the same run
+    ├── ResourceLimitError (MemoryError)       the plan does not fit; both numbers and the remedy
+    ├── NumericalError (ArithmeticError)       NaN out of a solver
+    │   └── SingularKernelError                alpha = 0 with a singular kernel
+    └── ClusterError (RuntimeError)            the scheduler or its workers are gone
+
+Every message names what, where and the way out, in one line. Each class also derives from the built-in
+exception that a careful caller would expect, so that ``except ValueError`` goes on working.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ChunkAlignmentError",
+    "CheckpointMismatchError",
+    "ClusterError",
+    "CorruptChunkError",
+    "CorruptMetadataError",
+    "DTypeError",
+    "DataError",
+    "DegenerateBandwidthError",
+    "EmptyDataError",
+    "IncompleteStoreError",
+    "InputChangedError",
+    "MissingChunkError",
+    "ModelFormatError",
+    "NonFiniteDataError",
+    "NumericRangeError",
+    "NumericalError",
+    "ParameterError",
+    "ResourceLimitError",
+    "RunLockedError",
+    "ShapeError",
+    "ShapeMismatchError",
+    "SingleClassError",
+    "SingularKernelError",
+    "SourceFormatError",
+    "StoreAccessError",
+    "StoreError",
+    "StoreExistsError",
+    "StoreNotFoundError",
+    "StreamKernelError",
+    "StreamKernelWarning",
+    "UncheckedChunksWarning",
+]
+
+
+class StreamKernelError(Exception):
+    """Base of every error that streamkernel raises on purpose."""
+
+
+class StreamKernelWarning(UserWarning):
+    """Base of every warning that streamkernel gives."""
+
+
+class UncheckedChunksWarning(StreamKernelWarning):
+    """A Zarr array without a checksum codec: a flipped bit would be read as a number."""
+
+
+class ParameterError(StreamKernelError, ValueError):
+    """An argument or option is wrong; raised before any I/O."""
+
+
+class DataError(StreamKernelError, ValueError):
+    """The rows themselves cannot be used."""
+
+
+class EmptyDataError(DataError):
+    """No rows or no columns."""
+
+
+class ShapeError(DataError):
+    """Not a table of rows: 0-d, 1-d, 3-d, or another number of columns than expected."""
+
+
+class ShapeMismatchError(DataError):
+    """X and y disagree about the number of rows."""
+
+
+class ChunkAlignmentError(DataError):
+    """The chunks of X and y cannot be read together."""
+
+
+class DTypeError(DataError, TypeError):
+    """Complex, object or string values where numbers are needed."""
+
+
+class NonFiniteDataError(DataError):
+    """NaN or infinity; the message gives array, chunk, first row and count."""
+
+
+class NumericRangeError(DataError):
+    """Values so large that a squared norm overflows."""
+
+
+class SingleClassError(DataError):
+    """A classifier was given only one class."""
+
+
+class DegenerateBandwidthError(DataError):
+    """All sampled rows are equal: their median distance is no lengthscale."""
+
+
+class SourceFormatError(DataError):
+    """A source file cannot be read as a table; the message gives file, line and column."""
+
+
+class StoreError(StreamKernelError, OSError):
+    """A store on disk cannot be used."""
+
+
+class StoreNotFoundError(StoreError, FileNotFoundError):
+    """Nothing at this path; nothing was created."""
+
+
+class StoreExistsError(StoreError, FileExistsError):
+    """The output exists and overwrite was not asked for."""
+
+
+class StoreAccessError(StoreError, PermissionError):
+    """The store may not be read or written by this user."""
+
+
+class IncompleteStoreError(StoreError):
+    """No COMPLETE manifest: the writer did not finish."""
+
+
+class MissingChunkError(StoreError):
+    """A chunk that the grid promises is not there (or is empty); never read as fill."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (str(self), self.key)
+
+
+class CorruptChunkError(MissingChunkError):
+    """A chunk is there but its bytes are not what was written."""
+
+
+class CorruptMetadataError(StoreError):
+    """A metadata file is empty, truncated or not what Zarr writes."""
+
+
+class InputChangedError(StoreError):
+    """The input is no longer the one that was pinned at the start."""
+
+
+class ModelFormatError(StoreError):
+    """A model of an unknown version, or with an array missing."""
+
+
+class CheckpointMismatchError(StoreError):
+    """A checkpoint was made with another configuration; the message lists the fields."""
+
+
+class RunLockedError(StoreError):
+    """Another driver is at work on the same run; nothing was written."""
+
+
+class ResourceLimitError(StreamKernelError, MemoryError):
+    """More memory than allowed would be needed; the message gives both numbers and the remedy."""
+
+
+class NumericalError(StreamKernelError, ArithmeticError):
+    """A solver produced NaN or infinity."""
+
+
+class SingularKernelError(NumericalError):
+    """The kernel matrix is singular and alpha = 0."""
+
+
+class ClusterError(StreamKernelError, RuntimeError):
+    """The scheduler or its workers are gone; what was checkpointed can be resumed."""

@@ -1,0 +1,227 @@
+"""What the ridge estimators share: parameters, input of any kind, fitted attributes, saving."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
+from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine.lazy import lazy_rows
+from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.estimators.fit import fit_ridge
+from streamkernel.estimators.model import RidgeModel
+from streamkernel.estimators.settings import RidgeSettings, checked_seed
+from streamkernel.reductions import Predictions
+from streamkernel.table import Table, open_table
+
+__all__ = ["RidgeEstimator", "parse_bytes"]
+
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def parse_bytes(value: Any, name: str = "memory_limit") -> int | None:
+    """Bytes from a number, "4GB" or "4GiB"; None for no limit."""
+    if value is None:
+        return None
+    text = str(value).strip().lower()
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    try:
+        count = int(float(digits) * _UNITS[text[len(digits) :].strip()])
+    except (KeyError, ValueError, OverflowError):
+        raise ParameterError(f"{name} must be a number of bytes or text such as '4GB', not {value!r}") from None
+    if count <= 0:
+        raise ParameterError(f"{name} must be > 0, not {value!r}")
+    return count
+
+
+def _is_array_like(X: Any) -> bool:
+    """Whether X lies in memory, so that scikit-learn's own checks and messages are the ones to expect."""
+    if isinstance(X, (str, PathLike, Table)):
+        return False
+    return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
+
+
+class RidgeEstimator(BaseEstimator):  # type: ignore[misc]
+    """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""
+
+    _kind: str
+    _classify = False
+
+    model_: RidgeModel
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "gaussian",
+        lengthscale: Any = "median",
+        gamma: Any = None,
+        degree: Any = None,
+        coef0: Any = None,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: Any = "gcv",
+        rule: Any = "few-sweep",
+        objective: Any = "prediction",
+        rule_options: dict[str, Any] | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        fit_intercept: bool = True,
+        random_state: Any = 0,
+        memory_limit: Any = None,
+        client: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.rule = rule
+        self.objective = objective
+        self.rule_options = rule_options
+        self.tol = tol
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.client = client
+        self.progress = progress
+
+    def _settings(self) -> RidgeSettings:
+        return RidgeSettings(
+            n_components=self.n_components,
+            kernel=self.kernel,
+            lengthscale=self.lengthscale,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            alpha=self.alpha,
+            tol=self.tol,
+            rule=self.rule,
+            objective=self.objective,
+            rule_options=dict(self.rule_options or {}),
+            scale=self.scale,
+            fit_intercept=self.fit_intercept,
+            seed=checked_seed(self.random_state),
+        )
+
+    def _executor(self) -> Executor:
+        return ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
+        y : (m,) or (m, d); may be left out where X brings its targets.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        StreamKernelError
+            Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
+        """
+        settings = self._settings()
+        limit = parse_bytes(self.memory_limit)
+        flat = False
+        if _is_array_like(X):
+            X, y = self._validated(X, y)
+            flat = np.ndim(y) == 2
+        before = resident_bytes()
+        table = open_table(X, y, classify=self._classify)
+        if table.n_targets == 0:
+            raise ParameterError("there are no targets; give y, or a table with a target column")
+        session = Session(self._executor(), progress=self.progress)
+        model = fit_ridge(
+            table,
+            settings,
+            session,
+            memory_limit=limit,
+            estimator=self._kind,
+            targets_are_2d=flat or (table.n_targets > 1 and not self._classify),
+            driver_bytes=before,
+        )
+        return self._adopt(model)
+
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        X, y = validate_data(self, X, y, dtype="numeric", multi_output=not self._classify, y_numeric=not self._classify)
+        return X, y
+
+    def _adopt(self, model: RidgeModel) -> Self:
+        """Take a model's arrays as fitted attributes."""
+        self.model_ = model
+        config, arrays = model.config, model.arrays
+        self.n_features_in_ = len(config["columns"])
+        self.alpha_ = config["alpha"]
+        self.lengthscale_ = config["lengthscale"]
+        self.kernel_ = model.basis.kernel
+        self.component_indices_ = arrays["component_indices"]
+        self.components_ = _unscaled(model)
+        flat = arrays["dual_coef"].shape[1] == 1 and not config["targets_are_2d"]
+        self.dual_coef_ = arrays["dual_coef"][:, 0] if flat else arrays["dual_coef"]
+        self.intercept_ = float(arrays["intercept"][0]) if flat else arrays["intercept"]
+        self.residual_trace_ = config["certificate"]["residual_trace"]
+        self.relative_residual_trace_ = config["certificate"]["relative_residual_trace"]
+        self.n_sweeps_ = config["sweep_count"]
+        return self
+
+    def _values(self, X: Any, work: Predictions) -> Any:
+        """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
+        if _is_array_like(X):
+            X = validate_data(self, X, dtype="numeric", reset=False)
+            table = self.model_.prepare(open_table(X))
+            layout = layout_of(work, table)
+            blocks = table.blocks(table.start, table.stop, layout.block_rows)
+            return np.concatenate([work.map_block(block)["prediction"] for block in blocks])
+        table = self.model_.prepare(open_table(X).without_targets())
+        return lazy_rows(work, table, "prediction", layout_of(work, table).block_rows)
+
+    def _fitted(self) -> RidgeModel:
+        check_is_fitted(self)
+        return self.model_
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the fitted model as a Zarr group with JSON beside it: no pickle."""
+        self._fitted().save(path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """A fitted estimator from a saved model, whoever saved it.
+
+        Raises
+        ------
+        ModelFormatError
+            The model is of another kind or version.
+        """
+        model = RidgeModel.load(path)
+        if model.config["estimator"] != cls._kind:
+            raise ModelFormatError(f"{path} holds a {model.config['estimator']!r} model, not {cls._kind!r}")
+        return cls()._adopt(model)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _unscaled(model: RidgeModel) -> NDArray[Any]:
+    """Basis points in the units of the rows."""
+    Z = model.arrays["components"]
+    scaler = model.scaler
+    if scaler is None:
+        return Z
+    return (Z.astype(np.float64) * scaler.scale + scaler.mean).astype(Z.dtype)

@@ -1,0 +1,89 @@
+"""Kernel ridge regression on a basis chosen in a few sweeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import RegressorMixin
+
+from streamkernel.estimators.base import RidgeEstimator
+
+__all__ = ["KernelRidge"]
+
+
+class KernelRidge(RegressorMixin, RidgeEstimator):  # type: ignore[misc]
+    """Reduced kernel ridge regression: ``f(x) = sum_j a_j k(x, z_j) + b`` on n chosen rows z_j.
+
+    Minimises ``|Y - K a - b|^2 + alpha a^T k(Z, Z) a`` (Smola & Schoelkopf 2000, eq. (7)) from the sums of one sweep.
+    The basis is chosen in a few sweeps more, whatever n is, and never more than a few n x n matrices and some chunks
+    of rows are in memory.
+
+    Parameters
+    ----------
+    n_components : int, default None
+        Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
+    kernel : str, Kernel or dict, default "gaussian"
+        "gaussian" ("rbf"), "laplacian", "matern12", "matern32", "matern52", "rational_quadratic", "polynomial"
+        ("poly"), "linear"; or a `Kernel`, with the lengthscale it has.
+    lengthscale : "median", "auto", float or sequence of floats, default "median"
+        Median distance between sampled rows (after scaling); "auto" searches a grid around it by GCV on a sample; a
+        sequence has one lengthscale per feature.
+    gamma, degree, coef0 : as in scikit-learn's KernelRidge
+        For the Gaussian kernel ``lengthscale = 1 / sqrt(2 gamma)``.
+    kernel_params : dict
+        Further parameters of the kernel, such as ``nu`` or ``shape``.
+    alpha : "gcv" or float, default "gcv"
+        Ridge, added to the diagonal as scikit-learn does (not multiplied by the number of rows); "gcv" chooses it by
+        generalised cross-validation from the same sums.
+    rule : str or Rule, default "few-sweep"
+        How the basis is chosen: "few-sweep", "sgma", "rpcholesky", "rpcholesky-block", "uniform".
+    objective : "prediction", "trace" or float in [0, 1], default "prediction"
+        What few-sweep scores candidates by.
+    rule_options : dict
+        Further options of the rule; see `streamkernel.selection.as_rule`.
+    tol : float, default 0
+        Stop choosing when the residual trace is at most ``tol`` times the trace.
+    scale : "standard" or "none", default "standard"
+        Whether features are standardised on the fly.
+    fit_intercept : bool, default True
+        Whether to fit an unpenalised constant b.
+    random_state : int, default 0
+        Seed of every draw: equal seeds, equal bits.
+    memory_limit : int or str, default None
+        Bytes, or text such as "4GB"; a fit that would need more is refused before it reads anything.
+    client : distributed.Client, default None
+        Where sweeps run; None for threads of this process.
+    progress : Progress, default None
+        Who watches; see `streamkernel.engine.Progress`.
+
+    Attributes
+    ----------
+    components_ : (n, p) basis points z_j, in the units of X
+    component_indices_ : (n,) their row numbers, in the order of picking
+    dual_coef_ : (n,) or (n, d)
+    intercept_ : float or (d,)
+    alpha_, lengthscale_, kernel_ : what was chosen
+    residual_trace_, relative_residual_trace_ : exact certificate ``tr(K - K~)``, and its share of ``tr K``
+    n_sweeps_ : passes over the rows
+    model_ : RidgeModel, everything that `save` writes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamkernel import KernelRidge
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> y = np.sin(X[:, 0]) + X[:, 1]
+    >>> bool(KernelRidge(50).fit(X, y).score(X, y) > 0.99)
+    True
+    """
+
+    _kind = "ridge"
+
+    def predict(self, X: Any) -> Any:
+        """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        return self._values(X, self._fitted().predictions())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

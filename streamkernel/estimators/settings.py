@@ -1,0 +1,159 @@
+"""What a user asks of a ridge fit, checked before any I/O."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from streamkernel.errors import ParameterError
+from streamkernel.kernels import Kernel, as_kernel
+from streamkernel.selection import Rule, as_rule
+
+__all__ = ["RidgeSettings", "checked_seed", "default_components"]
+
+LENGTHSCALE_CHOICES = ("median", "auto")
+
+
+def default_components(rows: int) -> int:
+    """Basis size when none is asked for: ``sqrt(m) log m``, at most 1000 (Rudi, Camoriano & Rosasco 2015)."""
+    return max(1, min(rows, 1000, math.ceil(math.sqrt(rows) * max(1.0, math.log(rows)))))
+
+
+def checked_seed(value: Any) -> int:
+    """A seed as an integer: an integer itself, one drawn from a `RandomState`, or 0 for None."""
+    if value is None:
+        return 0
+    if isinstance(value, np.random.RandomState):
+        return int(value.randint(2**31 - 1))
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise ParameterError(f"random_state must be an integer >= 0, not {value!r}")
+    return int(value)
+
+
+def _number(name: str, value: Any, *, least: float, exclusive: bool = False, most: float = math.inf) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ParameterError(f"{name} must be a number, not {value!r}")
+    number = float(value)
+    if not math.isfinite(number) or number < least or (exclusive and number == least) or number > most:
+        bounds = f"{'>' if exclusive else '>='} {least:g}" + ("" if most == math.inf else f" and <= {most:g}")
+        raise ParameterError(f"{name} must be finite and {bounds}, not {value!r}")
+    return number
+
+
+@dataclass(frozen=True)
+class RidgeSettings:
+    """Options of a kernel ridge fit; the names are those of the command line and the estimators.
+
+    Parameters
+    ----------
+    n_components : basis size n, or None for `default_components`.
+    kernel : name, `Kernel`, or its configuration. A `Kernel` brings its own lengthscale.
+    lengthscale : "median", "auto", a number, or one number per feature.
+    gamma, degree, coef0, kernel_params : as scikit-learn's; `gamma` takes the place of the lengthscale.
+    alpha : "gcv" or a number >= 0, added to the diagonal.
+    tol : stop the selection at a residual trace of ``tol * trace``.
+    rule, objective, rule_options : how the basis is chosen.
+    scale : "standard" or "none".
+    fit_intercept : whether to fit an unpenalised constant.
+    seed : of every draw.
+    """
+
+    n_components: int | None = None
+    kernel: str | Kernel | dict[str, Any] = "gaussian"
+    lengthscale: Any = "median"
+    gamma: Any = None
+    degree: Any = None
+    coef0: Any = None
+    kernel_params: dict[str, Any] | None = None
+    alpha: Any = "gcv"
+    tol: float = 0.0
+    rule: str | Rule = "few-sweep"
+    objective: str | float = "prediction"
+    rule_options: dict[str, Any] = field(default_factory=dict)
+    scale: str = "standard"
+    fit_intercept: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        n = self.n_components
+        if n is not None and (isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n <= 0):
+            raise ParameterError(f"n_components (--basis) must be a whole number > 0, not {n!r}")
+        if self.alpha != "gcv":
+            if isinstance(self.alpha, str):
+                raise ParameterError(f"alpha must be 'gcv' or a number >= 0, not {self.alpha!r}")
+            _number("alpha", self.alpha, least=0.0)
+        _number("tol", self.tol, least=0.0, most=1.0)
+        if self.scale not in ("standard", "none"):
+            raise ParameterError(f"scale must be 'standard' or 'none', not {self.scale!r}")
+        if isinstance(self.lengthscale, str) and self.lengthscale not in LENGTHSCALE_CHOICES:
+            raise ParameterError(f"lengthscale must be 'median', 'auto' or a number > 0, not {self.lengthscale!r}")
+        self.kernel_template()
+        self.selection_rule(has_targets=True)
+
+    @property
+    def searches_lengthscale(self) -> bool:
+        """Whether the lengthscale is to be found from a sample of rows."""
+        named = not isinstance(self.kernel, (Kernel, dict))
+        return (
+            isinstance(self.lengthscale, str)
+            and self.gamma is None
+            and named
+            and hasattr(self.kernel_template(), "lengthscale")
+        )
+
+    def kernel_template(self) -> Kernel:
+        """The kernel, with lengthscale 1 where it is still to be found."""
+        lengthscale = self.lengthscale
+        if isinstance(lengthscale, str):
+            lengthscale = None
+        options = dict(self.kernel_params or {})
+        for name, value in (("degree", self.degree), ("coef0", self.coef0)):
+            if value is not None:
+                options[name] = value
+        try:
+            return as_kernel(self.kernel, lengthscale=lengthscale, gamma=self.gamma, **options)
+        except TypeError as error:
+            raise ParameterError(f"kernel_params {self.kernel_params!r} do not fit the kernel ({error})") from None
+
+    def selection_rule(self, *, has_targets: bool) -> Rule:
+        """The rule by which the basis is chosen."""
+        return as_rule(self.rule, objective=self.objective, has_targets=has_targets, **self.rule_options)
+
+    def components(self, rows: int) -> int:
+        """Basis size for a table of so many rows.
+
+        Raises
+        ------
+        ParameterError
+            More basis functions than rows.
+        """
+        if self.n_components is None:
+            return default_components(rows)
+        if self.n_components > rows:
+            raise ParameterError(
+                f"n_components (--basis) is {self.n_components}, more than the {rows} rows; give at most {rows}"
+            )
+        return int(self.n_components)
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON: what determines the result, for checkpoints and the model."""
+        lengthscale = self.lengthscale
+        if not isinstance(lengthscale, str):
+            lengthscale = np.asarray(lengthscale, dtype=np.float64).tolist()
+        rule = self.rule if isinstance(self.rule, str) else self.rule.name
+        return {
+            "n_components": None if self.n_components is None else int(self.n_components),
+            "kernel": self.kernel_template().to_config(),
+            "lengthscale": lengthscale if self.searches_lengthscale else None,
+            "alpha": self.alpha if self.alpha == "gcv" else float(self.alpha),
+            "tol": float(self.tol),
+            "rule": rule,
+            "objective": self.objective,
+            "rule_options": self.rule_options,
+            "scale": self.scale,
+            "fit_intercept": bool(self.fit_intercept),
+            "seed": int(self.seed),
+        }

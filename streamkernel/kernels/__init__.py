@@ -1,0 +1,39 @@
+"""k(X_b, Z): kernels, and blocks of kernel values filled by compiled loops.
+
+::
+
+    kernel = Gaussian(lengthscale=2.0)          a formula and its parameters
+    prepared = kernel.prepare(Z)                n basis points, packed once
+    K = prepared.block(X)                       (b, n), in the dtype of X
+
+One formula a class, one class a file. All Numba loops stand in ``_loops.py``; they are serial and release the GIL.
+"""
+
+from __future__ import annotations
+
+from streamkernel.kernels.base import Kernel
+from streamkernel.kernels.composite import Product, Sum
+from streamkernel.kernels.gaussian import Gaussian
+from streamkernel.kernels.laplacian import Laplacian
+from streamkernel.kernels.linear import Linear
+from streamkernel.kernels.matern import Matern
+from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_config
+from streamkernel.kernels.polynomial import Polynomial
+from streamkernel.kernels.prepared import PreparedKernel
+from streamkernel.kernels.rational_quadratic import RationalQuadratic
+
+__all__ = [
+    "KERNEL_NAMES",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "Polynomial",
+    "PreparedKernel",
+    "Product",
+    "RationalQuadratic",
+    "Sum",
+    "as_kernel",
+    "kernel_from_config",
+]

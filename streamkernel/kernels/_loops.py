@@ -1,0 +1,298 @@
+"""All compiled loops of the kernels: serial, without the GIL, one specialisation for each dtype.
+
+``fill`` walks over tiles of ROWS rows and one panel of basis points. A tile's sums over the features stay in registers
+(`_tile.py`), its values in the first-level cache, where `transform` turns them into kernel values; then they are
+copied to the block. Row i's values depend on row i and the points alone: same operations, same order, same bits,
+whatever the block.
+
+No ``fastmath``: where a product and a sum must be one operation, `fused` says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import float32, njit, types
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from streamkernel.kernels._tile import (
+    ROWS,
+    columns,
+    fused,
+    row_norms,
+    scaled_by_power,
+    split_power,
+    store_row,
+    store_tile,
+    tile_absolute,
+    tile_inner,
+    tile_squared,
+    tile_squares_of_products,
+    tile_weighted,
+)
+
+__all__ = ["ROWS", "columns", "fill", "norms", "signatures"]
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+COMPILED: dict[str, Any] = {**OPTIONS, "cache": True}  # what Python calls; the rest becomes part of it
+
+# Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS.
+GROUP = 8 * ROWS
+
+
+def exponential(s: Any, high: Any, low: Any, cut: Any) -> Any:
+    """``2^(s (high + low))`` for a product of at most 0; 0 for s >= cut, where it is below the normal numbers."""
+    raise TypeError("only compiled code calls this")
+
+
+@overload(exponential)
+def exponential_of(s, high, low, cut):  # type: ignore[no-untyped-def]
+    return exponential_single if s == float32 else exponential_double
+
+
+# 2^y = 2^k 2^r, k = round(y) taken from the lowest bits of y + magic, r = y - k in [-1/2, 1/2]. The polynomials of
+# 2^r are near-minimax (Lawson's iteration in extended precision): relative error 4e-9 and 8e-18, exactly 1 at 0.
+
+
+def exponential_single(s, high, low, cut):  # type: ignore[no-untyped-def]
+    magic = np.float32(12582912.0)  # 1.5 2^23
+    shifted = fused(s, high, magic)
+    r = fused(s, low, fused(s, high, magic - shifted))
+    q = np.float32(0.0001546971717670186)
+    q = fused(q, r, np.float32(0.0013390866863407917))
+    q = fused(q, r, np.float32(0.009618030826868655))
+    q = fused(q, r, np.float32(0.055503571054728786))
+    q = fused(q, r, np.float32(0.2402265108386363))
+    q = fused(q, r, np.float32(0.6931471880289614))
+    q = fused(q, r, np.float32(1.0))
+    return np.float32(0.0) if s >= cut else scaled_by_power(q, shifted)
+
+
+def exponential_double(s, high, low, cut):  # type: ignore[no-untyped-def]
+    magic = 6755399441055744.0  # 1.5 2^52
+    shifted = fused(s, high, magic)
+    r = fused(s, low, fused(s, high, magic - shifted))
+    q = 4.463851498285265e-10
+    q = fused(q, r, 7.072911921480511e-09)
+    q = fused(q, r, 1.0178006083847267e-07)
+    q = fused(q, r, 1.3215440646385704e-06)
+    q = fused(q, r, 1.5252733955375667e-05)
+    q = fused(q, r, 0.0001540353044566646)
+    q = fused(q, r, 0.0013333558146302236)
+    q = fused(q, r, 0.009618129107603858)
+    q = fused(q, r, 0.055504108664821965)
+    q = fused(q, r, 0.24022650695910105)
+    q = fused(q, r, 0.6931471805599453)
+    q = fused(q, r, 1.0)
+    return 0.0 if s >= cut else scaled_by_power(q, shifted)
+
+
+def logarithm(t: Any) -> Any:
+    """``log2(1 + t)`` for 0 <= t below the largest power of two."""
+    raise TypeError("only compiled code calls this")
+
+
+@overload(logarithm)
+def logarithm_of(t):  # type: ignore[no-untyped-def]
+    return logarithm_single if t == float32 else logarithm_double
+
+
+# 1 + t + error = 2^k (1 + f), 1 + f in [sqrt 1/2, sqrt 2]; log2(1 + f) = g P(g^2), g = f / (2 + f), P near-minimax.
+
+
+def logarithm_single(t):  # type: ignore[no-untyped-def]
+    one = np.float32(1.0)
+    whole = one + t
+    error = t - (whole - one) if t < one else one - (whole - t)
+    k, mantissa, inverse = split_power(whole)
+    f = fused(error, inverse, mantissa - one)
+    g = f / (np.float32(2.0) + f)
+    z = g * g
+    q = fused(np.float32(0.4317483081870034), z, np.float32(0.5767138351130098))
+    q = fused(q, z, np.float32(0.9617988537011853))
+    q = fused(q, z, np.float32(2.885390079779014))
+    return fused(q, g, k)
+
+
+def logarithm_double(t):  # type: ignore[no-untyped-def]
+    whole = 1.0 + t
+    error = t - (whole - 1.0) if t < 1.0 else 1.0 - (whole - t)
+    k, mantissa, inverse = split_power(whole)
+    f = fused(error, inverse, mantissa - 1.0)
+    g = f / (2.0 + f)
+    z = g * g
+    q = fused(0.2137423436756529, z, 0.22090545442104045)
+    q = fused(q, z, 0.2623346152012654)
+    q = fused(q, z, 0.3205985307137128)
+    q = fused(q, z, 0.4121985858722346)
+    q = fused(q, z, 0.5770780163454169)
+    q = fused(q, z, 0.9617966939259899)
+    q = fused(q, z, 2.8853900817779268)
+    return fused(q, g, k)
+
+
+@njit(**OPTIONS)
+def apply_transform(transform, constants, degree, tile, scratch, size):  # type: ignore[no-untyped-def]
+    """``tile <- transform(factor tile + offset)``, its first `size` values, in place; numbers as in `base.Transform`."""
+    factor, offset, high, low, cut, shape, largest = constants
+    if transform == 2:  # exp(-t), the factor being part of high + low
+        for c in range(size):
+            tile[c] = exponential(tile[c], high, low, cut)
+    elif transform == 3:  # exp(-r)
+        for c in range(size):
+            tile[c] = exponential(np.sqrt(factor * tile[c]), high, low, cut)
+    elif transform == 4:  # (1 + r) exp(-r)
+        for c in range(size):
+            t = factor * tile[c]
+            r = np.sqrt(largest if t > largest else t)
+            e = exponential(r, high, low, cut)
+            tile[c] = fused(r, e, e)
+    elif transform == 5:  # (1 + r + r^2 / 3) exp(-r)
+        for c in range(size):
+            t = factor * tile[c]
+            t = largest if t > largest else t
+            r = np.sqrt(t)
+            e = exponential(r, high, low, cut)
+            tile[c] = fused(fused(t, shape, r), e, e)
+    elif transform == 6:  # (1 + t)^-shape
+        for c in range(size):
+            t = factor * tile[c]
+            tile[c] = exponential(shape * logarithm(largest if t > largest else t), high, low, cut)
+    else:
+        for c in range(size):
+            tile[c] = fused(factor, tile[c], offset)
+        if transform == 1:  # t^degree, bit by bit from the highest
+            for c in range(size):
+                scratch[c] = tile[c]
+            bit = 1
+            while 2 * bit <= degree:
+                bit *= 2
+            bit //= 2
+            while bit > 0:
+                for c in range(size):
+                    tile[c] *= tile[c]
+                if degree & bit:
+                    for c in range(size):
+                        tile[c] *= scratch[c]
+                bit //= 2
+
+
+@njit(**COMPILED)
+def norms(rows, out):  # type: ignore[no-untyped-def]
+    """``out[i] = |x_i|^2``; `rows` and `out` are padded to a multiple of ROWS."""
+    for i in range(0, len(out), ROWS):
+        row_norms(rows, i, rows.shape[1], out)
+
+
+@njit(**OPTIONS)
+def aligned(size, like):  # type: ignore[no-untyped-def]
+    """Zeros of the dtype of `like` on a cache line: a vector across two lines costs twice."""
+    item = like.itemsize
+    memory = np.zeros(size + 64 // item, like.dtype)
+    skipped = (64 - memory.ctypes.data % 64) % 64 // item
+    return memory[skipped : skipped + size]
+
+
+@njit(**OPTIONS)
+def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # type: ignore[no-untyped-def]
+    """The metric's sums of the tiles t with ``lowest <= n_near[t] <= highest`` against one panel.
+
+    Numbers as in `base.Metric`, 3 for squares of equal weights. The loop is in here, and not around a function of one
+    tile, because Numba counts references for every call.
+    """
+    p = rows.shape[1]
+    lowest, highest = wanted
+    for t in range(-(-size // ROWS)):
+        if lowest <= n_near[t] <= highest:
+            i = t * ROWS
+            if metric == 3:
+                tile_squared(rows, i, panels, panel, weights, p, tiles)
+            elif metric == 0:
+                tile_weighted(rows, i, panels, panel, weights, p, tiles)
+            elif metric == 1:
+                tile_absolute(rows, i, panels, panel, weights, p, tiles)
+            else:
+                tile_inner(rows, i, panels, panel, weights, p, tiles)
+
+
+@njit(**OPTIONS)
+def store(tiles, first, size, out, row, column, width):  # type: ignore[no-untyped-def]
+    """Rows ``first : first + size`` of the tiles into the block at (row, column)."""
+    kept = min(width, out.shape[1] - column)
+    for i in range(first, first + size, ROWS):
+        if kept == width and i + ROWS <= first + size:
+            store_tile(tiles, i, out, row + i, column, out.shape[1])
+        else:
+            for r in range(i, min(i + ROWS, first + size)):
+                store_row(tiles, r * width, out, (row + r) * out.shape[1] + column, kept)
+
+
+@njit(**COMPILED)
+def fill(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
+    """``out[i, c] = transform(metric(x_i, z_c))``.
+
+    Squared distances are ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where that cannot cost accuracy: for row i and a
+    panel with ``|x_i|^2 + max |z|^2 <= limit``; elsewhere they are sums of squared differences.
+    `centred` = (centre, scale, panels, squared norms of the points (panels, width)); none of it is read if limit < 0.
+    """
+    b, p = X.shape
+    n_panels, width = panels.shape[0], panels.shape[2]
+    centre, centred_scale, centred_panels, point_squares = centred
+    tiles, scratch = aligned(GROUP * width, X), aligned(GROUP * width, X)
+    rows, centred_rows = np.zeros((GROUP, p), X.dtype), np.zeros((GROUP, p), X.dtype)
+    row_squares = np.zeros(GROUP, X.dtype)
+    n_near = np.zeros(GROUP // ROWS, np.int64)
+    largest = np.zeros(n_panels, X.dtype)
+    if limit >= 0:
+        for panel in range(n_panels):
+            largest[panel] = np.max(point_squares[panel])
+    for start in range(0, b, GROUP):
+        size = min(GROUP, b - start)
+        for i in range(size):
+            source, target = X[start + i], rows[i]
+            for j in range(p):
+                target[j] = source[j] * scale[j]
+        if limit >= 0:
+            for i in range(size):
+                source, target = X[start + i], centred_rows[i]
+                for j in range(p):
+                    target[j] = (source[j] - centre[j]) * centred_scale[j]
+            for i in range(0, size, ROWS):
+                row_norms(centred_rows, i, p, row_squares)
+        for panel in range(n_panels):
+            mixed, n_tiles = False, -(-size // ROWS)
+            if limit >= 0:
+                for t in range(n_tiles):
+                    i = t * ROWS
+                    n_near[t] = 0
+                    for r in range(i, i + ROWS):
+                        n_near[t] += row_squares[r] + largest[panel] <= limit
+                    mixed = mixed or 0 < n_near[t] < ROWS
+                    if n_near[t] > 0:
+                        tile_squares_of_products(
+                            centred_rows, i, row_squares, centred_panels, panel, point_squares, p, tiles
+                        )
+            sums(metric, rows, size, (0, 0), n_near, panels, panel, weights, tiles)
+            apply_transform(transform, constants, degree, tiles, scratch, size * width)
+            store(tiles, 0, size, out, start, panel * width, width)
+            if mixed:
+                sums(metric, rows, size, (1, ROWS - 1), n_near, panels, panel, weights, tiles)
+                apply_transform(transform, constants, degree, tiles, scratch, size * width)
+                for i in range(size):
+                    if 0 < n_near[i // ROWS] < ROWS and not row_squares[i] + largest[panel] <= limit:
+                        store(tiles, i, 1, out, start, panel * width, width)
+
+
+def signatures(kind: Any) -> dict[str, Any]:
+    """The one signature of each compiled function for `kind`, numba's float32 or float64."""
+    vector, matrix, cube = kind[::1], kind[:, ::1], kind[:, :, ::1]
+    doubles = types.float64[::1]
+    centred = types.Tuple((doubles, doubles, cube, matrix))
+    read_only = types.Array(kind, 2, "C", readonly=True)
+    constants = types.UniTuple(kind, 7)
+    return {
+        "norms": types.void(matrix, vector),
+        "fill": types.void(read_only, types.int64, types.int64, constants, types.int64, vector, vector, cube, kind, centred, matrix),
+    }

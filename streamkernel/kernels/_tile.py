@@ -1,0 +1,304 @@
+"""Register tiles: sums over the features of a few rows against many columns, as vector instructions.
+
+LLVM's vectoriser does not keep a tile of accumulators in registers over an outer loop, so this one loop is emitted as
+vector code: ``ROWS x VECTORS`` accumulators, and for each feature one load of each column vector, one broadcast of
+each row's value. It runs at 0.8 to 0.95 of the processor's peak, faster than a GEMM for so few features.
+
+A panel holds ``columns(dtype)`` basis points, feature by feature; a tile is ``(ROWS, columns)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+__all__ = [
+    "ROWS",
+    "columns",
+    "fused",
+    "row_norms",
+    "scaled_by_power",
+    "split_power",
+    "store_row",
+    "store_tile",
+    "tile_absolute",
+    "tile_inner",
+    "tile_squared",
+    "tile_squares_of_products",
+    "tile_weighted",
+]
+
+
+def vector_layout() -> tuple[int, int]:
+    """(bytes of a vector, vectors of a tile's row) for the processor that Numba compiles for."""
+    features = config.CPU_FEATURES
+    if features is None:
+        features = "" if config.CPU_NAME else binding.get_host_cpu_features().flatten()
+    if "+avx512f" in features:
+        return 64, 4
+    # 16 registers of 32 bytes hold 6 x 2 accumulators; 32 of 16 bytes (ARM) hold 6 x 4.
+    return (32, 2) if "+avx" in features else (16, 4 if "+neon" in features else 2)
+
+
+ROWS = 6
+VECTOR_BYTES, VECTORS = vector_layout()
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
+
+Term = Callable[..., Any]
+
+
+def columns(dtype: np.dtype[Any]) -> int:
+    """Basis points of one panel."""
+    return VECTORS * VECTOR_BYTES // dtype.itemsize
+
+
+def int64(value: int) -> Any:
+    return ir.Constant(INT64, value)
+
+
+class Emitter:
+    """The few instructions that the tiles are made of, for one dtype."""
+
+    def __init__(self, context: Any, builder: Any, dtype: Any, lanes: int | None = None) -> None:
+        self.builder = builder
+        self.scalar = context.get_value_type(dtype)
+        self.size = context.get_abi_sizeof(self.scalar)
+        self.lanes = VECTOR_BYTES // self.size if lanes is None else lanes
+        self.type = ir.VectorType(self.scalar, self.lanes) if self.lanes > 1 else self.scalar
+        suffix = f"f{8 * self.size}"
+        self.suffix = f"v{self.lanes}{suffix}" if self.lanes > 1 else suffix
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        signature = ir.FunctionType(self.type, [self.type] * len(arguments))
+        function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.{name}.{self.suffix}")
+        return self.builder.call(function, arguments)
+
+    def at(self, pointer: Any, index: Any) -> Any:
+        return self.builder.gep(pointer, [index])
+
+    def load(self, pointer: Any, index: Any) -> Any:
+        address = self.builder.bitcast(self.at(pointer, index), self.type.as_pointer())
+        return self.builder.load(address, align=self.size)
+
+    def store(self, value: Any, pointer: Any, index: Any) -> None:
+        address = self.builder.bitcast(self.at(pointer, index), self.type.as_pointer())
+        self.builder.store(value, address, align=self.size)
+
+    def broadcast(self, pointer: Any, index: Any) -> Any:
+        value = self.builder.load(self.at(pointer, index))
+        undefined = ir.Constant(self.type, ir.Undefined)
+        lane = self.builder.insert_element(undefined, value, ir.Constant(INT32, 0))
+        return self.builder.shuffle_vector(lane, undefined, ir.Constant(ir.VectorType(INT32, self.lanes), None))
+
+
+def squared_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+    """``total + (x - z)^2``"""
+    difference = emit.builder.fsub(x, z)
+    return emit.call("fma", difference, difference, total)
+
+
+def weighted_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+    """``total + w (x - z)^2``"""
+    difference = emit.builder.fsub(x, z)
+    return emit.call("fma", emit.builder.fmul(difference, weight), difference, total)
+
+
+def absolute_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+    """``total + w |x - z|``"""
+    return emit.call("fma", emit.call("fabs", emit.builder.fsub(x, z)), weight, total)
+
+
+def inner_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+    """``total + x z``"""
+    return emit.call("fma", x, z, total)
+
+
+def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p: Any) -> list[list[Any]]:
+    """The loop over the features; the accumulators of ROWS x VECTORS sums, which mem2reg turns into registers."""
+    builder = emit.builder
+    width = VECTORS * emit.lanes
+    zero = ir.Constant(emit.type, None)
+    sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)] for _ in range(ROWS)]
+    (row_data, i), (panel_data, panel) = rows, panels
+    x = [emit.at(row_data, builder.mul(builder.add(i, int64(r)), p)) for r in range(ROWS)]
+    first = emit.at(panel_data, builder.mul(builder.mul(panel, p), int64(width)))
+    with cgutils.for_range(builder, p) as loop:
+        feature = emit.at(first, builder.mul(loop.index, int64(width)))
+        z = [emit.load(feature, int64(v * emit.lanes)) for v in range(VECTORS)]
+        weight = None if weights is None else emit.broadcast(weights, loop.index)
+        for r in range(ROWS):
+            value = emit.broadcast(x[r], loop.index)
+            for v in range(VECTORS):
+                builder.store(term(emit, builder.load(sums[r][v]), value, z[v], weight), sums[r][v])
+    return sums
+
+
+def tile(term: Term, weighted: bool = False) -> Any:
+    """The intrinsic that fills one tile: ``tiles[i + r, c] = sum_j term(x[i + r, j], panel[j, c], w[j])``, r < ROWS."""
+
+    @intrinsic
+    def fill_tile(typing: Any, rows: Any, i: Any, panels: Any, panel: Any, weights: Any, p: Any, out: Any) -> Any:
+        signature = types.void(rows, i, panels, panel, weights, p, out)
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            emit = Emitter(context, builder, signature.args[0].dtype)
+            data = {k: context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 2, 4, 6)}
+            i, panel, p = values[1], values[3], values[5]
+            sums = emit_sums(emit, term, (data[0], i), (data[2], panel), data[4] if weighted else None, p)
+            width = VECTORS * emit.lanes
+            target = emit.at(data[6], builder.mul(i, int64(width)))
+            for r in range(ROWS):
+                for v in range(VECTORS):
+                    emit.store(builder.load(sums[r][v]), target, int64(r * width + v * emit.lanes))
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return fill_tile
+
+
+tile_squared = tile(squared_term)
+tile_weighted = tile(weighted_term, weighted=True)
+tile_absolute = tile(absolute_term, weighted=True)
+tile_inner = tile(inner_term)
+
+
+@intrinsic
+def tile_squares_of_products(
+    typing: Any, rows: Any, i: Any, row_squares: Any, panels: Any, panel: Any, point_squares: Any, p: Any, out: Any
+) -> Any:
+    """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``: exactly 0 where x and z are equal, their norms being `row_norms`."""
+    signature = types.void(rows, i, row_squares, panels, panel, point_squares, p, out)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        emit = Emitter(context, builder, signature.args[0].dtype)
+        arrays = (0, 2, 3, 5, 7)
+        data = {k: context.make_array(signature.args[k])(context, builder, values[k]).data for k in arrays}
+        i, panel, p = values[1], values[4], values[6]
+        sums = emit_sums(emit, inner_term, (data[0], i), (data[3], panel), None, p)
+        width = VECTORS * emit.lanes
+        first = emit.at(data[5], builder.mul(panel, int64(width)))
+        target = emit.at(data[7], builder.mul(i, int64(width)))
+        minus_two = ir.Constant(emit.type, [-2.0] * emit.lanes)
+        zero = ir.Constant(emit.type, None)
+        for r in range(ROWS):
+            row_square = emit.broadcast(data[2], builder.add(i, int64(r)))
+            for v in range(VECTORS):
+                both = builder.fadd(row_square, emit.load(first, int64(v * emit.lanes)))
+                square = emit.call("fma", minus_two, builder.load(sums[r][v]), both)
+                positive = builder.fcmp_ordered(">", square, zero)
+                emit.store(builder.select(positive, square, zero), target, int64(r * width + v * emit.lanes))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def store_tile(typing: Any, tiles: Any, i: Any, out: Any, row: Any, column: Any, n: Any) -> Any:
+    """The tile of rows i.. into ``out[row : row + ROWS, column : column + columns]``, out being (b, n)."""
+    signature = types.void(tiles, i, out, row, column, n)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        emit = Emitter(context, builder, signature.args[0].dtype)
+        source, target = (
+            context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 2)
+        )
+        row, column, n = values[3:]
+        source = emit.at(source, builder.mul(values[1], int64(VECTORS * emit.lanes)))
+        for r in range(ROWS):
+            start = emit.at(target, builder.add(builder.mul(builder.add(row, int64(r)), n), column))
+            for v in range(VECTORS):
+                value = emit.load(source, int64((r * VECTORS + v) * emit.lanes))
+                emit.store(value, start, int64(v * emit.lanes))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+
+@intrinsic
+def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
+    """``out[i + r] = |x_{i + r}|^2`` of ROWS rows, in the order of `tile_inner`: equal rows, equal bits."""
+    signature = types.void(rows, i, p, out)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        emit = Emitter(context, builder, signature.args[0].dtype, lanes=1)
+        source, target = (
+            context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 3)
+        )
+        i, p = values[1], values[2]
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(emit.type, 0.0)) for _ in range(ROWS)]
+        x = [emit.at(source, builder.mul(builder.add(i, int64(r)), p)) for r in range(ROWS)]
+        with cgutils.for_range(builder, p) as loop:
+            for r in range(ROWS):
+                value = emit.load(x[r], loop.index)
+                builder.store(emit.call("fma", value, value, builder.load(sums[r])), sums[r])
+        for r in range(ROWS):
+            emit.store(builder.load(sums[r]), target, builder.add(i, int64(r)))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def store_row(typing: Any, tiles: Any, first: Any, out: Any, start: Any, count: Any) -> Any:
+    """``out.flat[start : start + count] = tiles[first : first + count]``"""
+    signature = types.void(tiles, first, out, start, count)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        source, target = (context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 2))
+        emit = Emitter(context, builder, signature.args[0].dtype, lanes=1)
+        cgutils.raw_memcpy(builder, emit.at(target, values[3]), emit.at(source, values[1]), values[4], emit.size)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """``a b + c`` with one rounding, which the reduction of an exponent relies on."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return Emitter(context, builder, signature.args[0], lanes=1).call("fma", *values)
+
+    return a(a, a, a), generate
+
+
+@intrinsic
+def scaled_by_power(typing: Any, value: Any, magic: Any) -> Any:
+    """``value 2^k``, k being the lowest bits of `magic`, added to the exponent: the result must be a normal number."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        scalar = context.get_value_type(signature.args[0])
+        single = context.get_abi_sizeof(scalar) == 4
+        integer, mantissa = (INT32, 23) if single else (INT64, 52)
+        power = builder.shl(builder.bitcast(values[1], integer), ir.Constant(integer, mantissa))
+        return builder.bitcast(builder.add(builder.bitcast(values[0], integer), power), scalar)
+
+    return value(value, value), generate
+
+
+@intrinsic
+def split_power(typing: Any, value: Any) -> Any:
+    """``(k, m, 2^-k)`` with ``value = 2^k m``, m in [sqrt 1/2, sqrt 2); for normal values of at least 1."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        scalar = context.get_value_type(signature.args[0])
+        single = context.get_abi_sizeof(scalar) == 4
+        integer, mantissa, bias, root_half = (
+            (INT32, 23, 127, 0x3F3504F3) if single else (INT64, 52, 1023, 0x3FE6A09E667F3BCD)
+        )
+        shift = ir.Constant(integer, mantissa)
+        bits = builder.bitcast(values[0], integer)
+        k = builder.ashr(builder.sub(bits, ir.Constant(integer, root_half)), shift)
+        m = builder.bitcast(builder.sub(bits, builder.shl(k, shift)), scalar)
+        inverse = builder.bitcast(builder.shl(builder.sub(ir.Constant(integer, bias), k), shift), scalar)
+        return context.make_tuple(builder, signature.return_type, [builder.sitofp(k, scalar), m, inverse])
+
+    return types.UniTuple(value, 3)(value), generate

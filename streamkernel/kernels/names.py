@@ -1,0 +1,117 @@
+"""Kernels by name, scikit-learn's names and parameters among them, and from configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.kernels.base import Kernel
+from streamkernel.kernels.composite import Product, Sum
+from streamkernel.kernels.gaussian import Gaussian
+from streamkernel.kernels.laplacian import Laplacian
+from streamkernel.kernels.linear import Linear
+from streamkernel.kernels.matern import Matern
+from streamkernel.kernels.parameters import checked_number
+from streamkernel.kernels.polynomial import Polynomial
+from streamkernel.kernels.rational_quadratic import RationalQuadratic
+
+__all__ = ["KERNEL_NAMES", "as_kernel", "kernel_from_config"]
+
+# name: (class, parameters that the name fixes)
+NAMES: dict[str, tuple[type[Kernel], dict[str, Any]]] = {
+    "gaussian": (Gaussian, {}),
+    "rbf": (Gaussian, {}),
+    "laplacian": (Laplacian, {}),
+    "matern": (Matern, {}),
+    "matern12": (Matern, {"nu": 0.5}),
+    "matern32": (Matern, {"nu": 1.5}),
+    "matern52": (Matern, {"nu": 2.5}),
+    "rational_quadratic": (RationalQuadratic, {}),
+    "polynomial": (Polynomial, {}),
+    "poly": (Polynomial, {}),
+    "linear": (Linear, {}),
+}
+KERNEL_NAMES = tuple(NAMES)
+
+CLASSES: dict[str, type[Kernel]] = {
+    kernel.name: kernel
+    for kernel in (Gaussian, Laplacian, Linear, Matern, Polynomial, Product, RationalQuadratic, Sum)
+}
+
+# What each class takes, of the parameters of `as_kernel`; gamma is an alias of the lengthscale where a formula stands.
+PARAMETERS: dict[type[Kernel], tuple[str, ...]] = {
+    Gaussian: ("lengthscale", "gamma"),
+    Laplacian: ("lengthscale", "gamma"),
+    Matern: ("lengthscale", "nu"),
+    RationalQuadratic: ("lengthscale", "shape"),
+    Polynomial: ("gamma", "degree", "coef0"),
+    Linear: (),
+}
+
+
+def lengthscale_from_gamma(kind: type[Kernel], gamma: object) -> float:
+    """Gaussian: ``1 / sqrt(2 gamma)``; Laplacian: ``1 / gamma`` (scikit-learn's `rbf` and `laplacian`)."""
+    rate = checked_number("gamma", gamma)
+    return float(1.0 / np.sqrt(2.0 * rate)) if kind is Gaussian else 1.0 / rate
+
+
+def as_kernel(
+    kernel: str | Kernel | Mapping[str, Any],
+    *,
+    lengthscale: Any = None,
+    gamma: Any = None,
+    degree: Any = None,
+    coef0: Any = None,
+    nu: Any = None,
+    shape: Any = None,
+) -> Kernel:
+    """A kernel from its name (scikit-learn's too), its configuration, or itself.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or mapping
+        A name of ``KERNEL_NAMES``, a kernel, or what ``Kernel.to_config`` gave.
+    lengthscale : float or one per feature, optional
+        With a kernel object: ``kernel.with_lengthscale(lengthscale)``.
+    gamma : float, optional
+        scikit-learn's: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor of
+        the polynomial kernel.
+    degree, coef0, nu, shape : optional
+        Of the polynomial, Matern and rational quadratic kernels. As in scikit-learn, those that the kernel does not
+        have are ignored.
+    """
+    if gamma is not None and lengthscale is not None:
+        raise ParameterError(f"lengthscale = {lengthscale!r} and gamma = {gamma!r} say the same thing twice; give one of them")
+    if isinstance(kernel, Mapping):
+        kernel = kernel_from_config(kernel)
+    if isinstance(kernel, Kernel):
+        if gamma is not None:
+            raise ParameterError(f"gamma = {gamma!r} cannot change a kernel object; give its lengthscale or a kernel name")
+        return kernel if lengthscale is None else kernel.with_lengthscale(lengthscale)
+    if not isinstance(kernel, str) or kernel.lower() not in NAMES:
+        raise ParameterError(f"kernel = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)} or a Kernel")
+    kind, fixed = NAMES[kernel.lower()]
+    given = {
+        "lengthscale": lengthscale, "gamma": gamma, "degree": degree, "coef0": coef0, "nu": nu, "shape": shape,
+    }  # fmt: skip
+    parameters = {name: given[name] for name in PARAMETERS[kind] if given[name] is not None}
+    if "gamma" in parameters and kind is not Polynomial:
+        parameters["lengthscale"] = lengthscale_from_gamma(kind, parameters.pop("gamma"))
+    return kind(**{**parameters, **fixed})
+
+
+def kernel_from_config(config: Mapping[str, Any]) -> Kernel:
+    """The kernel whose ``to_config`` gave `config`; ModelFormatError when it is no such thing."""
+    if not isinstance(config, Mapping) or config.get("kernel") not in CLASSES:
+        raise ModelFormatError(f"kernel configuration {config!r} names no known kernel; known: {', '.join(CLASSES)}")
+    kind = CLASSES[config["kernel"]]
+    parameters = {name: value for name, value in config.items() if name != "kernel"}
+    if kind in (Sum, Product):
+        parameters = {name: kernel_from_config(value) for name, value in parameters.items()}
+    try:
+        return kind(**parameters)
+    except TypeError as error:
+        raise ModelFormatError(f"kernel configuration {dict(config)!r} does not fit {kind.__name__}: {error}") from error

@@ -1,0 +1,68 @@
+"""Looks at hyper-parameters and rows before any work is done."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DTypeError, ParameterError, ShapeError
+
+__all__ = ["Lengthscale", "checked_integer", "checked_lengthscale", "checked_number", "checked_rows"]
+
+Lengthscale = float | tuple[float, ...]
+"""One length for all features, or one per feature."""
+
+
+def checked_number(name: str, value: object, *, zero: bool = False) -> float:
+    """`value` as a finite positive float (with ``zero=True`` also 0), or ParameterError."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise ParameterError(f"{name} = {value!r} is not a number; give a positive float")
+    number = float(value)
+    if not math.isfinite(number) or number < 0.0 or (number == 0.0 and not zero):
+        bound = ">= 0" if zero else "> 0"
+        raise ParameterError(f"{name} = {value!r} is out of range; give a finite number {bound}")
+    return number
+
+
+def checked_integer(name: str, value: object) -> int:
+    """`value` as an int of at least 1, or ParameterError."""
+    whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
+    if isinstance(value, (bool, np.bool_)) or not whole:
+        raise ParameterError(f"{name} = {value!r} is not a whole number; give an integer >= 1")
+    number = int(value)  # type: ignore[call-overload]
+    if number < 1:
+        raise ParameterError(f"{name} = {value!r} is out of range; give an integer >= 1")
+    return int(number)
+
+
+def checked_lengthscale(value: object, name: str = "lengthscale") -> Lengthscale:
+    """One positive float, or a tuple of them, one per feature; else ParameterError."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ParameterError(f"{name} is empty; give one number, or one per feature")
+        return tuple(checked_number(f"{name}[{j}]", v) for j, v in enumerate(value))
+    return checked_number(name, value)
+
+
+def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDArray[Any]:
+    """`X` as a C-contiguous (rows, features) array of float32 or float64.
+
+    Other real dtypes (integers, bool, float16, big-endian) become float64, float16 becomes float32.
+    """
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ShapeError(f"{name} has {array.ndim} dimensions; give a table of rows of shape (rows, features)")
+    if n_features is not None and array.shape[1] != n_features:
+        raise ShapeError(f"{name} has {array.shape[1]} columns where the basis points have {n_features}; same features needed")
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{name} has dtype {array.dtype}; give real numbers")
+    small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
+    return np.ascontiguousarray(array, dtype=np.float32 if small else np.float64)

@@ -1,0 +1,53 @@
+"""The polynomial kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.kernels.base import Formula, FormulaKernel, Metric, Transform
+from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
+
+__all__ = ["Polynomial"]
+
+
+@dataclass(frozen=True)
+class Polynomial(FormulaKernel):
+    """``k(x, z) = (gamma x.z + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    gamma : float or None
+        None is ``1 / p``, as in scikit-learn.
+    coef0 : float
+        At least 0: with a negative one the kernel is not positive semi-definite.
+    """
+
+    degree: int = 3
+    gamma: float | None = None
+    coef0: float = 1.0
+
+    name: ClassVar[str] = "polynomial"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "degree", checked_integer("degree", self.degree))
+        object.__setattr__(self, "coef0", checked_number("coef0", self.coef0, zero=True))
+        if self.gamma is not None:
+            object.__setattr__(self, "gamma", checked_number("gamma", self.gamma))
+
+    def formula(self, n_features: int) -> Formula:
+        gamma = 1.0 / max(1, n_features) if self.gamma is None else self.gamma
+        ones = np.ones(n_features)
+        return Formula(Metric.INNER, Transform.POWER, ones, factor=gamma, offset=self.coef0, shape=float(self.degree))
+
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        rows = checked_rows(X)
+        formula = self.formula(rows.shape[1])
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        result: NDArray[np.float64] = (formula.factor * squares + self.coef0) ** self.degree
+        return result

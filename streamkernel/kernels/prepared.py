@@ -1,0 +1,177 @@
+"""A kernel with its basis points, ready to fill blocks."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ShapeError
+from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._tile import ROWS, columns
+from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, Transform
+from streamkernel.kernels.parameters import checked_rows
+
+__all__ = ["PreparedFormula", "PreparedKernel"]
+
+
+# log2(e) = LOG2E + LOG2E_TAIL beyond float64.
+LOG2E = 1.4426950408889634
+LOG2E_TAIL = 2.0355273740931033e-17
+
+
+class PreparedKernel(ABC):
+    """``k(., Z)`` for fixed Z (n, p). Threads may share one; pickled, it sends the kernel and Z alone."""
+
+    def __init__(self, kernel: Kernel, points: NDArray[Any]) -> None:
+        self.kernel = kernel
+        self.points = points
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return prepare, (self.kernel, self.points)
+
+    def block(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """``K_bn = k(X_b, Z)``, (b, n) in the dtype of X (float32 or float64).
+
+        Parameters
+        ----------
+        X : (b, p)
+        out : (b, n), optional
+            C-contiguous, of the dtype of X; filled and returned.
+        """
+        rows = checked_rows(X, "X", self.points.shape[1])
+        shape = (len(rows), len(self.points))
+        if out is None:
+            out = np.empty(shape, rows.dtype)
+        elif out.shape != shape or out.dtype != rows.dtype or not out.flags.c_contiguous:
+            raise ShapeError(f"out is {out.shape} {out.dtype}; give a C-contiguous {shape} {rows.dtype} array")
+        if out.size:
+            self.fill(rows, out)
+        return out
+
+    @abstractmethod
+    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        """`block` without checks."""
+
+
+def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
+    return kernel.prepare(points)
+
+
+# Largest error, in units of the last place of |x|^2 + |z|^2, that a squared distance from inner products was seen to
+# have (2.1 for p = 54, 3.4 for p = 784; tests/kernels measures it again); growing like the root of p.
+PRODUCT_ERROR = 4.0
+
+# Error of a kernel value that inner products may cost, half of what is promised.
+BUDGET = {np.dtype(np.float32): 5e-7, np.dtype(np.float64): 5e-15}
+
+# From this number of features on inner products are faster than differences (equal weights, unequal weights).
+CROSSOVER = {np.dtype(np.float32): (12, 4), np.dtype(np.float64): (12, 4)}
+
+
+def panelled(points: NDArray[Any]) -> NDArray[Any]:
+    """(n, p) as (panels, p, columns), filled up with zeros."""
+    n, p = points.shape
+    width = columns(points.dtype)
+    shape = (-(-n // width), p, width)
+    memory = np.zeros(math.prod(shape) + 64 // points.itemsize, points.dtype)
+    skipped = -memory.ctypes.data % 64 // points.itemsize  # a vector across two cache lines costs twice
+    panels = memory[skipped : skipped + math.prod(shape)].reshape(shape)
+    for k, panel in enumerate(panels):
+        part = points[k * width : (k + 1) * width]
+        panel[:, : len(part)] = part.T
+    return panels
+
+
+class Packed:
+    """Basis points and constants as the loops read them, in one dtype."""
+
+    def __init__(self, formula: Formula, points: NDArray[Any], dtype: np.dtype[Any]) -> None:
+        p = points.shape[1]
+        exponents = np.zeros(p)
+        if formula.metric != Metric.INNER:
+            # Powers of two go from the weights into the rows: exact, and no distance over- or underflows.
+            limit = 60 if dtype == np.float32 else 400
+            exponents = np.clip(np.round(np.log2(formula.weights)), -limit, limit)
+        scale = np.exp2(exponents)
+        rest = formula.weights / scale
+        factor, self.metric = formula.factor, int(formula.metric)
+        equal = p == 0 or bool(np.all(formula.weights == formula.weights[0]))
+        if self.metric == Metric.SQUARED:
+            rest = rest**2
+            if equal and p:
+                factor, rest, self.metric = factor * float(rest[0]), np.ones(p), 3
+        self.weights, self.scale = rest.astype(dtype), scale.astype(dtype)
+        self.constants, self.degree = constants(formula, factor, dtype), int(formula.shape)
+        self.transform = int(formula.transform)
+        self.panels = panelled(points.astype(dtype) * self.scale)
+        self.limit = dtype.type(-1.0)
+        self.centred = (np.zeros(0), np.zeros(0), np.zeros((0, 0, 0), dtype), np.zeros((0, 0), dtype))
+        slope = SLOPES.get(formula.transform)
+        if formula.metric == Metric.SQUARED and slope is not None and p >= CROSSOVER[dtype][0 if equal else 1]:
+            shape = formula.shape if formula.transform == Transform.RATIONAL else 1.0
+            unit = float(np.finfo(dtype).eps) / 2 * max(1.0, np.sqrt(p / 54))
+            self.limit = dtype.type(min(BUDGET[dtype] / (PRODUCT_ERROR * unit * slope * shape * factor), 1e30))
+            self.centred = centred(points, scale * np.sqrt(rest), dtype)
+
+    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        view = X.view()
+        view.flags.writeable = False  # one compiled version for rows that may and may not be written
+        compiled.fill(
+            view, self.metric, self.transform, self.constants, self.degree, self.scale, self.weights, self.panels,
+            self.limit, self.centred, out,
+        )  # fmt: skip
+
+
+# The largest |d k / d t| of each transform, times the shape for RATIONAL; none for MATERN12, whose slope is infinite at 0.
+SLOPES = {Transform.EXP: 1.0, Transform.MATERN32: 0.5, Transform.MATERN52: 1 / 6, Transform.RATIONAL: 1.0}
+
+
+def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """(factor, offset, high, low, cut, shape, largest) as `_loops.apply_transform` takes them."""
+    single = dtype == np.float32
+    rate = {Transform.EXP: factor * LOG2E, Transform.RATIONAL: 1.0}.get(formula.transform, LOG2E)
+    high = dtype.type(-rate)
+    low = dtype.type(-(rate + float(high))) if single else dtype.type(-LOG2E_TAIL * rate / LOG2E)
+    # Where the result leaves the normal numbers.
+    cut = np.nextafter(dtype.type((126.0 if single else 1022.0) / rate), dtype.type(np.inf))
+    largest = 1e4 if single else 1e6
+    shape = 1.0 / 3.0
+    if formula.transform == Transform.RATIONAL:
+        largest, shape = (1e38 if single else 1e308), formula.shape
+    return tuple(dtype.type(v) for v in (factor, formula.offset, high, low, cut, shape, largest))
+
+
+def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
+    """(centre, scale, panels, squared norms) for the inner products of centred rows."""
+    centre = points.mean(axis=0, dtype=np.float64) if len(points) else np.zeros(points.shape[1])
+    rows = np.zeros((ROWS * -(-len(points) // ROWS), points.shape[1]), dtype)
+    rows[: len(points)] = (points - centre) * scale
+    squares = np.zeros(len(rows), dtype)
+    compiled.norms(rows, squares)
+    panels = panelled(rows[: len(points)])
+    per_panel = np.zeros((len(panels), panels.shape[2]), dtype)
+    per_panel.reshape(-1)[: len(points)] = squares[: len(points)]
+    return centre, scale, panels, per_panel
+
+
+class PreparedFormula(PreparedKernel):
+    """A kernel of one formula with its points packed, once for each dtype that X comes in."""
+
+    def __init__(self, kernel: FormulaKernel, points: NDArray[Any]) -> None:
+        super().__init__(kernel, points)
+        self.formula = kernel.formula(points.shape[1])
+        self.packed: dict[np.dtype[Any], Packed] = {}
+        self.pack(points.dtype)
+
+    def pack(self, dtype: np.dtype[Any]) -> Packed:
+        # Two threads may both pack: they make the same thing, and one of them stays.
+        if dtype not in self.packed:
+            self.packed[dtype] = Packed(self.formula, self.points, dtype)
+        return self.packed[dtype]
+
+    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        self.pack(X.dtype).fill(X, out)

@@ -1,0 +1,25 @@
+"""Small dense algebra on n x n matrices: in place, one BLAS thread, NaN looked for before every factorisation."""
+
+from streamkernel.linalg._blas import solve_lower_transposed, syrk
+from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
+from streamkernel.linalg.eigen import SymmetricEigen, symmetric_eigen
+from streamkernel.linalg.finite import require_finite
+from streamkernel.linalg.ridge import RidgePath
+from streamkernel.linalg.symmetric import mirror_upper
+from streamkernel.linalg.threads import single_threaded_blas
+
+__all__ = [
+    "RankRevealed",
+    "RidgePath",
+    "SymmetricEigen",
+    "cholesky",
+    "independent_rows",
+    "mirror_upper",
+    "require_finite",
+    "single_threaded_blas",
+    "solve_lower",
+    "solve_lower_t",
+    "solve_lower_transposed",
+    "symmetric_eigen",
+    "syrk",
+]

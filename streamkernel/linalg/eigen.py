@@ -1,0 +1,32 @@
+"""Eigendecomposition of a symmetric matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from streamkernel.errors import NumericalError
+from streamkernel.linalg.finite import require_finite
+
+__all__ = ["SymmetricEigen", "symmetric_eigen"]
+
+
+@dataclass(frozen=True)
+class SymmetricEigen:
+    """``A = vectors diag(values) vectors^T``; values ascending."""
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+
+
+def symmetric_eigen(A: NDArray[np.float64], what: str = "the matrix") -> SymmetricEigen:
+    """Eigenvalues and eigenvectors of a symmetric matrix, or `NumericalError` naming `what`."""
+    require_finite(A, what)
+    try:
+        values, vectors = scipy.linalg.eigh(A, driver="evd", check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise NumericalError(f"the eigenvalues of {what} did not converge ({error})") from None
+    return SymmetricEigen(values, vectors)

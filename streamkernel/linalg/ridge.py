@@ -1,0 +1,109 @@
+"""The whole alpha path of a ridge regression from its sums, by one eigendecomposition.
+
+With whitened features G (m, n), ``H = G^T W G``, ``g = G^T W Y``, ``YY = Y^T W Y`` and ``H = V diag(s) V^T``::
+
+    beta(alpha) = V (s + alpha)^-1 V^T g
+    RSS(alpha)  = YY - 2 beta^T g + beta^T H beta
+    edf(alpha)  = sum_j s_j / (s_j + alpha)  (+ 1 with an intercept)
+    GCV(alpha)  = m RSS(alpha) / (m - edf(alpha))^2
+
+Golub, Heath & Wahba 1979, eq. (1.4). Smola & Schoelkopf 2000, eq. (7), in whitened coordinates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from streamkernel.linalg.eigen import symmetric_eigen
+
+__all__ = ["RidgePath"]
+
+
+@dataclass(frozen=True)
+class RidgePath:
+    """Parameters
+    ----------
+    values, vectors : (n,), (n, n) eigenvalues (clipped at 0, ascending) and eigenvectors of H.
+    rotated : (n, d), ``V^T g``.
+    square : (d,) diagonal of YY.
+    count : number of rows m.
+    intercept_df : degrees of freedom spent on an intercept that was projected out (0 or 1).
+    """
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    rotated: NDArray[np.float64]
+    square: NDArray[np.float64]
+    count: float
+    intercept_df: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        H: NDArray[np.float64],
+        g: NDArray[np.float64],
+        square: NDArray[np.float64],
+        count: float,
+        intercept_df: int = 0,
+    ) -> RidgePath:
+        eigen = symmetric_eigen(H, "the whitened normal equations")
+        return cls(np.maximum(eigen.values, 0.0), eigen.vectors, eigen.vectors.T @ g, square, count, intercept_df)
+
+    @property
+    def smallest_alpha(self) -> float:
+        """Alpha below which the solution is rounding: n eps times the largest eigenvalue."""
+        top = float(self.values[-1]) if len(self.values) else 1.0
+        return max(len(self.values), 1) * float(np.finfo(np.float64).eps) * max(top, np.finfo(np.float64).tiny)
+
+    def beta(self, alpha: float) -> NDArray[np.float64]:
+        """Coefficients of the whitened features, (n, d)."""
+        shrunk = self.values + alpha
+        return self.vectors @ np.divide(
+            self.rotated, shrunk[:, None], out=np.zeros_like(self.rotated), where=shrunk[:, None] > 0.0
+        )
+
+    def effective_df(self, alpha: float) -> float:
+        """Trace of the hat matrix."""
+        shrunk = self.values + alpha
+        share = np.divide(self.values, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0)
+        return float(share.sum()) + self.intercept_df
+
+    def residual_square(self, alpha: float) -> NDArray[np.float64]:
+        """Residual sum of squares of each target, (d,)."""
+        shrunk = self.values + alpha
+        weight = np.divide(self.values + 2.0 * alpha, shrunk**2, out=np.zeros_like(shrunk), where=shrunk > 0.0)
+        return np.maximum(self.square - weight @ self.rotated**2, 0.0)
+
+    def gcv(self, alpha: float, scale: NDArray[np.float64] | None = None) -> float:
+        """Generalised cross-validation score per row, summed over targets divided by `scale` (d,)."""
+        free = self.count - self.effective_df(alpha)
+        if free <= 0.0:
+            return float("inf")
+        residual = self.residual_square(alpha)
+        total = residual.sum() if scale is None else (residual / scale).sum()
+        return float(self.count * total / free**2)
+
+    def grid(self, points: int = 61) -> NDArray[np.float64]:
+        """Alphas spaced evenly in logarithm, from the smallest that means anything to where all is shrunk."""
+        top = float(self.values[-1]) if len(self.values) and self.values[-1] > 0.0 else 1.0
+        return np.geomspace(max(self.smallest_alpha * 10.0, 1e-12 * top), 10.0 * top, points)
+
+    def choose(self, scale: NDArray[np.float64] | None = None) -> float:
+        """Alpha with the least GCV: the best of a grid, then refined between its neighbours."""
+        alphas = self.grid()
+        scores = np.array([self.gcv(float(alpha), scale) for alpha in alphas])
+        best = int(np.argmin(scores))
+        if not np.isfinite(scores[best]):
+            return float(alphas[-1])
+        low, high = np.log(alphas[max(best - 1, 0)]), np.log(alphas[min(best + 1, len(alphas) - 1)])
+        found = minimize_scalar(
+            lambda log_alpha: self.gcv(float(np.exp(log_alpha)), scale),
+            bounds=(low, high),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        return float(np.exp(found.x)) if found.fun < scores[best] else float(alphas[best])

@@ -1,0 +1,48 @@
+"""One BLAS thread: parallelism comes from the row blocks, and the bits do not depend on the cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+
+import scipy.linalg.cython_blas
+from threadpoolctl import ThreadpoolController
+
+# Only libraries that are loaded can be found and limited.
+assert scipy.linalg.cython_blas
+
+__all__ = ["single_threaded_blas"]
+
+_lock = Lock()
+_depth = 0
+_limiter = None
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # Looking through the loaded libraries takes milliseconds: once a process is enough.
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Hold every BLAS of this process at one thread; nested and concurrent uses share one limit.
+
+    The limit is process-wide, so that the first to enter sets it and the last to leave restores it: otherwise a
+    task that ends early would hand its neighbour's factorisation back to all cores, and its bits with them.
+    """
+    global _depth, _limiter
+    with _lock:
+        _depth += 1
+        if _depth == 1:
+            _limiter = _controller().limit(limits=1, user_api="blas")
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0 and _limiter is not None:
+                _limiter.restore_original_limits()
+                _limiter = None

@@ -1,0 +1,34 @@
+"""What a sweep accumulates, one idea a file."""
+
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.counter import row_uniforms, stream_generator
+from streamkernel.reductions.gather import Gather, Sample
+from streamkernel.reductions.look import Look, LookResult
+from streamkernel.reductions.moments import Moments
+from streamkernel.reductions.normal_equations import NormalEquations, RidgeSums
+from streamkernel.reductions.pool import PoolGram, PoolSums
+from streamkernel.reductions.pool_root import PoolRoot, RootSums
+from streamkernel.reductions.rows import Predictions, RowMap
+from streamkernel.reductions.scores import ClassificationScores, RegressionScores
+
+__all__ = [
+    "ClassificationScores",
+    "Gather",
+    "Look",
+    "LookResult",
+    "Moments",
+    "NormalEquations",
+    "PoolGram",
+    "PoolRoot",
+    "PoolSums",
+    "Predictions",
+    "Reduction",
+    "RegressionScores",
+    "RidgeSums",
+    "RootSums",
+    "RowMap",
+    "Sample",
+    "State",
+    "row_uniforms",
+    "stream_generator",
+]

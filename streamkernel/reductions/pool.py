@@ -1,0 +1,177 @@
+"""THE PASS: one accumulator that serves every greedy rule over a pool of candidates (ALGORITHMS 1.3).
+
+For a basis of n functions with whitened features G and a pool M of k candidates with residual columns
+``R = k(X, M) - G G_M^T``, one sweep over rows X with weights w accumulates::
+
+    C = R^T W R (k, k)    E = G^T W R (n, k)    F = R^T W Y (k, d)    H = G^T W G (n, n)    g = G^T W Y (n, d)
+
+From these alone any number of picks follow without touching rows again. ``S = R[M, M]`` needs no rows at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.kernels import PreparedKernel
+from streamkernel.linalg import mirror_upper, solve_lower_transposed, syrk
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.table import RowBlock
+
+__all__ = ["PoolColumns", "PoolGram", "PoolSums"]
+
+
+@dataclass(frozen=True)
+class PoolColumns:
+    """The columns ``[G, R, Yc]`` of a row block, whichever way they are then accumulated.
+
+    Parameters
+    ----------
+    basis : the n functions chosen so far.
+    pool : the k candidates, as an unwhitened basis.
+    centre : (d,) constant taken off the targets; d = 0 for rules that do not look at them.
+    precision : dtype of the columns. float32 serves for scores on sampled rows, float64 for exact sweeps.
+    """
+
+    basis: Basis
+    pool: Basis
+    centre: NDArray[np.float64]
+    precision: np.dtype[Any]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("basis", "pool", "centre", "precision")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @property
+    def width(self) -> int:
+        return len(self.basis) + len(self.pool) + len(self.centre)
+
+    @cached_property
+    def prepared(self) -> PreparedKernel:
+        points = np.concatenate([self.basis.points, self.pool.points])
+        return self.pool.kernel.prepare(points)
+
+    @cached_property
+    def features_of_pool(self) -> NDArray[np.float64]:
+        """``G_M``, (k, n) float64."""
+        if len(self.basis) == 0:
+            return np.zeros((len(self.pool), 0))
+        return self.basis.features(self.pool.points.astype(np.float64))
+
+    @cached_property
+    def _pool_factor(self) -> NDArray[Any]:
+        return np.ascontiguousarray(self.features_of_pool.T, dtype=self.precision)
+
+    def pool_residual(self) -> NDArray[np.float64]:
+        """``S = k(M, M) - G_M G_M^T``, (k, k) float64."""
+        G_M = self.features_of_pool
+        S: NDArray[np.float64] = self.pool.gram() - G_M @ G_M.T
+        return S
+
+    def of(self, block: RowBlock) -> NDArray[Any]:
+        """``sqrt(w) [G, R, Yc]``, (b, n + k + d)."""
+        n, k = len(self.basis), len(self.pool)
+        columns = np.empty((len(block.X), self.width), self.precision)
+        K = self.prepared.block(block.X)
+        if n:
+            # Whitening divides by small pivots: in float64 whatever the columns are kept in.
+            G = np.ascontiguousarray(K[:, :n], dtype=np.float64)
+            solve_lower_transposed(self.basis.L, G)
+            columns[:, :n] = G
+            whitened = np.ascontiguousarray(columns[:, :n])
+            np.subtract(K[:, n:], whitened @ self._pool_factor, out=columns[:, n : n + k])
+        else:
+            columns[:, :k] = K
+        if len(self.centre):
+            assert block.Y is not None
+            columns[:, n + k :] = block.Y - self.centre
+        if block.weights is not None:
+            columns *= np.sqrt(block.weights).astype(self.precision)[:, None]
+        return columns
+
+    def scratch_bytes(self, rows: int) -> int:
+        item, n = self.precision.itemsize, len(self.basis)
+        block = rows * ((n + len(self.pool)) * self.basis.points.dtype.itemsize + 8 * n + item * n)
+        return block + rows * item * (self.width + len(self.pool))
+
+    def flops_per_row(self) -> float:
+        n, k, p = len(self.basis), len(self.pool), self.pool.points.shape[1]
+        return float(self.width**2 + n * n + 2 * n * k + 2 * (n + k) * p)
+
+
+@dataclass(frozen=True)
+class PoolSums:
+    """The sums of `PoolGram`, float64; `weight` is the sum of the row weights, `trace` that of ``w k(x, x)``."""
+
+    C: NDArray[np.float64]
+    E: NDArray[np.float64]
+    F: NDArray[np.float64]
+    H: NDArray[np.float64]
+    g: NDArray[np.float64]
+    YY: NDArray[np.float64]
+    S: NDArray[np.float64]
+    weight: float
+    trace: float
+
+
+@dataclass(frozen=True)
+class PoolGram(Reduction[PoolSums]):
+    """Accumulate the Gram matrix of ``[G, R, Yc]``."""
+
+    columns: PoolColumns
+
+    def _empty(self) -> State:
+        width = self.columns.width
+        return {"gram": np.zeros((width, width)), "totals": np.zeros(2)}
+
+    def map_block(self, block: RowBlock) -> State:
+        return self.fold(self._empty(), block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        columns = self.columns.of(block)
+        if columns.dtype == np.float64:
+            syrk(columns, into=state["gram"])
+        else:
+            part = np.zeros(state["gram"].shape, columns.dtype)
+            syrk(columns, into=part)
+            state["gram"] += part
+        diagonal = self.columns.pool.kernel.diagonal(block.X)
+        weights = np.ones(len(diagonal)) if block.weights is None else block.weights
+        state["totals"] += [weights.sum(), weights @ diagonal]
+        return state
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> PoolSums:
+        n, k = len(self.columns.basis), len(self.columns.pool)
+        gram = mirror_upper(state["gram"].copy())
+        basis, pool, targets = slice(0, n), slice(n, n + k), slice(n + k, None)
+        return PoolSums(
+            C=gram[pool, pool].copy(),
+            E=gram[basis, pool].copy(),
+            F=gram[pool, targets].copy(),
+            H=gram[basis, basis].copy(),
+            g=gram[basis, targets].copy(),
+            YY=gram[targets, targets].copy(),
+            S=self.columns.pool_residual(),
+            weight=float(state["totals"][0]),
+            trace=float(state["totals"][1]),
+        )
+
+    def state_bytes(self) -> int:
+        return 8 * self.columns.width**2 + 16
+
+    def scratch_bytes(self, rows: int) -> int:
+        part = 0 if self.columns.precision == np.float64 else self.columns.width**2 * self.columns.precision.itemsize
+        return self.columns.scratch_bytes(rows) + part
+
+    def flops_per_row(self) -> float:
+        return self.columns.flops_per_row()

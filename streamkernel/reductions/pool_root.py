@@ -1,0 +1,83 @@
+"""THE PASS in square-root form: the triangular factor of ``[G, R, Y]`` instead of its Gram matrix.
+
+The Gram form squares the condition: scores are lost once a candidate's residual has fallen to 1e-8 of where it
+began. A streaming QR (TSQR, Demmel et al. 2012) keeps the digits for twice the flops (ALGORITHMS 1.3, remedy 2)::
+
+    U <- qr_R( [U; [G_b, R_b, Y_b]] )        U^T U = [G, R, Y]^T [G, R, Y]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.pool import PoolColumns
+from streamkernel.table import RowBlock
+
+__all__ = ["PoolRoot", "RootSums"]
+
+
+@dataclass(frozen=True)
+class RootSums:
+    """Blocks of the triangular factor and what needs no rows.
+
+    Attributes
+    ----------
+    G_R : (n, k) and R_R : (r, k), R_Y : (r, d), with
+        ``C = G_R^T G_R + R_R^T R_R``; rows below the first n have the span of the basis projected out.
+    S : (k, k) residual kernel within the pool
+    """
+
+    G_R: NDArray[np.float64]
+    R_R: NDArray[np.float64]
+    R_Y: NDArray[np.float64]
+    YY: NDArray[np.float64]
+    S: NDArray[np.float64]
+    weight: float
+    trace: float
+
+
+@dataclass(frozen=True)
+class PoolRoot(Reduction[RootSums]):
+    """Accumulate the triangular factor of ``[G, R, Yc]``."""
+
+    columns: PoolColumns
+
+    def map_block(self, block: RowBlock) -> State:
+        diagonal = self.columns.pool.kernel.diagonal(block.X)
+        weights = np.ones(len(diagonal)) if block.weights is None else block.weights
+        wide = self.columns.of(block).astype(np.float64, copy=False)
+        return {
+            "root": np.linalg.qr(wide, mode="r"),
+            "totals": np.array([weights.sum(), weights @ diagonal]),
+        }
+
+    def combine(self, left: State, right: State) -> State:
+        stacked = np.concatenate([left["root"], right["root"]])
+        return {"root": np.linalg.qr(stacked, mode="r"), "totals": left["totals"] + right["totals"]}
+
+    def finalize(self, state: State) -> RootSums:
+        n, k = len(self.columns.basis), len(self.columns.pool)
+        root = state["root"]
+        targets = root[:, n + k :]
+        return RootSums(
+            G_R=root[:n, n : n + k].copy(),
+            R_R=root[n:, n : n + k].copy(),
+            R_Y=root[n:, n + k :].copy(),
+            YY=targets.T @ targets,
+            S=self.columns.pool_residual(),
+            weight=float(state["totals"][0]),
+            trace=float(state["totals"][1]),
+        )
+
+    def state_bytes(self) -> int:
+        return 8 * self.columns.width**2 + 16
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.columns.scratch_bytes(rows) + 16 * (rows + 2 * self.columns.width) * self.columns.width
+
+    def flops_per_row(self) -> float:
+        return self.columns.flops_per_row() + float(self.columns.width**2)

@@ -1,0 +1,80 @@
+"""What a sweep writes for every row, instead of what it sums."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.table import RowBlock
+
+__all__ = ["Predictions", "RowMap"]
+
+
+class RowMap(ABC):
+    """A pure function of row blocks whose values are written, chunk by chunk, beside the rows."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        """Name of each output, with its width (None for a plain vector) and dtype."""
+
+    @abstractmethod
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        """Values of the block's rows."""
+
+    @abstractmethod
+    def scratch_bytes(self, rows: int) -> int:
+        """Bytes that `map_block` needs beside the block, for `rows` rows."""
+
+    @abstractmethod
+    def flops_per_row(self) -> float:
+        """Floating point operations per row."""
+
+
+@dataclass(frozen=True)
+class Predictions(RowMap):
+    """``f(x) = k(x, Z) coefficients + intercept``; with `argmax`, the position of the largest target.
+
+    Parameters
+    ----------
+    basis : Basis
+    coefficients : (n, d), intercept : (d,)
+    argmax : write class codes instead of values.
+    flat : write a vector where d = 1.
+    """
+
+    basis: Basis
+    coefficients: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    argmax: bool = False
+    flat: bool = True
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        d = self.coefficients.shape[1]
+        if self.argmax:
+            return {"prediction": (None, np.dtype(np.int64))}
+        return {"prediction": (None if self.flat and d == 1 else d, np.dtype(np.float64))}
+
+    def values(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """(b, d) float64."""
+        K = self.basis.block(X).astype(np.float64, copy=False)
+        return K @ self.coefficients + self.intercept
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        values = self.values(block.X)
+        if self.argmax:
+            return {"prediction": values.argmax(axis=1)}
+        return {"prediction": values[:, 0] if self.columns["prediction"][0] is None else values}
+
+    def scratch_bytes(self, rows: int) -> int:
+        return rows * (len(self.basis) * 16 + 24 * self.coefficients.shape[1])
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        return float(2 * n * (p + self.coefficients.shape[1]))

@@ -1,0 +1,92 @@
+"""How well predictions match targets: sums over rows, from which every score follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.rows import Predictions
+from streamkernel.table import ColumnStatistics, RowBlock
+
+__all__ = ["ClassificationScores", "RegressionScores"]
+
+
+@dataclass(frozen=True)
+class RegressionScores(Reduction[dict[str, float]]):
+    """Root mean squared error, mean absolute error and R^2, averaged over targets.
+
+    ``R^2 = 1 - sum (y - f)^2 / sum (y - mean y)^2`` per target, as scikit-learn's ``r2_score``.
+    """
+
+    predictions: Predictions
+
+    def map_block(self, block: RowBlock) -> State:
+        assert block.Y is not None
+        error = block.Y - self.predictions.values(block.X)
+        spread = ColumnStatistics.of(block.Y)
+        return {
+            "count": np.array([float(len(error))]),
+            "mean": spread.mean,
+            "square": spread.std**2 * len(error),
+            "squared_error": (error**2).sum(axis=0),
+            "absolute_error": np.abs(error).sum(axis=0),
+        }
+
+    def combine(self, left: State, right: State) -> State:
+        merged = add_states(left, right)
+        a, b = left["count"], right["count"]
+        gap = right["mean"] - left["mean"]
+        merged["mean"] = left["mean"] + gap * (b / (a + b))
+        merged["square"] = merged["square"] + gap**2 * (a * b / (a + b))
+        return merged
+
+    def finalize(self, state: State) -> dict[str, float]:
+        rows = float(state["count"][0])
+        spread = state["square"]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(spread > 0.0, state["squared_error"] / spread, np.where(state["squared_error"] > 0.0, 1.0, 0.0))
+        return {
+            "rows": int(rows),
+            "rmse": float(np.sqrt(state["squared_error"] / rows).mean()),
+            "mae": float((state["absolute_error"] / rows).mean()),
+            "r2": float((1.0 - share).mean()),
+        }
+
+    def state_bytes(self) -> int:
+        return 64 * self.predictions.coefficients.shape[1]
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.predictions.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        return self.predictions.flops_per_row()
+
+
+@dataclass(frozen=True)
+class ClassificationScores(Reduction[dict[str, float]]):
+    """Share of rows whose largest value is that of their class."""
+
+    predictions: Predictions
+
+    def map_block(self, block: RowBlock) -> State:
+        assert block.Y is not None
+        right = self.predictions.values(block.X).argmax(axis=1) == block.Y.argmax(axis=1)
+        return {"totals": np.array([len(right), np.count_nonzero(right)], dtype=np.float64)}
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> dict[str, float]:
+        rows, right = state["totals"]
+        return {"rows": int(rows), "accuracy": float(right / rows)}
+
+    def state_bytes(self) -> int:
+        return 16
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.predictions.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        return self.predictions.flops_per_row()

@@ -1,0 +1,21 @@
+"""Which rows become the basis: draws, scores, takes, and the rules made of them."""
+
+from streamkernel.selection.greedy import Greedy
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection
+from streamkernel.selection.rpcholesky import RPCholesky
+from streamkernel.selection.rules import RULES, as_kappa, as_rule
+from streamkernel.selection.uniform import Uniform
+
+__all__ = [
+    "RULES",
+    "Greedy",
+    "Problem",
+    "RPCholesky",
+    "RoundRecord",
+    "RowCache",
+    "Rule",
+    "Selection",
+    "Uniform",
+    "as_kappa",
+    "as_rule",
+]

@@ -1,0 +1,236 @@
+"""Where the candidates come from, and which rows score them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.reductions import Look, LookResult, Sample, stream_generator
+from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
+from streamkernel.selection.takes import Fixed, Take
+from streamkernel.table import Table, open_table
+
+__all__ = ["Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
+
+# Streams of the counter-based generator: one for each kind of draw, so that none disturbs another.
+_POOL, _SCORING, _LOOK = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Candidates for one round, and the rows that score them.
+
+    Attributes
+    ----------
+    pool : the candidates, as an unwhitened basis, by row number.
+    scoring : rows in memory with their weights, or None for all rows of the table.
+    groups : (k,) sub-pool of each candidate, or None where all compete at every pick.
+    residual_trace : exact, where the draw looked at all rows.
+    """
+
+    pool: Basis
+    scoring: Table | None
+    groups: NDArray[np.int64] | None = None
+    residual_trace: float | None = None
+
+
+class Draw(Protocol):
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        """What the draws cost, for the plan."""
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        """How many rows score the candidates of a round that ends at `size` functions; None for all, by a sweep."""
+
+    def pool_size(self, problem: Problem, picks: int) -> int:
+        """How many candidates so many picks are given."""
+
+    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+        """Row numbers that are known beforehand."""
+
+    def draw(
+        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
+    ) -> Drawn:
+        """Candidates for `picks` picks beyond `basis`."""
+
+
+def sample_table(sample: Sample, weights: NDArray[np.float64]) -> Table:
+    """A sample as a table in memory, already scaled."""
+    Y = sample.Y if sample.Y.shape[1] else None
+    return open_table(np.ascontiguousarray(sample.X), Y, weights=weights)
+
+
+def _pool_of(problem: Problem, sample: Sample) -> Basis:
+    return Basis(problem.kernel, np.ascontiguousarray(sample.X), sample.rows)
+
+
+def _choice(problem: Problem, stream: tuple[int, ...], size: int) -> NDArray[np.int64]:
+    """`size` distinct row numbers of the table, uniform, in random order."""
+    m = problem.table.n_rows
+    picked = stream_generator(problem.seed, stream).choice(m, size=min(size, m), replace=False)
+    return problem.table.start + picked.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class UniformDraw:
+    """Candidates drawn uniformly from the rows not in the basis, without replacement.
+
+    Parameters
+    ----------
+    per_pick : candidates for each pick.
+    scoring_per_function : uniform scoring rows for each basis function of the round's end, each of weight m / s;
+        None for all rows of the table (a sweep).
+    least_scoring : never fewer scoring rows than this.
+    split : give each pick a sub-pool of its own (Smola & Schoelkopf 2000, Algorithm 2, several picks a sweep).
+    """
+
+    per_pick: int
+    scoring_per_function: int | None
+    least_scoring: int = 2000
+    split: bool = False
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        if self.scoring_per_function is None:
+            return None
+        return min(max(self.least_scoring, self.scoring_per_function * size), problem.table.n_rows)
+
+    def pool_size(self, problem: Problem, picks: int) -> int:
+        return min(self.per_pick * picks, problem.table.n_rows)
+
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        rows = sum(
+            self.pool_size(problem, picks) + (self.scoring_rows(problem, have + picks) or 0)
+            for _, picks, have in self._schedule(problem, take)
+        )
+        return [gather_step(problem, rows)]
+
+    def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> NDArray[np.int64]:
+        # Some more than wanted, so that the rows of the basis among them can be left out.
+        spare = min(chosen, 8 + picks // 8)
+        return _choice(problem, (_POOL, round_), self.per_pick * picks + spare)
+
+    def _scoring_rows(self, problem: Problem, round_: int, size: int) -> NDArray[np.int64] | None:
+        wanted = self.scoring_rows(problem, size)
+        if wanted is None:
+            return None
+        if wanted == problem.table.n_rows:
+            return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
+        return np.sort(_choice(problem, (_SCORING, round_), wanted))
+
+    def _schedule(self, problem: Problem, take: Take) -> Iterator[tuple[int, int, int]]:
+        have, round_ = 0, 0
+        while have < problem.n:
+            picks = take.count(have, problem.n)
+            yield round_, picks, have
+            have, round_ = have + picks, round_ + 1
+
+    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+        parts = []
+        for round_, picks, have in self._schedule(problem, take):
+            parts.append(self._pool_rows(problem, round_, picks, have))
+            scoring = self._scoring_rows(problem, round_, have + picks)
+            if scoring is not None:
+                parts.append(scoring)
+        return np.unique(np.concatenate(parts))
+
+    def draw(
+        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
+    ) -> Drawn:
+        rows = self._pool_rows(problem, round_, picks, len(basis))
+        rows = rows[~np.isin(rows, basis.rows)][: self.per_pick * picks]
+        groups = np.arange(len(rows)) // self.per_pick if self.split else None
+        if groups is None:
+            # Ties go to the lowest position: by row number they do not depend on the draw's order.
+            rows = np.sort(rows)
+        pool = _pool_of(problem, cache.get(rows))
+        scoring_rows = self._scoring_rows(problem, round_, len(basis) + picks)
+        if scoring_rows is None:
+            return Drawn(pool, None, groups)
+        scoring = cache.get(scoring_rows)
+        weights = np.full(len(scoring), problem.table.n_rows / max(len(scoring), 1))
+        return Drawn(pool, sample_table(scoring, weights), groups)
+
+
+@dataclass(frozen=True)
+class ResidualDraw:
+    """Candidates and scoring rows drawn with probability ~ the residual, in one look at all rows (ALGORITHMS 1.8).
+
+    Parameters
+    ----------
+    per_pick : candidates for each pick.
+    scoring_per_function : scoring rows for each basis function of the round's end.
+    least_scoring : never fewer than this.
+    """
+
+    per_pick: int = 4
+    extra: int = 10
+    scoring_per_function: int = 4
+    least_scoring: int = 2000
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        return self._first().scoring_rows(problem, size)
+
+    def pool_size(self, problem: Problem, picks: int) -> int:
+        return min(self.per_pick * picks + self.extra, problem.table.n_rows)
+
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        steps = []
+        have = 0
+        while have < problem.n:
+            picks = take.count(have, problem.n)
+            look = self.reduction(problem, unfilled_basis(problem, have), picks, 0)
+            if have == 0 and problem.kernel.stationary:
+                steps.append(gather_step(problem, look.n_candidates + look.n_scoring))
+            else:
+                name = f"look at the residual of {have} functions"
+                held = 3 * look.state_bytes() + 24 * have**2
+                steps.append(step_of(name, look, problem.table.n_rows, kernel_columns=have, held_bytes=held))
+            have += picks
+        return steps
+
+    def _first(self) -> UniformDraw:
+        # Before anything is chosen the residual is the kernel's diagonal: constant for stationary kernels, and a
+        # uniform draw needs no look.
+        return UniformDraw(self.per_pick, self.scoring_per_function, self.least_scoring)
+
+    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+        if not problem.kernel.stationary:
+            return np.zeros(0, np.int64)
+        picks = take.count(0, problem.n)
+        return self._first().prefetch(replace(problem, n=picks), Fixed(picks))
+
+    def draw(
+        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
+    ) -> Drawn:
+        if round_ == 0 and len(basis) == 0 and problem.kernel.stationary:
+            drawn = self._first().draw(problem, session, cache, basis, picks, round_)
+            trace = float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
+            return Drawn(drawn.pool, drawn.scoring, None, trace)
+        look = self.look(problem, session, basis, picks, round_)
+        order = np.argsort(look.candidates.rows)
+        pool = _pool_of(problem, look.candidates.at_positions(order))
+        scoring = sample_table(look.scoring, look.scoring.weights) if len(look.scoring) else None
+        return Drawn(pool, scoring, None, look.residual_trace)
+
+    def look(self, problem: Problem, session: Session, basis: Basis, picks: int, round_: int) -> LookResult:
+        reduction = self.reduction(problem, basis, picks, round_)
+        return session.sweep(reduction, problem.table, f"look at the residual of {len(basis)} functions")
+
+    def reduction(self, problem: Problem, basis: Basis, picks: int, round_: int) -> Look:
+        """What the look accumulates."""
+        size = len(basis) + picks
+        return Look(
+            basis,
+            n_candidates=min(self.per_pick * picks + self.extra, problem.table.n_rows),
+            n_scoring=min(max(self.least_scoring, self.scoring_per_function * size), problem.table.n_rows)
+            if self.scoring_per_function
+            else 0,
+            seed=problem.seed,
+            stream=(_LOOK, round_),
+            n_targets=problem.table.n_targets,
+        )

@@ -1,0 +1,204 @@
+"""The loop that every greedy rule shares: draw, score, take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import PIVOT_TOLERANCE, Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.linalg import RidgePath
+from streamkernel.reductions import Look, PoolGram, PoolRoot
+from streamkernel.reductions.pool import PoolColumns, PoolSums
+from streamkernel.selection.draws import Draw, Drawn
+from streamkernel.selection.picks import Mixture, Picks, lazy_picks
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
+from streamkernel.selection.root_picks import root_picks
+from streamkernel.selection.takes import Take
+
+__all__ = ["Greedy"]
+
+_EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
+
+
+@dataclass(frozen=True)
+class Greedy(Rule):
+    """A rule as three choices.
+
+    Parameters
+    ----------
+    name : of the rule.
+    draw : candidates and scoring rows.
+    kappa : share of the prediction gain in the score; 0 is the function-space gain of SGMA.
+    take : picks before the next look.
+    root : keep the sums in square-root form.
+    precision : dtype of the scoring columns.
+    digits : see `lazy_picks`.
+    rho : ridge of the projection in units of the mean of k(x, x); None for the round's own GCV choice.
+    """
+
+    name: str
+    draw: Draw
+    kappa: float
+    take: Take
+    root: bool = False
+    precision: np.dtype[np.generic] = np.dtype(np.float64)
+    digits: float = 1e-6
+    rho: float | None = 1.0
+
+    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+        return self.draw.prefetch(problem, self.take)
+
+    def steps(self, problem: Problem) -> list[Step]:
+        steps = self.draw.steps(problem, self.take)
+        d = len(problem.centre) if self.kappa > 0.0 else 0
+        have = 0
+        sizes: dict[int, int] = {}
+        while have < problem.n:
+            picks = self.take.count(have, problem.n)
+            # Rounds of the same number of picks cost about what the largest of them costs: keep that one.
+            sizes[picks] = have
+            have += picks
+        for picks, have in sizes.items():
+            steps.append(self._score_step(problem, have, picks, d))
+        return steps
+
+    def _score_step(self, problem: Problem, have: int, picks: int, d: int) -> Step:
+        pool = self.draw.pool_size(problem, picks)
+        columns = PoolColumns(
+            unfilled_basis(problem, have), unfilled_basis(problem, pool), problem.centre[:d], self.precision
+        )
+        work: PoolGram | PoolRoot = PoolRoot(columns) if self.root else PoolGram(columns)
+        rows = self.draw.scoring_rows(problem, have + picks)
+        # C, S, their starting copies and the stored vectors of the picks; with a prediction part B beside them.
+        parts = 5 + (2 if self.kappa > 0.0 else 0)
+        held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
+        if rows is not None:
+            held += rows * problem.table.n_features * problem.table.dtype.itemsize
+        return step_of(
+            f"score {pool} candidates",
+            work,
+            problem.table.n_rows if rows is None else rows,
+            kernel_columns=have + pool,
+            where="sweep" if rows is None else "sample",
+            times=-(-problem.n // picks) if rows is None else 1,
+            held_bytes=held,
+        )
+
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
+        basis = problem.empty_basis()
+        gains: list[NDArray[np.float64]] = []
+        rounds: list[RoundRecord] = []
+        trace = 0.0
+        empty = 0
+        ended = "size"
+        while len(basis) < problem.n:
+            picks = self.take.count(len(basis), problem.n)
+            drawn = self.draw.draw(problem, session, cache, basis, picks, len(rounds))
+            residual = self._certificate(problem, session, basis, drawn)
+            if len(basis) == 0 and residual is not None:
+                trace = residual
+            if residual is not None and problem.tol > 0.0 and residual <= problem.tol * trace and len(basis):
+                ended = "tolerance"
+                break
+            still = np.inf if residual is None or not problem.tol else max(residual - problem.tol * trace, 0.0)
+            grown, scores = self._round(problem, session, basis, drawn, picks, still)
+            rounds.append(
+                RoundRecord(
+                    len(basis),
+                    len(grown),
+                    residual,
+                    len(drawn.pool),
+                    problem.table.n_rows if drawn.scoring is None else drawn.scoring.n_rows,
+                )
+            )
+            empty = empty + 1 if len(grown) == len(basis) else 0
+            basis = grown
+            gains.append(scores)
+            session.progress.note(f"{len(basis)} of {problem.n} basis functions")
+            if empty == _EMPTY_ROUNDS or (empty and len(drawn.pool) == 0):
+                ended = "rank"
+                break
+        return Selection(basis, np.concatenate([np.zeros(0), *gains]), tuple(rounds), ended)
+
+    def _certificate(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> float | None:
+        """The exact residual trace: brought by the draw, or looked for where a tolerance must be checked."""
+        if drawn.residual_trace is not None or problem.tol <= 0.0:
+            return drawn.residual_trace
+        look = Look(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
+        return session.sweep(look, problem.table, f"residual trace of {len(basis)} functions").residual_trace
+
+    def _round(
+        self, problem: Problem, session: Session, basis: Basis, drawn: Drawn, picks: int, stop_after: float
+    ) -> tuple[Basis, NDArray[np.float64]]:
+        """Picks of one round; sums that have lost their digits are made afresh as long as they cost no sweep."""
+        pool, groups, goal = drawn.pool, drawn.groups, len(basis) + picks
+        gains = []
+        while len(basis) < goal and len(pool):
+            found = self._pick(problem, session, basis, pool, groups, drawn, goal - len(basis), stop_after)
+            basis, kept = basis.append(pool.points[found.order], pool.rows[found.order])
+            gains.append(found.gains[kept])
+            stop_after -= float(np.nansum(found.trace_gains))
+            if found.ended != "digits" or drawn.scoring is None or not len(kept):
+                break
+            rest = np.setdiff1d(np.arange(len(pool)), found.order)
+            pool = pool.take(rest)
+        return basis, np.concatenate([np.zeros(0), *gains])
+
+    def _pick(
+        self,
+        problem: Problem,
+        session: Session,
+        basis: Basis,
+        pool: Basis,
+        groups: NDArray[np.int64] | None,
+        drawn: Drawn,
+        count: int,
+        stop_after: float,
+    ) -> Picks:
+        d = len(problem.centre) if self.kappa > 0.0 else 0
+        columns = PoolColumns(basis, pool, problem.centre[:d], self.precision)
+        diagonal = problem.kernel.diagonal(pool.points)
+        tolerance = PIVOT_TOLERANCE[np.dtype(problem.table.dtype)]
+
+        def sums_of(reduction: PoolGram | PoolRoot) -> object:
+            if drawn.scoring is None:
+                return session.sweep(reduction, problem.table, f"score candidates beyond {len(basis)} functions")
+            return session.local(reduction, drawn.scoring)
+
+        if self.root:
+            root = sums_of(PoolRoot(columns))
+            assert not isinstance(root, PoolSums)
+            mixture = Mixture(self.kappa, 0.0, problem.scale[:d], root.trace)  # type: ignore[attr-defined]
+            return root_picks(
+                root,  # type: ignore[arg-type]
+                mixture,
+                count,
+                diagonal=diagonal,
+                pivot_tolerance=tolerance,
+                groups=groups,
+            )
+        sums = sums_of(PoolGram(columns))
+        assert isinstance(sums, PoolSums)
+        mixture = Mixture(self.kappa, self._ridge(problem, sums, d), problem.scale[:d], sums.trace)
+        return lazy_picks(
+            sums,
+            mixture,
+            count,
+            diagonal=diagonal,
+            pivot_tolerance=tolerance,
+            digits=self.digits,
+            groups=groups,
+            stop_after=stop_after,
+        )
+
+    def _ridge(self, problem: Problem, sums: PoolSums, d: int) -> float:
+        """rho, in the kernel's own units: its diagonal's mean stands for 1."""
+        mean = sums.trace / sums.weight
+        if self.rho is not None or d == 0 or len(sums.H) == 0:
+            return mean * (1.0 if self.rho is None else self.rho)
+        scale = problem.scale[:d]
+        path = RidgePath.of(sums.H, sums.g / scale, np.diagonal(sums.YY) / scale**2, sums.weight)
+        return float(np.clip(path.choose(), 1e-2 * mean, mean))

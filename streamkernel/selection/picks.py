@@ -1,0 +1,200 @@
+"""Greedy picks inside a pool, from its sums alone (ALGORITHMS 1.3, 1.8, 1.9).
+
+Candidate i scores, with everything already picked projected out::
+
+    kappa * |D_i|^2 / S_ii / (rho + B_ii / S_ii)  +  (1 - kappa) * C_ii / S_ii / trace
+
+``A = H + rho I``,  ``B = C - E^T A^-1 E``,  ``D = F - E^T A^-1 g``: what the candidate's residual column explains of
+the standardised targets beyond the basis, ridge-projected (greedy GPR row of the card), mixed with what it takes off
+the residual trace (Smola & Schoelkopf 2000, eq. (31)). The rest of the state is deflated lazily: pick t costs
+O(k t), reads rows of the starting matrices and stored vectors only, and never touches a row of the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.linalg import cholesky, solve_lower
+from streamkernel.reductions import PoolSums
+
+__all__ = ["Mixture", "Picks", "lazy_picks"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The objective: kappa = 0 the residual trace, kappa = 1 prediction, between them a mixture.
+
+    Parameters
+    ----------
+    kappa : share of the prediction gain.
+    rho : ridge of the projection, in units of standardised targets.
+    scale : (d,) spread of each target; the targets are divided by it.
+    trace : of the kernel matrix, for the share of the trace gain.
+    """
+
+    kappa: float
+    rho: float
+    scale: Float
+    trace: float
+
+
+@dataclass(frozen=True)
+class Picks:
+    """Picks in order.
+
+    Attributes
+    ----------
+    order : (t,) positions in the pool.
+    gains : (t,) scores at the time of picking.
+    trace_gains : (t,) what each pick took off the residual trace (NaN where it was not followed).
+    ended : "count", "digits" (fresh sums are needed), "rank" (no independent candidate is left) or "tolerance".
+    """
+
+    order: NDArray[np.int64]
+    gains: Float
+    trace_gains: Float
+    ended: str
+
+
+class _Deflated:
+    """Rows of ``M0 - sum over picks`` for a symmetric matrix that each pick deflates by f on both sides.
+
+    ``M <- M - f v^T - v f^T + (v_j / s) f f^T`` with ``v = M[:, j] / s``: both C and (before its projection) B.
+    """
+
+    def __init__(self, start: Float, count: int) -> None:
+        self.start = start
+        self.diagonal = np.diagonal(start).copy()
+        self.stored = np.empty((count, len(start)))
+        self.corner = np.empty(count)
+
+    def column(self, t: int, j: int, s: float, F: Float) -> Float:
+        """Current column j over s."""
+        mixed = self.corner[:t] * F[:t, j] - self.stored[:t, j]
+        return np.asarray((self.start[j] + mixed @ F[:t] - F[:t, j] @ self.stored[:t]) / s)
+
+    def deflate(self, t: int, v: Float, j: int, s: float, f: Float) -> None:
+        self.stored[t] = v
+        self.corner[t] = v[j] / s
+        self.diagonal -= f * (2.0 * v - self.corner[t] * f)
+
+
+class _Projected(_Deflated):
+    """The same with the ridge projection of each new feature taken out: ``B <- B - h h^T / a``."""
+
+    def __init__(self, start: Float, count: int, rho: float) -> None:
+        super().__init__(start, count)
+        self.rho = rho
+        self.h = np.empty((count, len(start)))
+        self.a = np.empty(count)
+
+    def column(self, t: int, j: int, s: float, F: Float) -> Float:
+        return super().column(t, j, s, F) - (self.h[:t, j] / self.a[:t]) @ self.h[:t] / s
+
+    def deflate(self, t: int, v: Float, j: int, s: float, f: Float) -> None:
+        super().deflate(t, v, j, s, f)
+        self.a[t] = self.rho + self.corner[t]
+        self.h[t] = v - self.corner[t] * f
+        self.diagonal -= self.h[t] ** 2 / self.a[t]
+
+
+def _projected_start(sums: PoolSums, mixture: Mixture) -> tuple[Float, Float]:
+    """B and D of the pool with the basis ridge-projected out."""
+    if len(sums.H) == 0:
+        return sums.C, sums.F / mixture.scale
+    A = sums.H + mixture.rho * np.eye(len(sums.H))
+    L = cholesky(A, "the whitened sums of the basis")
+    half = solve_lower(L, sums.E)
+    B = sums.C - half.T @ half
+    D = (sums.F - half.T @ solve_lower(L, sums.g)) / mixture.scale
+    return B, D
+
+
+def lazy_picks(
+    sums: PoolSums,
+    mixture: Mixture,
+    count: int,
+    *,
+    diagonal: Float,
+    pivot_tolerance: float,
+    digits: float,
+    groups: NDArray[np.int64] | None = None,
+    stop_after: float = np.inf,
+) -> Picks:
+    """Up to `count` greedy picks.
+
+    Parameters
+    ----------
+    sums : of `PoolGram`.
+    mixture : the objective.
+    diagonal : (k,) ``k(x_i, x_i)`` of the candidates.
+    pivot_tolerance : candidates with ``S_ii <= pivot_tolerance * k_ii`` depend on the basis and are masked.
+    digits : end when the best candidate's sums have fallen to this share of where they began: what is left of them
+        is rounding, and fresh sums are needed. Never merely mask such a candidate: it is alive.
+    groups : (k,) restricts pick t to the candidates of group t (split pools).
+    stop_after : end when the trace gains add up to this much.
+    """
+    k = len(sums.S)
+    count = min(count, k)
+    follow_trace = mixture.kappa < 1.0 or np.isfinite(stop_after)
+    sd = np.diagonal(sums.S).copy()
+    sd_start = sd.copy()
+    F = np.empty((count, k))
+    C = _Deflated(sums.C, count) if follow_trace else None
+    c_start = np.maximum(np.diagonal(sums.C), 0.0)
+    B: _Projected | None = None
+    D = np.zeros((k, 0))
+    if mixture.kappa > 0.0:
+        start, D = _projected_start(sums, mixture)
+        B = _Projected(start, count, mixture.rho)
+    square = float((np.diagonal(sums.YY) / mixture.scale**2).sum()) or 1.0
+    free = np.ones(k, dtype=bool)
+    order: list[int] = []
+    gains: list[float] = []
+    trace_gains: list[float] = []
+    ended = "count"
+    for t in range(count):
+        alive = free & (sd > pivot_tolerance * diagonal)
+        if groups is not None:
+            alive &= groups == t
+        if not alive.any():
+            ended = "rank"
+            break
+        pivots = np.where(alive, sd, 1.0)
+        score = np.zeros(k)
+        if B is not None:
+            explained = np.einsum("ij,ij->i", D, D) / pivots
+            score += mixture.kappa / square * explained / (mixture.rho + np.maximum(B.diagonal, 0.0) / pivots)
+        if C is not None and mixture.kappa < 1.0:
+            score += (1.0 - mixture.kappa) / mixture.trace * np.maximum(C.diagonal, 0.0) / pivots
+        j = int(np.argmax(np.where(alive, score, -1.0)))
+        worn = sd[j] < digits * sd_start[j] or (
+            C is not None and mixture.kappa < 1.0 and C.diagonal[j] < digits * c_start[j]
+        )
+        if worn and t > 0:
+            ended = "digits"
+            break
+        s = float(np.sqrt(sd[j]))
+        f = (sums.S[j] - F[:t, j] @ F[:t]) / s
+        taken = np.nan
+        if B is not None:
+            B.deflate(t, B.column(t, j, s, F), j, s, f)
+            D = D - np.outer(f + B.h[t] / B.a[t], D[j] / s)
+        if C is not None:
+            taken = float(C.diagonal[j] / sd[j])
+            C.deflate(t, C.column(t, j, s, F), j, s, f)
+        sd -= f**2
+        F[t] = f
+        free[j] = False
+        order.append(j)
+        gains.append(float(score[j]))
+        trace_gains.append(taken)
+        if np.isfinite(stop_after) and np.nansum(trace_gains) >= stop_after:
+            ended = "tolerance"
+            break
+    return Picks(np.asarray(order, np.int64), np.asarray(gains), np.asarray(trace_gains), ended)

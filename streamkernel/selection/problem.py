@@ -1,0 +1,153 @@
+"""What a rule is given, and what it gives back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.kernels import Kernel
+from streamkernel.reductions import Gather, Sample
+from streamkernel.table import Table
+
+__all__ = ["Problem", "RoundRecord", "RowCache", "Rule", "Selection", "gather_step", "unfilled_basis"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Choose at most n rows of a table as basis functions.
+
+    Parameters
+    ----------
+    table : rows (scaled) and targets.
+    kernel : with its lengthscale.
+    n : most functions to choose.
+    tol : stop when the residual trace is at most ``tol * trace``; 0 to go on to n.
+    seed : of every draw.
+    centre, scale : (d,) mean and spread of the targets; d = 0 without targets.
+    """
+
+    table: Table
+    kernel: Kernel
+    n: int
+    tol: float = 0.0
+    seed: int = 0
+    centre: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    scale: NDArray[np.float64] = field(default_factory=lambda: np.ones(0))
+
+    def empty_basis(self) -> Basis:
+        return Basis.empty(self.kernel, self.table.n_features, self.table.dtype)
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round of a rule: basis size at its start, the exact residual trace there where it was looked at.
+
+    `residual_trace` is None where the round did not look at all rows.
+    """
+
+    start: int
+    stop: int
+    residual_trace: float | None
+    candidates: int
+    scoring_rows: int
+
+    def to_config(self) -> dict[str, Any]:
+        return {
+            "start": self.start,
+            "stop": self.stop,
+            "residual_trace": self.residual_trace,
+            "candidates": self.candidates,
+            "scoring_rows": self.scoring_rows,
+        }
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A basis and how it came about.
+
+    Attributes
+    ----------
+    basis : Basis, at most n functions, in the order of picking.
+    gains : (n,) what each pick scored when it was picked; empty for rules that do not score.
+    rounds : one record a round.
+    ended : "size" (n reached), "tolerance" (the certificate holds) or "rank" (no independent row was left).
+    """
+
+    basis: Basis
+    gains: NDArray[np.float64]
+    rounds: tuple[RoundRecord, ...]
+    ended: str
+
+
+class RowCache:
+    """Rows by number, fetched by a sweep only when they were not fetched before."""
+
+    def __init__(self, table: Table, session: Session) -> None:
+        self._table = table
+        self._session = session
+        self._sample: Sample | None = None
+
+    def fetch(self, rows: NDArray[np.int64]) -> None:
+        """Make sure that these rows are here, in one sweep over the blocks that hold the missing ones."""
+        missing = np.unique(rows)
+        if self._sample is not None:
+            missing = np.setdiff1d(missing, self._sample.rows, assume_unique=True)
+        if len(missing) == 0:
+            return
+        table = self._table
+        fresh = self._session.sweep(
+            Gather(missing, table.n_features, table.n_targets, table.dtype), table, "gather sampled rows"
+        )
+        if self._sample is None:
+            self._sample = fresh
+            return
+        both = [np.concatenate([getattr(self._sample, name), getattr(fresh, name)]) for name in Sample.__annotations__]
+        merged = Sample(*both)
+        self._sample = merged.at_positions(np.argsort(merged.rows))
+
+    def get(self, rows: NDArray[np.int64]) -> Sample:
+        """The rows with these numbers, in this order."""
+        self.fetch(rows)
+        assert self._sample is not None
+        return self._sample.at(rows)
+
+
+class Rule(ABC):
+    """A way to choose a basis."""
+
+    name: str
+
+    @abstractmethod
+    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+        """Numbers of rows that the rule knows beforehand it will want (uniform draws)."""
+
+    @abstractmethod
+    def steps(self, problem: Problem) -> list[Step]:
+        """What choosing will cost; `problem.kernel` may have any lengthscale."""
+
+    @abstractmethod
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
+        """Choose."""
+
+
+def unfilled_basis(problem: Problem, n: int) -> Basis:
+    """A basis with the shapes of n functions and no memory behind it, for plans."""
+    shape = (n, problem.table.n_features)
+    points = np.broadcast_to(np.zeros((), problem.table.dtype), shape)
+    return Basis(problem.kernel, points, np.broadcast_to(np.zeros((), np.int64), (n,)))
+
+
+def gather_step(problem: Problem, rows: int) -> Step:
+    """The sweep that fetches so many rows by number."""
+    table = problem.table
+    rows = min(rows, table.n_rows)
+    gather = Gather(
+        np.broadcast_to(np.zeros((), np.int64), (rows,)), table.n_features, table.n_targets, np.dtype(table.dtype)
+    )
+    return step_of("gather sampled rows", gather, table.n_rows, kernel_columns=0, held_bytes=2 * gather.state_bytes())

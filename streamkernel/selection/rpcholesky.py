@@ -1,0 +1,156 @@
+"""Randomly pivoted Cholesky, in blocks (Chen, Epperly, Tropp & Webber 2023; Epperly, Tropp & Webber 2024).
+
+Each pivot is drawn with probability ~ the residual diagonal. A look draws a block of proposals at once; going through
+them, a proposal with residual u_a at the look and H_aa now is accepted with probability ``H_aa / u_a``: what is
+accepted is distributed exactly as if pivots had been drawn one at a time (ALGORITHMS 12.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import PIVOT_TOLERANCE, Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.reductions import LookResult, stream_generator
+from streamkernel.selection.draws import ResidualDraw
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
+
+__all__ = ["RPCholesky", "accept", "proposals_with_replacement"]
+
+
+def proposals_with_replacement(
+    residuals: NDArray[np.float64], total: float, count: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """`count` independent draws ~ residual, from a successive sample without replacement.
+
+    The next independent draw repeats something already seen with probability (seen mass) / total; otherwise it is the
+    next of the successive sample. So one reservoir serves both kinds of draw.
+
+    Parameters
+    ----------
+    residuals : (k,) of the sampled rows, in the order of the successive sample.
+    total : sum of all residuals.
+    count : at most k.
+    """
+    drawn: list[int] = []
+    seen = 0
+    for _ in range(count):
+        mass = residuals[:seen].sum()
+        if seen == len(residuals) or generator.random() * total < mass:
+            drawn.append(int(generator.choice(seen, p=residuals[:seen] / mass)))
+        else:
+            drawn.append(seen)
+            seen += 1
+    return np.asarray(drawn, np.int64)
+
+
+def accept(
+    H: NDArray[np.float64], proposals: NDArray[np.int64], uniforms: NDArray[np.float64] | None, tolerance: float
+) -> NDArray[np.int64]:
+    """Proposals that become pivots, in order.
+
+    Parameters
+    ----------
+    H : (k, k) residual kernel among the sampled rows.
+    proposals : positions in H, with repeats.
+    uniforms : one for each proposal; None accepts all that are independent (block RPCholesky).
+    tolerance : residual, absolute, at or below which a row is dependent.
+    """
+    H = H.copy()
+    start = np.diagonal(H).copy()
+    accepted: list[int] = []
+    for a, i in enumerate(proposals):
+        now = H[i, i]
+        if now <= tolerance or (uniforms is not None and uniforms[a] * start[i] >= now):
+            continue
+        accepted.append(int(i))
+        H -= np.outer(H[:, i], H[:, i] / now)
+        H[i, :] = H[:, i] = 0.0
+    return np.asarray(accepted, np.int64)
+
+
+@dataclass(frozen=True)
+class RPCholesky(Rule):
+    """Randomly pivoted Cholesky.
+
+    Parameters
+    ----------
+    block : proposals per look; 1 is the plain rule, None takes n / 10.
+    exact : reject proposals, so that the distribution is the plain rule's; False accepts the whole block.
+    """
+
+    name: str = "rpcholesky"
+    block: int | None = None
+    exact: bool = True
+
+    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+        return np.zeros(0, np.int64)
+
+    def _wanted(self, problem: Problem) -> int:
+        return min(self.block or max(10, problem.n // 10), problem.table.n_rows)
+
+    def steps(self, problem: Problem) -> list[Step]:
+        block = self._wanted(problem)
+        # Chance rejects some proposals: about half of them towards the end.
+        times = 2 * -(-problem.n // block)
+        look = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0).reduction(
+            problem, unfilled_basis(problem, problem.n), block, 0
+        )
+        held = 24 * block**2 + 24 * problem.n**2
+        return [
+            step_of(
+                "look at the residual",
+                look,
+                problem.table.n_rows,
+                kernel_columns=problem.n // 2,
+                times=times,
+                held_bytes=held,
+            )
+        ]
+
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
+        basis = problem.empty_basis()
+        rounds: list[RoundRecord] = []
+        trace = 0.0
+        ended = "size"
+        while len(basis) < problem.n:
+            draw = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0)
+            look = draw.look(problem, session, basis, self._wanted(problem), len(rounds))
+            trace = trace or look.residual_trace
+            if problem.tol > 0.0 and look.residual_trace <= problem.tol * trace:
+                ended = "tolerance"
+                break
+            grown = self._extend(problem, basis, look, len(rounds))
+            rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look.candidates), 0))
+            if len(grown) == len(basis) and not self._may_go_on(look, trace):
+                ended = "rank"
+                break
+            basis = grown
+            session.progress.note(f"{len(basis)} of {problem.n} basis functions")
+        return Selection(basis, np.zeros(0), tuple(rounds), ended)
+
+    @staticmethod
+    def _may_go_on(look: LookResult, trace: float) -> bool:
+        """A block in which chance rejected all is no sign of exhausted rank; a residual of rounding is."""
+        return len(look.candidates) > 0 and look.residual_trace > 1e-12 * trace
+
+    def _extend(self, problem: Problem, basis: Basis, look: LookResult, round_: int) -> Basis:
+        if len(look.candidates) == 0:
+            return basis
+        generator = stream_generator(problem.seed, (5, round_))
+        sampled = Basis(problem.kernel, np.ascontiguousarray(look.candidates.X), look.candidates.rows)
+        H = sampled.gram()
+        if len(basis):
+            G = basis.features(sampled.points.astype(np.float64))
+            H = H - G @ G.T
+        proposals = np.arange(len(sampled))
+        uniforms = None
+        if self.exact:
+            proposals = proposals_with_replacement(look.residuals, look.residual_trace, len(sampled), generator)
+            uniforms = generator.random(len(proposals))
+        tolerance = PIVOT_TOLERANCE[np.dtype(problem.table.dtype)] * float(np.max(problem.kernel.diagonal(sampled.points)))
+        accepted = accept(H, proposals, uniforms, tolerance)[: problem.n - len(basis)]
+        return basis.append(sampled.points[accepted], sampled.rows[accepted])[0]

@@ -1,0 +1,36 @@
+"""Uniform Nystroem: n rows at random, the rule that every other must beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Session, Step
+from streamkernel.reductions import stream_generator
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
+
+__all__ = ["Uniform"]
+
+
+@dataclass(frozen=True)
+class Uniform(Rule):
+    """n rows drawn uniformly without replacement (Williams & Seeger 2001); dependent ones are left out."""
+
+    name: str = "uniform"
+
+    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+        m = problem.table.n_rows
+        picked = stream_generator(problem.seed, (4,)).choice(m, size=min(problem.n, m), replace=False)
+        return np.sort(problem.table.start + picked.astype(np.int64))
+
+    def steps(self, problem: Problem) -> list[Step]:
+        return [gather_step(problem, problem.n)]
+
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
+        sample = cache.get(self.prefetch(problem))
+        basis, _ = problem.empty_basis().append(sample.X, sample.rows)
+        record = RoundRecord(0, len(basis), None, len(sample), 0)
+        ended = "size" if len(basis) == problem.n else "rank"
+        return Selection(basis, np.zeros(0), (record,), ended)

@@ -1,0 +1,102 @@
+"""A lengthscale from a sample of rows: their median distance, or the best of a grid around it by GCV."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+
+from streamkernel.basis import Basis
+from streamkernel.errors import DegenerateBandwidthError
+from streamkernel.kernels import Kernel, Laplacian
+from streamkernel.linalg import RidgePath, single_threaded_blas
+from streamkernel.reductions import Sample
+
+__all__ = ["LengthscaleChoice", "choose_lengthscale", "median_lengthscale"]
+
+_MEDIAN_ROWS = 1000
+_SEARCH_BASIS = 400
+_STEPS = tuple(float(2.0**power) for power in np.arange(-3.0, 2.01, 0.5))
+
+
+@dataclass(frozen=True)
+class LengthscaleChoice:
+    """A lengthscale and how it was found; `grid` and `scores` are empty unless it was searched for."""
+
+    value: float
+    median: float
+    sample_rows: int
+    grid: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+
+    def to_config(self) -> dict[str, Any]:
+        return {
+            "value": self.value,
+            "median": self.median,
+            "sample_rows": self.sample_rows,
+            "grid": self.grid,
+            "scores": self.scores,
+        }
+
+
+def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
+    """Median distance between pairs of rows, in the kernel's own metric (city block for the Laplacian).
+
+    Raises
+    ------
+    DegenerateBandwidthError
+        More than half of the pairs coincide, so that the median is 0.
+    """
+    metric = "cityblock" if isinstance(kernel, Laplacian) else "euclidean"
+    distances = pdist(X[:_MEDIAN_ROWS].astype(np.float64), metric)
+    median = float(np.median(distances)) if len(distances) else 0.0
+    if median <= 0.0:
+        positive = distances[distances > 0.0]
+        if len(positive) == 0:
+            raise DegenerateBandwidthError(
+                f"all {min(len(X), _MEDIAN_ROWS)} sampled rows are equal, so that their median distance is 0; "
+                "give a lengthscale as a number"
+            )
+        raise DegenerateBandwidthError(
+            f"more than half of the pairs among {min(len(X), _MEDIAN_ROWS)} sampled rows coincide, so that the "
+            f"median distance is 0 (that of distinct pairs is {np.median(positive):.6g}); give a lengthscale"
+        )
+    return median
+
+
+def choose_lengthscale(
+    sample: Sample, kernel: Kernel, *, search: bool, intercept: bool, scale: NDArray[np.float64]
+) -> LengthscaleChoice:
+    """The median distance, or with `search` the lengthscale of least GCV on a grid around it.
+
+    The search fits ridge regressions on the sample (some hundred of its rows as basis, alpha by GCV for each
+    lengthscale) at the median times 1/8 to 4 in steps of sqrt 2.
+
+    Parameters
+    ----------
+    sample : rows in random order.
+    scale : (d,) spread of each target.
+    """
+    median = median_lengthscale(sample.X, kernel)
+    if not search:
+        return LengthscaleChoice(median, median, min(len(sample), _MEDIAN_ROWS))
+    scores = [_gcv(sample, kernel.with_lengthscale(step * median), intercept, scale) for step in _STEPS]
+    grid = [step * median for step in _STEPS]
+    best = int(np.argmin(scores))
+    return LengthscaleChoice(grid[best], median, len(sample), grid, [float(score) for score in scores])
+
+
+def _gcv(sample: Sample, kernel: Kernel, intercept: bool, scale: NDArray[np.float64]) -> float:
+    X = sample.X.astype(np.float64)
+    Y = (sample.Y - sample.Y.mean(axis=0)) / scale
+    first = np.arange(min(_SEARCH_BASIS, max(1, len(X) // 4)))
+    with single_threaded_blas():
+        basis, _ = Basis.empty(kernel, X.shape[1], X.dtype).append(X[first], sample.rows[first])
+        G = basis.features(X)
+        if intercept:
+            G = G - G.mean(axis=0)
+        path = RidgePath.of(G.T @ G, G.T @ Y, (Y**2).sum(axis=0), len(X), int(intercept))
+    return path.gcv(path.choose())

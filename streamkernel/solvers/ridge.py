@@ -1,0 +1,125 @@
+"""Reduced kernel ridge regression from the sums of one sweep.
+
+With ``L L^T = k(Z, Z)`` and whitened sums ``H = L^-1 (K^T K) L^-T``, ``g = L^-1 K^T Y``::
+
+    beta = (H + alpha I)^-1 g,    coefficients = L^-T beta,    f(x) = k(x, Z) coefficients + intercept
+
+which is the minimiser of ``|Y - K a|^2 + alpha a^T k(Z, Z) a`` (Smola & Schoelkopf 2000, eq. (7); ALGORITHMS 2.8,
+10.1). An intercept is unpenalised: rows are centred, exactly, from the column sums of the same sweep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.errors import SingularKernelError
+from streamkernel.linalg import (
+    RidgePath,
+    require_finite,
+    single_threaded_blas,
+    solve_lower,
+    solve_lower_t,
+)
+from streamkernel.reductions import RidgeSums
+
+__all__ = ["RidgeSolution", "RidgeSystem"]
+
+
+@dataclass(frozen=True)
+class RidgeSolution:
+    """A fitted ridge regression.
+
+    Attributes
+    ----------
+    alpha : ridge, added to the diagonal as scikit-learn's KernelRidge does.
+    coefficients : (n, d) of the basis functions; intercept : (d,)
+    residual_square : (d,) residual sum of squares of each target on the rows of the fit.
+    effective_df : trace of the hat matrix (sum of leverages), the intercept's one included.
+    gcv : generalised cross-validation score, in squared units of the targets (or of the scaled ones).
+    """
+
+    alpha: float
+    coefficients: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    residual_square: NDArray[np.float64]
+    effective_df: float
+    gcv: float
+
+
+class RidgeSystem:
+    """The normal equations, whitened and decomposed once; every alpha is then O(n^2 d).
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    sums : of the final sweep.
+    intercept : whether to fit an unpenalised constant.
+    scale : (d,) variance by which each target's error is divided in the GCV score; None for common units.
+    """
+
+    def __init__(
+        self, basis: Basis, sums: RidgeSums, *, intercept: bool = True, scale: NDArray[np.float64] | None = None
+    ) -> None:
+        for name in ("KK", "KY", "YY"):
+            require_finite(getattr(sums, name), f"the sum {name}")
+        self._basis = basis
+        self._sums = sums
+        self._intercept = intercept
+        self._scale = scale
+        with single_threaded_blas():
+            half = solve_lower(basis.L, sums.KK)
+            H = solve_lower(basis.L, half.T)
+            H = 0.5 * (H + H.T)
+            g = solve_lower(basis.L, sums.KY)
+            square = np.diagonal(sums.YY).copy()
+            # Exact for every leading part of the basis: whitening is triangular in the order of picking.
+            self.residual_path = np.maximum(sums.trace - np.concatenate([[0.0], np.cumsum(np.diagonal(H))]), 0.0)
+            if intercept:
+                means = solve_lower(basis.L, sums.K1)
+                H -= np.outer(means, means) / sums.weight
+                g -= np.outer(means, sums.Y1) / sums.weight
+                square = np.maximum(square - sums.Y1**2 / sums.weight, 0.0)
+            self.path = RidgePath.of(H, g, square, sums.count, int(intercept))
+
+    @property
+    def residual_trace(self) -> float:
+        """``tr(K - K~) = sum_i k(x_i, x_i) - tr(k(Z, Z)^-1 K^T K)``, exact (S1, eq. (22))."""
+        return float(self.residual_path[-1])
+
+    def choose_alpha(self) -> float:
+        """Alpha with the least GCV score."""
+        return self.path.choose(self._scale)
+
+    def solve(self, alpha: float) -> RidgeSolution:
+        """Coefficients for one alpha.
+
+        Raises
+        ------
+        SingularKernelError
+            alpha = 0 and the normal equations are singular to working precision.
+        """
+        if alpha == 0.0 and (not len(self.path.values) or self.path.values[0] <= self.path.smallest_alpha):
+            raise SingularKernelError(
+                f"alpha = 0 and the normal equations of {len(self._basis)} basis functions are singular "
+                f"(smallest eigenvalue {self.path.values[0] if len(self.path.values) else 0.0:.3g}); "
+                "give alpha > 0 or 'gcv'"
+            )
+        with single_threaded_blas():
+            beta = self.path.beta(alpha)
+            coefficients = solve_lower_t(self._basis.L, beta)
+        require_finite(coefficients, f"the solution for alpha = {alpha:g}")
+        intercept = self._sums.centre.copy()
+        if self._intercept:
+            intercept += (self._sums.Y1 - self._sums.K1 @ coefficients) / self._sums.weight
+        return RidgeSolution(
+            alpha=alpha,
+            coefficients=coefficients,
+            intercept=intercept,
+            residual_square=self.path.residual_square(alpha),
+            effective_df=self.path.effective_df(alpha),
+            gcv=self.path.gcv(alpha, self._scale),
+        )

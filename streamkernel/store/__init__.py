@@ -1,0 +1,23 @@
+"""Models, factors, checkpoints and row outputs on disk: Zarr arrays and JSON, no pickle, there whole or not at all.
+
+This layer knows none of our classes: they hand it a configuration and named arrays (`Bundle`), and get back the same or
+an error that names the file.
+"""
+
+from __future__ import annotations
+
+from streamkernel.store.bundle import Bundle, bundle_digest, bundle_kind, read_bundle, write_bundle
+from streamkernel.store.checkpoint import Checkpoints
+from streamkernel.store.partial import check_target
+from streamkernel.store.rows import RowSink
+
+__all__ = [
+    "Bundle",
+    "Checkpoints",
+    "RowSink",
+    "bundle_digest",
+    "bundle_kind",
+    "check_target",
+    "read_bundle",
+    "write_bundle",
+]

@@ -1,0 +1,228 @@
+"""Named arrays as members of one Zarr v3 group, uncompressed with CRC32C: what is on disk is the numbers themselves.
+
+Uncompressed, because whitened sums and coefficients do not compress, and because the size of each chunk's file then
+follows from the metadata: a torn one is seen before it is read, and none can inflate.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.codecs import Crc32cCodec
+from zarr.storage import LocalStore, StorePath
+
+from streamkernel.errors import (
+    CorruptChunkError,
+    CorruptMetadataError,
+    DTypeError,
+    MissingChunkError,
+    ModelFormatError,
+    ParameterError,
+    ResourceLimitError,
+)
+from streamkernel.store.plain import read_object
+
+__all__ = [
+    "ArrayFiles",
+    "check_name",
+    "chunk_grid",
+    "create_array",
+    "list_files",
+    "storable",
+    "write_array",
+    "write_group",
+]
+
+ZARR_JSON = "zarr.json"
+MAX_CHUNK_BYTES = 16 * 2**20
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+
+
+def check_name(name: str) -> None:
+    """Array names are identifiers: no separator, no dots, so that none can lead out of its folder."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ParameterError(f"{name!r} is no array name; use letters, digits and underscores, a letter first")
+
+
+def storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """`array` in little-endian byte order, if it is of numbers or booleans.
+
+    Raises
+    ------
+    DTypeError
+        Complex, text, objects, dates, or wider than 64 bits.
+    """
+    values = np.asarray(array)
+    if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
+        raise DTypeError(
+            f"array {name} has dtype {values.dtype}; only booleans, integers and floats of up to 64 bits are stored"
+            " (text belongs in the configuration)"
+        )
+    return values.astype(values.dtype.newbyteorder("<"), copy=False)
+
+
+def create_array(
+    folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]
+) -> None:
+    """A new array without chunks, member `name` of the group at `folder`."""
+    zarr.create_array(
+        LocalStore(folder),
+        name=name,
+        shape=shape,
+        dtype=dtype,
+        chunks=chunks,
+        # What was never written must not look like numbers.
+        fill_value=math.nan if dtype.kind == "f" else dtype.type(0),
+        filters=None,
+        compressors=[Crc32cCodec()],
+    )
+
+
+def open_for_writing(folder: Path, name: str) -> zarr.Array[Any]:
+    """The member `name`; chunks of zeros are written, too, so that an absent one is always a lost one."""
+    array = zarr.Array.open(StorePath(LocalStore(folder), name))
+    return array.with_config({"write_empty_chunks": True})
+
+
+def write_array(folder: Path, name: str, values: NDArray[Any]) -> None:
+    """Write a whole array, chunk by chunk."""
+    chunks = _chunk_shape(values.shape, values.dtype.itemsize)
+    create_array(folder, name, values.shape, values.dtype, chunks)
+    array = open_for_writing(folder, name)
+    for _, region in chunk_grid(values.shape, chunks):
+        array[region] = values[region]
+
+
+def write_group(folder: Path, attributes: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Write the group's own metadata, with its members' consolidated in it.
+
+    Consolidated by hand: plain zarr then lists the members from here, and does not warn about our JSON beside them.
+    """
+    members = {name: json.loads((folder / name / ZARR_JSON).read_text(encoding="utf-8")) for name in sorted(names)}
+    metadata = {
+        "zarr_format": 3,
+        "node_type": "group",
+        "attributes": dict(attributes),
+        "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": members},
+    }
+    (folder / ZARR_JSON).write_text(json.dumps(metadata, indent=1, allow_nan=False), encoding="utf-8")
+
+
+def chunk_grid(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Every chunk's coordinates and the region of the array that it covers; none if the array is empty."""
+    counts = [-(-side // chunk) for side, chunk in zip(shape, chunks, strict=True)]
+    for coordinates in product(*map(range, counts)):
+        yield (
+            coordinates,
+            tuple(
+                slice(i * chunk, min((i + 1) * chunk, side))
+                for i, chunk, side in zip(coordinates, chunks, shape, strict=True)
+            ),
+        )
+
+
+def chunk_key(name: str, coordinates: tuple[int, ...]) -> str:
+    """The file of a chunk, relative to the group: Zarr's default encoding, ``components/c/0/0``."""
+    return "/".join([name, "c", *map(str, coordinates)])
+
+
+def list_files(folder: Path) -> dict[str, int]:
+    """Size of every file below `folder`, by its relative path.
+
+    Raises
+    ------
+    ModelFormatError
+        A symbolic link: it would let a store read, or be made to show, what lies outside of it.
+    """
+    sizes: dict[str, int] = {}
+    pending = [""]
+    while pending:
+        prefix = pending.pop()
+        with os.scandir(folder / prefix) as entries:
+            for entry in entries:
+                relative = prefix + entry.name
+                if entry.is_symlink():
+                    raise ModelFormatError(f"{folder}/{relative} is a symbolic link; a store must hold its own files")
+                if entry.is_dir():
+                    pending.append(relative + "/")
+                else:
+                    sizes[relative] = entry.stat().st_size
+    return sizes
+
+
+class ArrayFiles:
+    """One member as its metadata describe it, held against the files that are there. Nothing but metadata is read."""
+
+    def __init__(self, folder: Path, name: str, files: Mapping[str, int], max_bytes: int) -> None:
+        self.folder, self.name = folder, name
+        path = folder / name / ZARR_JSON
+        if f"{name}/{ZARR_JSON}" not in files:
+            raise ModelFormatError(f"array {name} is missing in {folder}; restore it from a copy or write it again")
+        metadata, self.text = read_object(path)
+        if metadata.get("node_type") != "array":
+            raise CorruptMetadataError(f"{path} does not describe an array; restore it from a copy")
+        try:
+            # Not zarr.open_array: its store would create what is missing.
+            self._array = zarr.Array.open(StorePath(LocalStore(folder, read_only=True), name))
+            self.shape = self._array.shape
+            self.dtype = self._array.dtype
+            self.chunks = self._array.shards or self._array.chunks
+        except Exception as error:  # zarr raises whatever its parsers stumble over
+            raise CorruptMetadataError(f"{path} is not valid Zarr metadata ({_first_line(error)})") from error
+        self.nbytes = math.prod(self.shape) * self.dtype.itemsize
+        largest = max(self.nbytes, math.prod(self.chunks) * self.dtype.itemsize)
+        if largest > max_bytes:
+            raise ResourceLimitError(
+                f"array {name} in {folder} would need {largest} bytes, more than the {max_bytes} allowed;"
+                " is this the store you meant?"
+            )
+        self._check_presence(files)
+
+    def _check_presence(self, files: Mapping[str, int]) -> None:
+        # Zarr reads an absent chunk as fill; a zero-length one, in a shard, as zeros.
+        for coordinates, _ in chunk_grid(self.shape, self.chunks):
+            key = chunk_key(self.name, coordinates)
+            if not files.get(key):
+                state = "missing" if key not in files else "empty"
+                raise MissingChunkError(f"chunk {key} in {self.folder} is {state}; restore it from a copy", key)
+
+    def read(self) -> NDArray[Any]:
+        """All values, one chunk at a time, so that an error names its chunk."""
+        values = np.empty(self.shape, dtype=self.dtype)
+        for coordinates, region in chunk_grid(self.shape, self.chunks):
+            try:
+                values[region] = self._array[region]
+            except OSError:
+                raise
+            except Exception as error:  # codecs raise ValueError, RuntimeError, ... for damaged bytes
+                key = chunk_key(self.name, coordinates)
+                raise CorruptChunkError(
+                    f"chunk {key} in {self.folder} is damaged ({_first_line(error)}); restore it from a copy", key
+                ) from error
+        return values
+
+
+def _chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The whole array, or its leading axes cut evenly until a chunk has at most 16 MiB."""
+    chunks = [max(1, side) for side in shape]
+    for axis, side in enumerate(chunks):
+        excess = -(-math.prod(chunks) * itemsize // MAX_CHUNK_BYTES)
+        if excess <= 1:
+            break
+        chunks[axis] = max(1, side // excess)
+    return tuple(chunks)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -1,0 +1,289 @@
+"""A bundle: one configuration and named arrays, the form in which models, factors and checkpoints are kept.
+
+::
+
+    PATH/config.json    format, kind, version and the configuration, for people and programs
+    PATH/zarr.json      a Zarr v3 group; zarr.open_group(PATH)["components"] just works
+    PATH/components/    one array a member, uncompressed, CRC32C
+    PATH/COMPLETE       written last: digests of every metadata file, shape, dtype and digest of every array
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from streamkernel.atomic import array_digest, canonical_json, text_digest, write_json
+from streamkernel.errors import (
+    CorruptChunkError,
+    CorruptMetadataError,
+    IncompleteStoreError,
+    ModelFormatError,
+    ParameterError,
+    ResourceLimitError,
+    StoreError,
+    StoreNotFoundError,
+)
+from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
+from streamkernel.store.partial import PartialFolder, check_target, translated_os_errors
+from streamkernel.store.plain import plain, read_json, read_object
+
+__all__ = ["Bundle", "bundle_digest", "bundle_kind", "read_bundle", "replace_bundle", "write_bundle"]
+
+FORMAT = "streamkernel.bundle"
+FORMAT_VERSION = 1
+CONFIG = "config.json"
+COMPLETE = "COMPLETE"
+
+# How often a reader follows a writer that keeps overwriting before it gives up.
+_GENERATIONS = 10
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What a class hands to the store, and gets back from it.
+
+    Attributes
+    ----------
+    kind
+        What it is, such as ``"model"``; `read_bundle` asks for it.
+    version
+        The version of this kind's configuration and arrays.
+    config
+        Plain JSON: finite numbers, text, lists, dicts. Class labels that are text belong here. Names listed in
+        ``config["volatile"]`` (such as ``["timing", "memory"]``) are stored, but are no part of `bundle_digest`.
+    arrays
+        Arrays of numbers or booleans, by name; any shape, 0-d and empty ones too. Stored little-endian.
+    """
+
+    kind: str
+    version: int
+    config: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def bundle_digest(bundle: Bundle) -> str:
+    """SHA-256 of kind, version, configuration (without its volatile parts) and arrays: equal content, equal digest."""
+    config = plain(bundle.config)
+    for name in config.get("volatile", []):
+        config.pop(name, None)
+    arrays = {name: _described(storable(name, values)) for name, values in bundle.arrays.items()}
+    return text_digest(canonical_json([bundle.kind, bundle.version, config, arrays]))
+
+
+def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: bool = False) -> None:
+    """Write `bundle` to `path`: a reader finds the former one, none, or this one, never a part.
+
+    Raises
+    ------
+    StoreExistsError
+        `path` exists and `overwrite` is false, or it holds something else than a bundle; before any work.
+    ParameterError, DTypeError
+        What JSON or Zarr cannot hold; before any work.
+    StoreError
+        The disk is full or fails; `path` is as it was, and nothing is left beside it.
+    """
+    config, arrays = _checked(bundle)
+    target = check_target(path, overwrite=overwrite)
+    _write(target, bundle, config, arrays, overwrite=overwrite)
+
+
+def replace_bundle(path: Path, bundle: Bundle) -> None:
+    """Write `bundle` to `path` whatever is there: for folders that are ours alone, such as a torn checkpoint."""
+    config, arrays = _checked(bundle)
+    _write(path, bundle, config, arrays, overwrite=True)
+
+
+def read_bundle(
+    path: str | os.PathLike[str],
+    kind: str,
+    *,
+    versions: Collection[int] = (1,),
+    arrays: Collection[str] = (),
+    max_bytes: int | None = None,
+) -> Bundle:
+    """Read the bundle at `path`, verified to the last byte.
+
+    Parameters
+    ----------
+    path
+        Where it was written.
+    kind
+        What it must be.
+    versions
+        The versions of this kind that the caller understands.
+    arrays
+        Names that must be among the arrays.
+    max_bytes
+        Refuse arrays larger than this, from the metadata alone; the machine's memory by default.
+
+    Raises
+    ------
+    StoreNotFoundError
+        Nothing at `path`; nothing was created.
+    ModelFormatError
+        Not a bundle, another kind, an unknown version, an array missing, a symbolic link inside.
+    IncompleteStoreError
+        Its writer did not finish.
+    CorruptMetadataError, MissingChunkError, CorruptChunkError
+        Damaged since it was written; the message names the file.
+    ResourceLimitError
+        The arrays would not fit into memory.
+    """
+    folder = Path(os.path.abspath(path))
+    limit = psutil.virtual_memory().total if max_bytes is None else max_bytes
+    for _ in range(_GENERATIONS):
+        before = _identity(folder)
+        try:
+            return _read(folder, kind, versions, arrays, limit)
+        except StoreError:
+            # Overwritten while we read: what we saw was parts of two generations, so read the new one.
+            if _identity(folder) == before:
+                raise
+    return _read(folder, kind, versions, arrays, limit)
+
+
+def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection[str], limit: int) -> Bundle:
+    with translated_os_errors(folder, "reading"):
+        header, config_text, files = _open(folder)
+        if header["kind"] != kind:
+            raise ModelFormatError(f"{folder} holds a {header['kind']}, not a {kind}; choose another path")
+        if header["version"] not in versions:
+            known = ", ".join(map(str, sorted(versions)))
+            raise ModelFormatError(
+                f"{folder} is a {kind} of version {header['version']!r}; this release reads {known}: use a newer one"
+            )
+        manifest = _manifest(folder, files)
+        names = sorted(manifest["arrays"])
+        missing = sorted(set(arrays) - set(names))
+        if missing:
+            raise ModelFormatError(f"{folder} lacks the array {missing[0]}; write the {kind} again")
+        members = [ArrayFiles(folder, name, files, limit) for name in names]
+        total = sum(member.nbytes for member in members)
+        if total > limit:
+            raise ResourceLimitError(f"the arrays of {folder} need {total} bytes, more than the {limit} allowed")
+        texts = {CONFIG: config_text, ZARR_JSON: read_json(folder / ZARR_JSON)[1]}
+        texts |= {f"{member.name}/{ZARR_JSON}": member.text for member in members}
+        _verify_metadata(folder, texts, manifest["metadata"])
+        values = {member.name: _verified(member, manifest["arrays"][member.name]) for member in members}
+    return Bundle(kind, header["version"], header["config"], values)
+
+
+def bundle_kind(path: str | os.PathLike[str]) -> str | None:
+    """The kind of the bundle at `path`; None if there is something else, or nothing."""
+    try:
+        header, _ = read_object(Path(path) / CONFIG)
+    except OSError:
+        return None
+    kind = header.get("kind")
+    return kind if header.get("format") == FORMAT and isinstance(kind, str) else None
+
+
+def _checked(bundle: Bundle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    if not bundle.kind or isinstance(bundle.version, bool) or not isinstance(bundle.version, int):
+        raise ParameterError(f"a bundle needs a kind and a version number, not {bundle.kind!r} and {bundle.version!r}")
+    for name in bundle.arrays:
+        check_name(name)
+    return plain(bundle.config), {name: storable(name, values) for name, values in bundle.arrays.items()}
+
+
+def _write(
+    target: Path, bundle: Bundle, config: dict[str, Any], arrays: Mapping[str, NDArray[Any]], *, overwrite: bool
+) -> None:
+    partial = PartialFolder(target)
+    try:
+        with translated_os_errors(target, "writing"):
+            for name, values in arrays.items():
+                write_array(partial.path, name, values)
+            described = {"format": FORMAT, "kind": bundle.kind, "version": bundle.version}
+            write_group(partial.path, described, arrays)
+            write_json(partial.path / CONFIG, {**described, "format_version": FORMAT_VERSION, "config": config})
+            metadata = [CONFIG, ZARR_JSON, *(f"{name}/{ZARR_JSON}" for name in arrays)]
+            manifest = {
+                "format": FORMAT,
+                "version": FORMAT_VERSION,
+                "metadata": {key: text_digest((partial.path / key).read_text(encoding="utf-8")) for key in metadata},
+                "arrays": {name: _described(values) for name, values in arrays.items()},
+            }
+            write_json(partial.path / COMPLETE, manifest)
+        partial.publish(overwrite=overwrite)
+    finally:
+        partial.remove()
+
+
+def _described(values: NDArray[Any]) -> dict[str, Any]:
+    return {"shape": list(values.shape), "dtype": values.dtype.name, "digest": array_digest(values)}
+
+
+def _identity(folder: Path) -> tuple[int, int, int] | None:
+    """What tells one generation at this path from the next."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
+def _open(folder: Path) -> tuple[dict[str, Any], str, dict[str, int]]:
+    """The header (format and its version checked), its text, and the files that are there."""
+    if not folder.exists():
+        raise StoreNotFoundError(f"nothing at {folder}; check the path")
+    if not folder.is_dir():
+        raise ModelFormatError(f"{folder} is a file, not a saved model; choose another path")
+    files = list_files(folder)
+    if CONFIG not in files:
+        raise ModelFormatError(f"{folder} is not a saved model (no {CONFIG}); choose another path")
+    header, text = read_object(folder / CONFIG)
+    if header.get("format") != FORMAT:
+        raise ModelFormatError(
+            f"{folder / CONFIG} has format {header.get('format')!r}, not {FORMAT}; choose another path"
+        )
+    if header.get("format_version") != FORMAT_VERSION:
+        raise ModelFormatError(
+            f"{folder} has format version {header.get('format_version')!r}; this release reads {FORMAT_VERSION}:"
+            " use a newer one"
+        )
+    if not isinstance(header.get("kind"), str) or not isinstance(header.get("config"), dict) or "version" not in header:
+        raise CorruptMetadataError(f"{folder / CONFIG} lacks its kind, version or config; restore it from a copy")
+    return header, text, files
+
+
+def _manifest(folder: Path, files: Mapping[str, int]) -> dict[str, Any]:
+    if COMPLETE not in files:
+        raise IncompleteStoreError(f"{folder} has no {COMPLETE}: its writer did not finish; write it again")
+    if ZARR_JSON not in files:
+        raise CorruptMetadataError(f"{folder / ZARR_JSON} is missing; restore it from a copy")
+    manifest, _ = read_object(folder / COMPLETE)
+    arrays, metadata = manifest.get("arrays"), manifest.get("metadata")
+    if manifest.get("format") != FORMAT or not isinstance(arrays, dict) or not isinstance(metadata, dict):
+        raise CorruptMetadataError(f"{folder / COMPLETE} is not a manifest of ours; restore it from a copy")
+    for name in arrays:
+        try:
+            check_name(name)
+        except ParameterError as error:
+            raise ModelFormatError(f"{folder / COMPLETE}: {error}") from error
+    return manifest
+
+
+def _verify_metadata(folder: Path, texts: Mapping[str, str], digests: Mapping[str, Any]) -> None:
+    for key, text in texts.items():
+        if digests.get(key) != text_digest(text):
+            raise CorruptMetadataError(f"{folder / key} is not as it was written; restore it from a copy")
+
+
+def _verified(member: ArrayFiles, promised: Any) -> NDArray[Any]:
+    values = member.read()
+    found = _described(values)
+    if found != promised:
+        where = f"array {member.name} in {member.folder}"
+        if not isinstance(promised, dict) or any(found[key] != promised.get(key) for key in ("shape", "dtype")):
+            raise CorruptMetadataError(f"{where} has not the shape and dtype that {COMPLETE} promises; restore it")
+        raise CorruptChunkError(f"{where} is not as it was written; restore it from a copy", f"{member.name}/c")
+    return np.ascontiguousarray(values) if values.ndim else values

@@ -1,0 +1,30 @@
+"""Rows in: open, pin, check, ingest. A `Table` yields `RowBlock`s; nothing else here reaches a kernel.
+
+::
+
+    SOURCE --ingest--> STORE (Zarr, COMPLETE) --open_table--> Table --blocks--> RowBlock(start, X, Y, weights)
+    NumPy, pandas, Dask, xarray, foreign Zarr --open_table--^
+"""
+
+from __future__ import annotations
+
+from streamkernel.table.block import RowBlock
+from streamkernel.table.info import TableInfo, table_info
+from streamkernel.table.ingest import Progress, ingest
+from streamkernel.table.open import open_table
+from streamkernel.table.scaler import Scaler
+from streamkernel.table.statistics import ColumnStatistics, TableStatistics
+from streamkernel.table.table import Table
+
+__all__ = [
+    "ColumnStatistics",
+    "Progress",
+    "RowBlock",
+    "Scaler",
+    "Table",
+    "TableInfo",
+    "TableStatistics",
+    "ingest",
+    "open_table",
+    "table_info",
+]

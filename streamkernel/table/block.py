@@ -1,0 +1,42 @@
+"""What a table yields: a few thousand consecutive rows, ready for a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RowBlock"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Rows `start .. start + b` of a table: `X_b` (b, p), `Y_b` (b, d), `w_b` (b,).
+
+    Attributes
+    ----------
+    start
+        Row number, in the whole table, of the first row.
+    X
+        (b, p) in the table's dtype, C-contiguous, already scaled. It may be a view of the caller's own rows
+        and must not be written to.
+    Y
+        (b, d) float64: raw targets, or one-hot (b, n_classes) when the table has classes; None without targets.
+    weights
+        (b,) float64, or None where every row counts once.
+    """
+
+    start: int
+    X: NDArray[Any]
+    Y: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def stop(self) -> int:
+        """Row number after the last row."""
+        return self.start + len(self)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])

@@ -1,0 +1,108 @@
+"""What a stored table says of itself: the answer of `ingest` and of `streamkernel info STORE`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from streamkernel.table.open import open_table
+from streamkernel.table.zarr_metadata import node_kind, open_store
+from streamkernel.table.zarr_rows import ZarrRows
+
+__all__ = ["TableInfo", "table_info"]
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table on disk, in numbers.
+
+    Attributes
+    ----------
+    path, ingested
+        Where it is; True for a store that `ingest` made.
+    rows, features, targets
+        Sizes m, p, d; `targets` is the number of classes for class labels.
+    columns, target_names, classes
+        Names; sorted labels or None.
+    dtype, chunk_rows, chunks
+        Of X.
+    bytes_decoded, bytes_stored
+        Of X and y; `bytes_stored` is None where the store cannot tell.
+    checksummed
+        True where a flipped bit is found.
+    statistics
+        Per column count, mean, std, min, max, or None for foreign stores.
+    source, seed
+        Name of the source and seed of the shuffle (None: stored in the source's order).
+    fingerprint
+        Digest of what is pinned.
+    seconds
+        That the ingest took; None otherwise.
+    """
+
+    path: str
+    ingested: bool
+    rows: int
+    features: int
+    targets: int
+    columns: tuple[str, ...]
+    target_names: tuple[str, ...]
+    classes: tuple[Any, ...] | None
+    dtype: str
+    chunk_rows: int
+    chunks: int
+    bytes_decoded: int
+    bytes_stored: int | None
+    checksummed: bool
+    statistics: dict[str, Any] | None
+    source: str | None
+    seed: int | None
+    fingerprint: str
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:
+        """The table at `path`, opened with every check."""
+        table = open_table(path)
+        store = open_store(path)
+        _, attributes, _ = node_kind(store, "")
+        features = table.features
+        assert isinstance(features, ZarrRows)
+        arrays = [features, *([table.targets.rows] if table.targets is not None else [])]
+        local = Path(os.fspath(path))
+        stored = sum(file.stat().st_size for file in local.rglob("*") if file.is_file()) if local.is_dir() else None
+        return cls(
+            path=os.fspath(path),
+            ingested=table.statistics is not None,
+            rows=table.n_rows,
+            features=table.n_features,
+            targets=table.n_targets,
+            columns=table.columns,
+            target_names=table.target_names,
+            classes=None if table.classes is None else tuple(table.classes.tolist()),
+            dtype=str(features.dtype),
+            chunk_rows=table.chunk_rows,
+            chunks=-(-table.n_rows // table.chunk_rows),
+            bytes_decoded=sum(rows.n_rows * rows.width * rows.dtype.itemsize for rows in arrays),
+            bytes_stored=stored,
+            checksummed=all(isinstance(rows, ZarrRows) and rows.checksummed for rows in arrays),
+            statistics=None if table.statistics is None else table.statistics.to_config(),
+            source=attributes.get("source"),
+            seed=attributes.get("seed"),
+            fingerprint=table.fingerprint,
+            seconds=seconds,
+        )
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON."""
+        config = asdict(self)
+        for name in ("columns", "target_names", "classes"):
+            config[name] = None if config[name] is None else list(config[name])
+        return config
+
+
+def table_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What `streamkernel info STORE` prints: `TableInfo` as plain JSON."""
+    return TableInfo.of(path).to_config()

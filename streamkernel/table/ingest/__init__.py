@@ -1,0 +1,8 @@
+"""Sources into stores: one reader a file, one writer, one shuffle."""
+
+from __future__ import annotations
+
+from streamkernel.table.ingest.ingest import ingest
+from streamkernel.table.ingest.progress import Progress
+
+__all__ = ["Progress", "ingest"]

@@ -1,0 +1,106 @@
+"""The careful second look at a CSV file that the fast parser refused: which line, which column, what is wrong there.
+
+pyarrow tells that a conversion failed, not in which line. This pass is slow (a Python loop) and starts after the
+rows that were read without complaint.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from streamkernel.errors import SourceFormatError
+
+__all__ = ["MISSING", "data_lines", "fields_of", "first_problem", "is_number", "open_plain"]
+
+# What pyarrow reads as "no value"; the finite check then names the row.
+MISSING = frozenset(
+    (
+        "",
+        "#N/A",
+        "#N/A N/A",
+        "#NA",
+        "-1.#IND",
+        "-1.#QNAN",
+        "-NaN",
+        "-nan",
+        "1.#IND",
+        "1.#QNAN",
+        "N/A",
+        "NA",
+        "NULL",
+        "NaN",
+        "n/a",
+        "nan",
+        "null",
+    )
+)
+_NUMBER = re.compile(
+    r"[ \t]*-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*\Z|[ \t]*[+-]?inf(?:inity)?[ \t]*\Z", re.IGNORECASE
+)
+
+
+def is_number(text: str) -> bool:
+    """True for what is parsed as a number, infinity included, and for missing values."""
+    return text in MISSING or _NUMBER.match(text) is not None
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """The file's own bytes, decompressed for .gz."""
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else open(path, "rb")
+
+
+def fields_of(text: str, delimiter: str) -> list[str]:
+    """Fields of one line."""
+    return next(csv.reader([text], delimiter=delimiter), [])
+
+
+def data_lines(path: Path, skip: int = 0) -> Iterator[tuple[int, str]]:
+    """(line number from 1, text) of the lines that are not empty, after the first `skip` of them.
+
+    Raises
+    ------
+    SourceFormatError
+        A line is not UTF-8.
+    """
+    with open_plain(path) as handle:
+        for number, line in enumerate(handle, 1):
+            stripped = line.rstrip(b"\r\n")
+            if not stripped:
+                continue
+            if skip:
+                skip -= 1
+                continue
+            try:
+                text = stripped.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                column = stripped[: error.start].count(b",") + 1
+                raise SourceFormatError(
+                    f"{path}:{number}:{column}: byte 0x{stripped[error.start]:02x} is not UTF-8; convert the file "
+                    "(iconv -t UTF-8)"
+                ) from error
+            yield number, text
+
+
+def first_problem(path: Path, delimiter: str, columns: Sequence[str], text_column: int | None, skip: int) -> None:
+    """Raise for the first line, after `skip` lines that are not empty, that is ragged or has text where numbers are."""
+    for number, line in data_lines(path, skip):
+        fields = fields_of(line, delimiter)
+        if len(fields) != len(columns):
+            column = min(len(fields), len(columns)) + (len(fields) > len(columns))
+            raise SourceFormatError(
+                f"{path}:{number}:{column}: {len(fields)} fields where the table has {len(columns)} columns; mend "
+                "this line"
+            )
+        for index, field in enumerate(fields):
+            if index != text_column and not is_number(field):
+                raise SourceFormatError(
+                    f"{path}:{number}:{index + 1}: {field[:60]!r} in column {columns[index]!r} is not a number; "
+                    "mend it, or leave "
+                    "the column out (text is kept only as class labels of the target, if they are text from the "
+                    "first rows on)"
+                )

@@ -1,0 +1,119 @@
+"""libsvm text: ``label index:value index:value ...``, made dense in two passes (the first finds the largest index)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sklearn.datasets import load_svmlight_file
+
+from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
+from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader
+
+__all__ = ["LibsvmReader"]
+
+_BLOCK_BYTES = 1 << 22
+_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf(?:inity)?|nan)\Z", re.IGNORECASE)
+
+
+class LibsvmReader(Reader):
+    """Rows of a libsvm file. Indices count from 1; a file that uses index 0 anywhere counts from 0."""
+
+    unit = "bytes"
+    target_names = ("y",)
+
+    def __init__(self, path: Path, target: str | int | None) -> None:
+        if target not in (None, "y"):
+            raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave --target out")
+        self._path = path
+        self.total = path.stat().st_size
+        rows, lowest, highest = 0, None, -1
+        for X, _, _ in self._blocks(None):
+            rows += X.shape[0]
+            if X.nnz:
+                low = int(X.indices.min())
+                lowest = low if lowest is None else min(lowest, low)
+                highest = max(highest, int(X.indices.max()))
+        if rows == 0:
+            raise SourceFormatError(f"{path}:1:1: the file has no rows; give lines `label index:value ...`")
+        if lowest is None:
+            raise EmptyDataError(f"{path} has no column: no line holds an index:value; give at least one")
+        self.n_rows = self.estimated_rows = rows
+        self._shift = 0 if lowest == 0 else 1
+        self._width = highest + 1
+        self.columns = tuple(f"x{index}" for index in range(self._width - self._shift))
+
+    def _blocks(self, width: int | None) -> Iterator[tuple[Any, Any, int]]:
+        """(sparse X with indices as written, y, bytes) of about 4 MiB of lines each."""
+        size = self.total or 0
+        with open(self._path, "rb") as handle:
+            for offset in range(0, size, _BLOCK_BYTES):
+                handle.seek(0)
+                try:
+                    X, y = load_svmlight_file(
+                        handle,
+                        n_features=width,
+                        zero_based=True,
+                        offset=offset,
+                        length=min(_BLOCK_BYTES, size - offset),
+                    )
+                except (ValueError, UnicodeDecodeError, OverflowError, IndexError) as error:
+                    raise self._explain(error) from error
+                if X.shape[0]:
+                    yield X, y, min(_BLOCK_BYTES, size - offset)
+
+    def batches(self) -> Iterator[Batch]:
+        """Dense batches of about 8 MiB."""
+        step = max(1, BATCH_BYTES // (8 * self._width))
+        for X, y, size in self._blocks(self._width):
+            rows = X.shape[0]
+            for first in range(0, rows, step):
+                last = min(first + step, rows)
+                dense = X[first:last].toarray()[:, self._shift :]
+                yield Batch(dense, y[first:last].reshape(-1, 1), None, size * last // rows - size * first // rows)
+
+    def _explain(self, error: Exception) -> SourceFormatError:
+        """file:line:column of the first token that is not `label` or a rising `index:value`."""
+        with open(self._path, "rb") as handle:
+            for number, raw in enumerate(handle, 1):
+                try:
+                    line = raw.decode("utf-8").split("#", 1)[0]
+                except UnicodeDecodeError as bad:
+                    return SourceFormatError(
+                        f"{self._path}:{number}:{bad.start + 1}: byte 0x{raw[bad.start]:02x} is not UTF-8 text"
+                    )
+                before = -1
+                for position, token in enumerate(re.finditer(r"\S+", line)):
+                    problem, before = _token_problem(position, token.group(), before)
+                    if problem:
+                        return SourceFormatError(
+                            f"{self._path}:{number}:{token.start() + 1}: {problem}; mend this line"
+                        )
+        return SourceFormatError(
+            f"{self._path}: {str(error).splitlines()[0][:200]}; give lines `label index:value ...`"
+        )
+
+    def where(self, row: int) -> str:
+        """file:line of a row."""
+        with open(self._path, "rb") as handle:
+            for number, raw in enumerate(handle, 1):
+                if raw.split(b"#", 1)[0].strip():
+                    row -= 1
+                if row < 0:
+                    return f"{self._path}:{number}"
+        return str(self._path)
+
+
+def _token_problem(position: int, token: str, before: int) -> tuple[str | None, int]:
+    if position == 0:
+        return (None, before) if _FLOAT.match(token) else (f"the label {token[:40]!r} is not a number", before)
+    index, colon, value = token.partition(":")
+    if colon and index == "qid":
+        return None, before
+    if not colon or not re.match(r"\d+\Z", index) or not _FLOAT.match(value):
+        return f"{token[:40]!r} is not index:value", before
+    if int(index) <= before:
+        return f"index {index} does not rise (before it: {before})", before
+    return None, int(index)

@@ -1,0 +1,208 @@
+""".npy and .npz: read as streams of rows, so that no member is ever inflated whole."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from streamkernel.errors import (
+    DTypeError,
+    EmptyDataError,
+    ParameterError,
+    ShapeError,
+    ShapeMismatchError,
+    SourceFormatError,
+)
+from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, split_columns
+from streamkernel.table.values import float_dtype
+
+__all__ = ["NpyReader", "NpzReader"]
+
+_COPY_BYTES = 1 << 22
+
+
+class _Member:
+    """One array in a file: its header, and its rows as a stream."""
+
+    def __init__(self, path: Path, name: str | None) -> None:
+        self.label = f"{path}" if name is None else f"{path}: {name}"
+        self._path, self._name = path, name
+        with self._open() as handle:
+            self.shape, self._fortran, self.dtype = _header(handle, self.label)
+        if self.dtype.hasobject:
+            raise DTypeError(f"{self.label} holds pickled Python objects (dtype object); save numbers or text instead")
+        if not self.shape:
+            raise ShapeError(f"{self.label} is a single number (shape ()); give an array of rows")
+
+    def _open(self) -> BinaryIO:
+        if self._name is None:
+            return open(self._path, "rb")
+        return cast(BinaryIO, _Closing(self._path, self._name))
+
+    def rows(self, step: int) -> Iterator[NDArray[Any]]:
+        """Arrays of `step` rows."""
+        with ExitStack() as stack:
+            handle = stack.enter_context(self._open())
+            if self._fortran and len(self.shape) > 1:
+                yield from self._columns_first(handle, step, stack)
+                return
+            _header(handle, self.label)
+            width = int(np.prod(self.shape[1:]))
+            for first in range(0, self.shape[0], step):
+                count = min(step, self.shape[0] - first) * width
+                content = handle.read(count * self.dtype.itemsize)
+                if len(content) != count * self.dtype.itemsize:
+                    raise SourceFormatError(
+                        f"{self.label} ends in row {first + len(content) // max(1, width * self.dtype.itemsize)}: "
+                        "truncated; fetch it again"
+                    )
+                yield np.frombuffer(content, dtype=self.dtype).reshape(-1, *self.shape[1:])
+
+    def _columns_first(self, handle: BinaryIO, step: int, stack: ExitStack) -> Iterator[NDArray[Any]]:
+        """Rows of an array stored by columns: it takes a file that can be mapped, a temporary one for a zip member."""
+        source: Any = self._path
+        if self._name is not None:
+            source = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+            while content := handle.read(_COPY_BYTES):
+                source.write(content)
+            source.flush()
+            source.seek(0)
+            _header(source, self.label)
+            offset = source.tell()
+        else:
+            _header(handle, self.label)
+            offset = handle.tell()
+        try:
+            values = np.memmap(source, dtype=self.dtype, mode="r", offset=offset, shape=self.shape, order="F")
+        except ValueError as error:
+            raise SourceFormatError(f"{self.label} is truncated ({error}); fetch it again") from error
+        for first in range(0, self.shape[0], step):
+            yield np.array(values[first : first + step])
+
+
+class _Closing:
+    """A zip member that closes its archive too."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._archive = zipfile.ZipFile(path)
+        self._handle = self._archive.open(f"{name}.npy")
+
+    def read(self, count: int = -1) -> bytes:
+        return self._handle.read(count)
+
+    def __enter__(self) -> _Closing:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._handle.close()
+        self._archive.close()
+
+
+def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    try:
+        version = npy.read_magic(handle)
+        if version == (1, 0):
+            return npy.read_array_header_1_0(handle)
+        return npy.read_array_header_2_0(handle)
+    except (ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise SourceFormatError(
+            f"{label} is not a .npy array ({str(error).splitlines()[0][:120]}); save it with numpy.save"
+        ) from error
+
+
+class NpyReader(Reader):
+    """Rows of a 2-d .npy array; `target` is the index of a column."""
+
+    def __init__(self, path: Path, target: str | int | None) -> None:
+        self._path = path
+        self._X = _Member(path, None)
+        self._y: _Member | None = None
+        self._set_up(target)
+
+    def _set_up(self, target: str | int | None) -> None:
+        X = self._X
+        if len(X.shape) != 2:
+            raise ShapeError(f"{X.label} has shape {X.shape}; a table is 2-d (rows, columns)")
+        if 0 in X.shape:
+            raise EmptyDataError(f"{X.label} has shape {X.shape}: no rows or no columns")
+        names = [f"x{index}" for index in range(X.shape[1])]
+        self._target = choose_target(names, target, X.label)
+        self.columns, self.target_names = split_columns(names, self._target, X.label)
+        self.dtype = float_dtype(X.dtype, X.label)
+        self.n_rows = self.estimated_rows = self.total = X.shape[0]
+        y = self._y
+        if y is not None:
+            if y.shape[0] != X.shape[0]:
+                raise ShapeMismatchError(
+                    f"{self._path}: X has shape {X.shape} and y has shape {y.shape}; give one target per row of X"
+                )
+            if len(y.shape) > 2 or 0 in y.shape:
+                raise ShapeError(f"{y.label} has shape {y.shape}; give (m,) or (m, d)")
+            self.labelled = y.dtype.kind in "US"
+            if not self.labelled:
+                float_dtype(y.dtype, y.label)
+            elif len(y.shape) > 1 and y.shape[1] != 1:
+                raise ShapeError(f"{y.label} has {y.shape[1]} columns of labels; give one")
+            width = y.shape[1] if len(y.shape) > 1 else 1
+            self.target_names = ("y",) if width == 1 else tuple(f"y{index}" for index in range(width))
+
+    def batches(self) -> Iterator[Batch]:
+        """Batches of about 8 MiB of float64."""
+        widest = self._X.shape[1] + (int(np.prod(self._y.shape[1:])) if self._y else 0)
+        step = max(1, BATCH_BYTES // (8 * widest))
+        try:
+            targets = self._y.rows(step) if self._y is not None else None
+            for values in self._X.rows(step):
+                y: NDArray[Any] | None = None
+                labels = None
+                X = values
+                if targets is not None:
+                    y = next(targets).reshape(values.shape[0], -1)
+                    if self.labelled:
+                        distinct, y = np.unique(y.reshape(-1), return_inverse=True)
+                        labels = [
+                            text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+                            for text in distinct
+                        ]
+                    else:
+                        y = y.astype(np.float64)
+                elif self._target is not None:
+                    y = values[:, [self._target]].astype(np.float64)
+                    X = np.delete(values, self._target, axis=1)
+                yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0])
+        except (zlib.error, zipfile.BadZipFile, EOFError) as error:
+            raise SourceFormatError(f"{self._path} is damaged ({str(error)[:120]}); fetch it again") from error
+
+    def where(self, row: int) -> str:
+        """The file."""
+        return str(self._path)
+
+
+class NpzReader(NpyReader):
+    """Rows of the members X and y of an .npz archive, compressed or not."""
+
+    def __init__(self, path: Path, target: str | int | None) -> None:
+        self._path = path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise SourceFormatError(f"{path} is not an .npz archive ({error}); save it with numpy.savez") from error
+        if "X" not in members:
+            raise SourceFormatError(
+                f"{path} has no member X; it has {', '.join(members[:20]) or 'none'}; save X and y with numpy.savez"
+            )
+        self._X = _Member(path, "X")
+        self._y = _Member(path, "y") if "y" in members and target in (None, "y") else None
+        if target == "y" and self._y is None:
+            raise ParameterError(f"{path}: there is no target y; its members are {', '.join(members[:20])}")
+        self._set_up(None if self._y is not None else target)

@@ -1,0 +1,151 @@
+"""Parquet: one file, or a folder of files of one schema, read in record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from streamkernel.errors import DTypeError, SourceFormatError
+from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, split_columns
+
+__all__ = ["ParquetReader"]
+
+
+class ParquetReader(Reader):
+    """Rows of Parquet files. In a folder every *.parquet below it is taken, in the order of the paths; names that begin
+    with "_" or "." are left out, and folder names are not columns."""
+
+    unit = "rows"
+
+    def __init__(self, path: Path, target: str | int | None) -> None:
+        self._path = path
+        self._files = [path] if path.is_file() else _files_below(path)
+        if not self._files:
+            raise SourceFormatError(
+                f"{path} holds no .parquet file and is no Zarr store; give a folder of Parquet files"
+            )
+        schema, rows = _open_schema(self._files[0])
+        self._starts = [0]
+        for file in self._files:
+            other, count = (schema, rows) if file == self._files[0] else _open_schema(file)
+            if not other.equals(schema):
+                differs = next(
+                    (f for f in other if schema.get_field_index(f.name) < 0 or schema.field(f.name).type != f.type),
+                    None,
+                )
+                what = (
+                    f"column {differs.name!r} ({differs.type})"
+                    if differs is not None
+                    else "the order or number of its columns"
+                )
+                raise SourceFormatError(f"{file}: {what} differs from {self._files[0].name}; give files of one schema")
+            self._starts.append(self._starts[-1] + count)
+        self.n_rows = self.estimated_rows = self.total = self._starts[-1]
+        names = list(schema.names)
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise SourceFormatError(f"{self._files[0]}: column name {name!r} is there twice; rename one")
+        self._target = choose_target(names, target, path)
+        self._names = names
+        self.columns, self.target_names = split_columns(names, self._target, path)
+        types = [_numeric(schema.field(index), path, index == self._target) for index in range(len(names))]
+        if self._target is not None:
+            self.labelled = types[self._target] is None
+        kept = [kind for index, kind in enumerate(types) if index != self._target and kind is not None]
+        self.dtype = np.result_type(*kept)
+
+    def batches(self) -> Iterator[Batch]:
+        """Record batches of about 8 MiB."""
+        rows = max(1, BATCH_BYTES // (8 * len(self._names)))
+        for file in self._files:
+            done = 0
+            try:
+                with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as source:
+                    for batch in source.iter_batches(batch_size=rows):
+                        if batch.num_rows:
+                            yield self._batch(batch)
+                            done += batch.num_rows
+            except pa.ArrowException as error:
+                raise SourceFormatError(
+                    f"{file}: damaged after its row {done} ({_line(error)}); fetch it again"
+                ) from error
+            except OSError as error:  # pyarrow raises a bare OSError for damaged pages
+                if error.errno is not None:
+                    raise
+                raise SourceFormatError(
+                    f"{file}: damaged after its row {done} ({_line(error)}); fetch it again"
+                ) from error
+
+    def _batch(self, batch: Any) -> Batch:
+        X = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
+        features = (index for index in range(len(self._names)) if index != self._target)
+        for position, index in enumerate(features):
+            X[:, position] = _floats(batch.column(index))
+        if self._target is None:
+            return Batch(X, None, None, batch.num_rows)
+        column = batch.column(self._target)
+        if not self.labelled:
+            return Batch(X, _floats(column).astype(np.float64).reshape(-1, 1), None, batch.num_rows)
+        encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+        y = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        labels = encoded.dictionary.to_pylist()
+        for code, label in enumerate(labels):
+            if label is None or label == "":
+                y = np.where(y == code, -1, y)
+        return Batch(X, y, [str(label) for label in labels], batch.num_rows)
+
+    def where(self, row: int) -> str:
+        """File and its row."""
+        index = max(0, int(np.searchsorted(self._starts, row, side="right")) - 1)
+        return f"{self._files[min(index, len(self._files) - 1)]} (row {row - self._starts[index]} of the file)"
+
+
+def _files_below(folder: Path) -> list[Path]:
+    found = (path for path in sorted(folder.rglob("*")) if path.suffix in (".parquet", ".pq") and path.is_file())
+    return [path for path in found if not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)]
+
+
+def _open_schema(path: Path) -> tuple[Any, int]:
+    try:
+        with pq.ParquetFile(path) as source:
+            return source.schema_arrow.remove_metadata(), int(source.metadata.num_rows)
+    except pa.ArrowException as error:
+        raise SourceFormatError(f"{path} is not a Parquet file ({_line(error)}); check or fetch it again") from error
+
+
+def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
+    """The float type a column is kept in; None for text, which only a target may be."""
+    kind = field.type
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return np.dtype(np.float32)
+    if (
+        pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        return np.dtype(np.float64)
+    if is_target and (pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)):
+        return None
+    raise DTypeError(
+        f"{path}: column {field.name!r} holds {kind}; leave it out, encode it as numbers, or name it as --target"
+    )
+
+
+def _floats(column: Any) -> NDArray[Any]:
+    """Numbers of a column; a missing value becomes NaN, which the finite check then names."""
+    if pa.types.is_boolean(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    values = np.asarray(column.to_numpy(zero_copy_only=False))
+    return values.astype(np.float64) if values.dtype.kind != "f" else values
+
+
+def _line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]

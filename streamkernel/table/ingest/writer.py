@@ -1,0 +1,204 @@
+"""Rows, as they come, into a Zarr v3 store of whole chunks: checksums, digests and statistics on the way.
+
+Memory: one chunk of X and y being filled, one being written (with its compressed copy), whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
+
+from streamkernel.atomic import array_digest, partial_sibling, publish_folder, text_digest, write_json
+from streamkernel.errors import EmptyDataError
+from streamkernel.table.manifest import COMPLETE, FORMAT, VERSION, ArrayManifest, Manifest
+from streamkernel.table.statistics import ColumnStatistics, TableStatistics
+
+__all__ = ["ChunkWriter", "default_chunk_rows"]
+
+_CHUNK_BYTES = 1 << 23
+_LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
+# Fewer chunks than this and two workers are left with unequal shares.
+_LEAST_CHUNKS = 16
+
+
+def default_chunk_rows(row_bytes: int, n_rows: int | None) -> int:
+    """Rows of a chunk: a power of two, about 8 MiB of X, between 1,024 and 65,536 rows, and at least 16 chunks where
+    the table has rows enough; never more than `n_rows` rounded up to a power of two."""
+    rows = min(max(_floor_power(_CHUNK_BYTES // max(1, row_bytes)), _LEAST_ROWS), _MOST_ROWS)
+    if n_rows is None:
+        return rows
+    rows = min(rows, max(_LEAST_ROWS, _floor_power(n_rows // _LEAST_CHUNKS)))
+    return min(rows, 1 << max(0, (max(1, n_rows) - 1).bit_length()))
+
+
+def _floor_power(value: int) -> int:
+    return 1 << max(0, max(1, value).bit_length() - 1)
+
+
+class ChunkWriter:
+    """A store under construction beside its target; `finish` publishes it, leaving the block otherwise removes it.
+
+    Parameters
+    ----------
+    target
+        Path of the store.
+    n_features, n_targets
+        Widths of X and y (0: no y).
+    dtype
+        float32 or float64 of X.
+    chunk_rows
+        Rows of a chunk.
+    coded
+        y holds class codes (int64) instead of numbers (float64).
+    """
+
+    def __init__(
+        self, target: Path, n_features: int, n_targets: int, dtype: np.dtype[Any], chunk_rows: int, *, coded: bool
+    ) -> None:
+        self._target = target
+        self._partial = partial_sibling(target)
+        self._chunk_rows = chunk_rows
+        self._widths = (n_features, n_targets)
+        self._coded = coded
+        self._dtype = dtype
+        self._filled = 0
+        self.n_rows = 0
+        self._digests: dict[str, list[str]] = {"X": [], "y": []}
+        self._statistics: dict[str, ColumnStatistics | None] = {"X": None, "y": None}
+        self._pending: Future[None] | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
+        try:
+            self._group = zarr.create_group(str(self._partial))
+            self._arrays = {"X": self._create("X", (0, n_features), dtype, np.nan)}
+            if n_targets:
+                shape = (0,) if n_targets == 1 else (0, n_targets)
+                # -1 is no class: a code that was lost cannot be taken for the first one.
+                self._arrays["y"] = self._create(
+                    "y", shape, np.dtype(np.int64 if coded else np.float64), -1 if coded else np.nan
+                )
+        except BaseException:
+            self.close()
+            raise
+        self._X, self._y = self._buffers()
+
+    def _create(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: float) -> zarr.Array[Any]:
+        return self._group.create_array(
+            name,
+            shape=shape,
+            chunks=(self._chunk_rows, *shape[1:]),
+            dtype=dtype,
+            fill_value=fill,
+            compressors=[
+                BloscCodec(cname="lz4", clevel=5, shuffle=BloscShuffle.shuffle, typesize=dtype.itemsize),
+                Crc32cCodec(),
+            ],
+            config={"write_empty_chunks": True},
+        )
+
+    def _buffers(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        p, d = self._widths
+        y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
+        return np.empty((self._chunk_rows, p), dtype=self._dtype), y
+
+    def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
+        """More rows (b, p) and targets (b, d), of any number; already checked."""
+        row = 0
+        while row < X.shape[0]:
+            take = min(X.shape[0] - row, self._chunk_rows - self._filled)
+            into = slice(self._filled, self._filled + take)
+            self._X[into] = X[row : row + take]
+            if self._y is not None:
+                assert y is not None
+                self._y[into] = y[row : row + take]
+            self._filled += take
+            row += take
+            if self._filled == self._chunk_rows:
+                self._flush()
+
+    def _flush(self) -> None:
+        if not self._filled:
+            return
+        X, y = self._X[: self._filled], None if self._y is None else self._y[: self._filled]
+        start = self.n_rows
+        self.n_rows += self._filled
+        self._filled = 0
+        self._wait()
+        self._pending = self._pool.submit(self._write, start, X, y)
+        self._X, self._y = self._buffers()
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            self._pending.result()
+            self._pending = None
+
+    def _write(self, start: int, X: NDArray[Any], y: NDArray[Any] | None) -> None:
+        self._write_chunk("X", start, X)
+        if y is not None:
+            self._write_chunk("y", start, y if y.shape[1] > 1 else y[:, 0])
+
+    def _write_chunk(self, name: str, start: int, values: NDArray[Any]) -> None:
+        array = self._arrays[name]
+        array.resize((start + values.shape[0], *values.shape[1:]))
+        array[start : start + values.shape[0]] = values
+        self._digests[name].append(array_digest(values))
+        if name == "X" or not self._coded:
+            # By chunks, not by batches as they were read: the same rows give the same bits from any source.
+            part = ColumnStatistics.of(values.reshape(values.shape[0], -1))
+            known = self._statistics[name]
+            self._statistics[name] = part if known is None else known.merge(part)
+
+    def relabel(self, codes: NDArray[np.int64]) -> None:
+        """Replace every stored code c by ``codes[c]``: labels get their sorted order only when all are known."""
+        self._flush()
+        self._wait()
+        if np.array_equal(codes, np.arange(codes.size)):
+            return
+        array = self._arrays["y"]
+        for index, start in enumerate(range(0, self.n_rows, self._chunk_rows)):
+            stop = min(start + self._chunk_rows, self.n_rows)
+            values = codes[np.asarray(array[start:stop])]
+            array[start:stop] = values
+            self._digests["y"][index] = array_digest(values)
+
+    def finish(self, attributes: dict[str, Any], *, overwrite: bool) -> None:
+        """Write the last chunk, attributes and COMPLETE, and move the store to its name."""
+        self._flush()
+        self._wait()
+        statistics = self._statistics["X"]
+        if statistics is None:
+            raise EmptyDataError("the source has no rows; give at least one")
+        self._group.attrs.update(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                **attributes,
+                "statistics": TableStatistics(statistics, self._statistics["y"]).to_config(),
+            }
+        )
+        arrays = {
+            name: ArrayManifest(tuple(array.shape), self._chunk_rows, array.dtype.str, tuple(self._digests[name]))
+            for name, array in self._arrays.items()
+        }
+        metadata = {
+            name: text_digest((self._partial / name / "zarr.json").read_text("utf-8")) for name in ("", *arrays)
+        }
+        write_json(self._partial / COMPLETE, Manifest.config(arrays, metadata))
+        publish_folder(self._partial, self._target, overwrite=overwrite)
+
+    def close(self) -> None:
+        """Remove what was not published."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        shutil.rmtree(self._partial, ignore_errors=True)
+
+    def __enter__(self) -> ChunkWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

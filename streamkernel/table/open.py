@@ -1,0 +1,288 @@
+"""open_table: whatever holds rows, pinned and checked, as a Table. Nothing is copied that can be read where it is."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.errors import (
+    DTypeError,
+    EmptyDataError,
+    NonFiniteDataError,
+    ParameterError,
+    ShapeError,
+    ShapeMismatchError,
+)
+from streamkernel.table.dask_rows import DaskRows, is_dask
+from streamkernel.table.rows import NumpyRows, RowArray
+from streamkernel.table.stored import Opened, open_stored, open_zarr_array
+from streamkernel.table.table import Table
+from streamkernel.table.targets import Targets, discover_classes
+from streamkernel.table.values import DTypeName, table_dtype
+from streamkernel.table.xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
+
+__all__ = ["open_table"]
+
+
+def open_table(
+    X: Any,
+    y: Any = None,
+    *,
+    rows: slice | tuple[int, int] | None = None,
+    target: str | int | None = None,
+    dtype: DTypeName = "keep",
+    classify: bool = False,
+    weights: ArrayLike | None = None,
+) -> Table:
+    """Open rows, where they are, as a `Table`.
+
+    Parameters
+    ----------
+    X
+        A Table; a NumPy array or what becomes one; a pandas DataFrame; a Dask array; a zarr Array or Group; an
+        xarray Dataset (variables X[, y], or one-dimensional columns) or 2-d DataArray; or the path of a store
+        (an ingested one, a Zarr group with X[, y], or a bare 2-d array).
+    y
+        Targets (m,) or (m, d), of any of these kinds, where X does not bring them.
+    rows
+        Half-open row range (A, B) or slice, as numbered in the whole input.
+    target
+        Name or index of the column of a DataFrame or Dataset that is y.
+    dtype
+        "keep" (float32 and float64 stay, float16 becomes float32, integers and bool float64), "float32", "float64".
+    classify
+        y holds class labels (text or whole numbers): Y of the blocks is one-hot, `Table.classes` the sorted labels.
+    weights
+        (m,) weights of the rows, at least 0; for rows in memory only.
+
+    Raises
+    ------
+    DataError, StoreError, ResourceLimitError
+        Whatever is wrong with the input that its metadata can tell, before any block is read.
+    """
+    if isinstance(X, Table):
+        return _reopen(X, y, rows, target, dtype, classify, weights)
+    found = _features(X, target)
+    if y is not None:
+        if found.y is not None and target is not None:
+            raise ParameterError("y is given twice, as y and by target; leave one out")
+        found.y, found.target_names, found.classes, found.coded = *_target_rows(y), None, False
+    _check_shapes(found.X, found.y)
+    columns = found.columns or tuple(f"x{index}" for index in range(found.X.width))
+    table = Table(
+        features=found.X,
+        dtype=table_dtype(found.X.dtype, dtype, "X"),
+        columns=columns,
+        start=0,
+        stop=found.X.n_rows,
+        targets=_targets(found, classify),
+        weights=_weights(weights, found.X),
+        statistics=found.statistics,
+    )
+    return table if rows is None else table.slice(*_range(rows, table.n_rows))
+
+
+def _reopen(
+    table: Table,
+    y: Any,
+    rows: slice | tuple[int, int] | None,
+    target: str | int | None,
+    dtype: DTypeName,
+    classify: bool,
+    weights: ArrayLike | None,
+) -> Table:
+    """A Table, narrowed: other rows, dtype, classes; targets and weights where it has none."""
+    if target is not None:
+        raise ParameterError("target cannot be chosen again for a Table; give it where the table is opened first")
+    targets = table.targets
+    if y is not None:
+        names_rows = _target_rows(y)
+        _check_shapes(table.features, names_rows[0])
+        targets = Targets(*names_rows)
+    if classify and targets is None:
+        raise ParameterError("classify=True needs targets; give y")
+    if classify and targets is not None and targets.classes is None:
+        targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
+    opened = Table(
+        features=table.features,
+        dtype=table.dtype if dtype == "keep" else table_dtype(table.features.dtype, dtype, "X"),
+        columns=table.columns,
+        start=table.start,
+        stop=table.stop,
+        targets=targets,
+        weights=table.weights if weights is None else _weights(weights, table.features),
+        statistics=table.statistics,
+        scaler=table.scaler,
+    )
+    return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))
+
+
+def _features(X: Any, target: str | int | None) -> Opened:
+    if isinstance(X, (str, os.PathLike)):
+        return _no_target(target, open_stored(X))
+    if isinstance(X, (zarr.Array, zarr.Group)):
+        return _no_target(target, open_zarr_array(X, "X"))
+    if is_xarray(X):
+        if type(X).__name__ == "Dataset":
+            features, columns, y, names = dataset_columns(X, target)
+            return Opened(features, columns, y, names)
+        return _no_target(target, Opened(rows_of_variable(X, "X"), feature_names(X)))
+    if is_dask(X):
+        return _no_target(target, Opened(DaskRows(X, "X")))
+    if _is_pandas(X):
+        return _from_pandas(X, target)
+    return _no_target(target, Opened(NumpyRows(_as_array(X, "X"), "X")))
+
+
+def _no_target(target: str | int | None, opened: Opened) -> Opened:
+    if target is not None and target not in opened.target_names:
+        raise ParameterError(
+            f"target={target!r} chooses a column of a DataFrame or Dataset; here give y, or ingest with --target"
+        )
+    return opened
+
+
+def _target_rows(y: Any) -> tuple[RowArray, tuple[str, ...]]:
+    """y as rows, and the names of its columns."""
+    rows: RowArray
+    name = ""
+    if isinstance(y, Table):
+        raise ParameterError("y cannot be a Table; give an array or a path")
+    if isinstance(y, (str, os.PathLike, zarr.Array, zarr.Group)):
+        rows = open_stored(y, "y").X if isinstance(y, (str, os.PathLike)) else open_zarr_array(y, "y").X
+    elif is_xarray(y):
+        if type(y).__name__ == "Dataset":
+            raise ParameterError("y cannot be a Dataset; give a DataArray")
+        rows, name = rows_of_variable(y, "y"), str(y.name or "")
+    elif is_dask(y):
+        rows = DaskRows(y, "y")
+    else:
+        name = str(getattr(y, "name", None) or "") if _is_pandas(y) else ""
+        values = _as_array(y.to_numpy() if _is_pandas(y) else y, "y")
+        rows = NumpyRows(values, "y")
+    if len(rows.shape) not in (1, 2):
+        raise ShapeError(f"y has shape {rows.shape}; give one target per row (m,) or several (m, d)")
+    if rows.width == 1:
+        return rows, (name or "y",)
+    return rows, tuple(f"{name or 'y'}{index}" for index in range(rows.width))
+
+
+def _targets(found: Opened, classify: bool) -> Targets | None:
+    if found.y is None:
+        if classify:
+            raise ParameterError("classify=True needs targets; give y, or ingest the table with --target")
+        return None
+    names = found.target_names or ("y",)
+    if len(names) != found.y.width:
+        names = tuple(f"{names[0]}{index}" for index in range(found.y.width))
+    classes = found.classes
+    if classes is None and classify:
+        classes = discover_classes(found.y, names)
+    return Targets(found.y, names, classes, found.coded)
+
+
+def _check_shapes(X: RowArray, y: RowArray | None) -> None:
+    if len(X.shape) != 2:
+        raise ShapeError(
+            f"X has shape {X.shape}; a table is 2-d (rows, columns): reshape(-1, 1) makes one column of a vector"
+        )
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise EmptyDataError(
+            f"X has shape {X.shape}: no {'rows' if X.shape[0] == 0 else 'columns'}; give at least one row and one "
+            "column"
+        )
+    if y is not None and y.shape[:1] != X.shape[:1]:
+        raise ShapeMismatchError(f"X has shape {X.shape} and y has shape {y.shape}; give one target per row of X")
+    if y is not None and y.width == 0:
+        raise EmptyDataError(f"y has shape {y.shape}: no columns; give at least one target")
+
+
+def _as_array(value: Any, name: str) -> NDArray[Any]:
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise DTypeError(f"{name} is a sparse matrix; sparse input is not supported: give {name}.toarray()")
+    try:
+        values = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"{name} is not a rectangular array ({error}); give rows of one length") from error
+    if values.dtype.kind == "O" and name == "X":
+        raise DTypeError("X holds Python objects (dtype object); give real numbers (float, integer or bool)")
+    return values
+
+
+def _is_pandas(value: object) -> bool:
+    return type(value).__module__.split(".")[0] == "pandas" and type(value).__name__ in ("DataFrame", "Series")
+
+
+def _from_pandas(frame: Any, target: str | int | None) -> Opened:
+    if type(frame).__name__ == "Series":
+        raise ShapeError(f"X is a Series of shape {frame.shape}; give a DataFrame (to_frame() makes one column)")
+    names = [str(name) for name in frame.columns]
+    position: int | None = None
+    if target is not None:
+        if isinstance(target, int) and not isinstance(target, bool) and -len(names) <= target < len(names):
+            position = target % len(names)
+        elif target in names:
+            position = names.index(str(target))
+        else:
+            raise ParameterError(f"target {target!r} is not a column; choose one of {', '.join(names[:20])}")
+    features = [index for index in range(len(names)) if index != position]
+    for index in features:
+        column = frame.dtypes.iloc[index]
+        if getattr(column, "kind", "O") not in "fiub":
+            raise DTypeError(
+                f"column {names[index]!r} holds {column}; leave it out, encode it as numbers, or name it as target"
+            )
+    values = frame.iloc[:, features]
+    # Missing values of nullable columns become NaN, which the finite check then names.
+    nullable = any(type(column).__module__.split(".")[0] == "pandas" for column in values.dtypes)
+    X = values.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else values.to_numpy()
+    opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features))
+    if position is not None:
+        opened.y = NumpyRows(_as_array(frame.iloc[:, position].to_numpy(), "y"), "y")
+        opened.target_names = (names[position],)
+    return opened
+
+
+def _weights(weights: ArrayLike | None, X: RowArray) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None
+    if not X.in_memory:
+        raise ParameterError(
+            "weights are for rows in memory; a store or lazy array cannot be weighted (leave weights out)"
+        )
+    try:
+        values = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"weights are not numbers ({error}); give one number per row") from error
+    if values.shape != (X.n_rows,):
+        raise ShapeMismatchError(
+            f"weights have shape {values.shape} and X has shape {X.shape}; give one weight per row of X"
+        )
+    if not np.isfinite(values).all():
+        raise NonFiniteDataError(
+            f"weights contain NaN or infinity, first in row {int(np.argmin(np.isfinite(values)))}; give finite weights"
+        )
+    if (values < 0).any():
+        raise ParameterError(f"weights must not be negative, row {int(np.argmax(values < 0))} has {values.min():.3g}")
+    return values
+
+
+def _range(rows: slice | tuple[int, int], n_rows: int) -> tuple[int, int]:
+    if isinstance(rows, slice):
+        if rows.step not in (None, 1):
+            raise ParameterError(f"rows must be consecutive, got a step of {rows.step}")
+        first = 0 if rows.start is None else rows.start
+        last = n_rows if rows.stop is None else rows.stop
+        first, last = (value + n_rows if isinstance(value, int) and value < 0 else value for value in (first, last))
+    elif isinstance(rows, (tuple, list)) and len(rows) == 2:
+        first, last = rows
+    else:
+        raise ParameterError(f"rows must be (A, B) or a slice, got {rows!r}")
+    for value in (first, last):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise ParameterError(f"rows must be whole numbers, got {rows!r}")
+    return int(first), int(last)

@@ -1,0 +1,166 @@
+"""An array that is read by rows, a chunk at a time: what every kind of input is reduced to."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.atomic import array_digest
+
+__all__ = ["NumpyRows", "RowArray", "RowReader", "content_digest"]
+
+
+class RowArray(ABC):
+    """m rows of some width behind one question: the chunk that holds row i.
+
+    Attributes
+    ----------
+    name
+        "X" or "y", for messages.
+    shape
+        (m, p), or (m,) for one target.
+    dtype
+        As stored.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return self.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Values in a row."""
+        return self.shape[1] if len(self.shape) > 1 else 1
+
+    @property
+    def in_memory(self) -> bool:
+        """True where reading costs nothing."""
+        return False
+
+    @property
+    @abstractmethod
+    def chunk_rows(self) -> int:
+        """Rows of the largest chunk."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Digest of what was pinned; equal data pinned elsewhere gives the same."""
+
+    @abstractmethod
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        """Half-open rows of the chunk that holds `row`."""
+
+    @abstractmethod
+    def load(self, first: int, last: int) -> NDArray[Any]:
+        """Decode the chunk of rows [first, last), exactly as `chunk_span` gave it."""
+
+    def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Increasing row numbers, from `start` to `stop`, between which whole chunks (or their clipped ends) lie."""
+        step = self.chunk_rows
+        inner = np.arange((start // step + 1) * step, stop, step, dtype=np.int64)
+        return np.concatenate(([start], inner, [stop])).astype(np.int64)
+
+    def where(self, row: int) -> str:
+        """What holds `row`, for messages."""
+        return f"the {self.name} array"
+
+    def check_unchanged(self) -> None:
+        """Raise where the input is no longer what was pinned; nothing to look at in memory."""
+        return
+
+
+class RowReader:
+    """Reads any rows of a `RowArray` while holding one decoded chunk, so that a pass decodes each chunk once."""
+
+    def __init__(self, rows: RowArray) -> None:
+        self._rows = rows
+        self._first = self._last = 0
+        self._values: NDArray[Any] | None = None
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Rows [start, stop) as stored; a view where one chunk holds them all."""
+        first = self._take(start)
+        if stop <= self._last:
+            return first[start - self._first : stop - self._first]
+        out = np.empty((stop - start, *first.shape[1:]), dtype=first.dtype)
+        del first  # two chunks must never be held at once
+        row = start
+        while row < stop:
+            chunk = self._take(row)
+            end = min(stop, self._last)
+            out[row - start : end - start] = chunk[row - self._first : end - self._first]
+            del chunk
+            row = end
+        return out
+
+    def _take(self, row: int) -> NDArray[Any]:
+        if self._values is None or not self._first <= row < self._last:
+            self._values = None
+            first, last = self._rows.chunk_span(row)
+            self._values = self._rows.load(first, last)
+            self._first, self._last = first, last
+        return self._values
+
+
+class NumpyRows(RowArray):
+    """Rows that are in memory already; chunks are a fixed 1,024 rows, so that spans are fine and the same anywhere."""
+
+    CHUNK_ROWS = 1024
+
+    def __init__(self, values: NDArray[Any], name: str) -> None:
+        self.name = name
+        self.shape = values.shape
+        self.dtype = values.dtype
+        self._values = values
+        self._fingerprint: str | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a chunk."""
+        return self.CHUNK_ROWS
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the values, taken at the first question: hashing 1 GB costs most of a second."""
+        if self._fingerprint is None:
+            self._fingerprint = content_digest(self._values)
+        return self._fingerprint
+
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        """All rows: slicing an array in memory needs no chunk."""
+        return 0, self.n_rows
+
+    def load(self, first: int, last: int) -> NDArray[Any]:
+        """A view."""
+        return self._values[first:last]
+
+
+def content_digest(values: NDArray[Any]) -> str:
+    """SHA-256 of shape, dtype and values, without a second copy of a large array."""
+    native = values.dtype.newbyteorder("<") if values.dtype.kind in "biufc" else values.dtype
+    state = hashlib.sha256(f"{values.shape}{native.str}".encode())
+    step = max(1, (1 << 24) // max(1, values.itemsize * int(np.prod(values.shape[1:]))))
+    digest: Callable[[NDArray[Any]], str] = array_digest if values.dtype.kind in "biufc" else _text_rows_digest
+    for first in range(0, values.shape[0], step):
+        state.update(digest(values[first : first + step]).encode())
+    return state.hexdigest()
+
+
+def _text_rows_digest(values: NDArray[Any]) -> str:
+    return hashlib.sha256("\0".join(str(value) for value in values.ravel()).encode()).hexdigest()

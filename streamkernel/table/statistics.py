@@ -1,0 +1,108 @@
+"""Count, mean, deviation, minimum and maximum of every column, gathered block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+
+__all__ = ["ColumnStatistics", "TableStatistics"]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnStatistics:
+    """Per column: ``n``, ``mean = sum x / n``, ``std = sqrt(sum (x - mean)^2 / n)`` (population), min, max.
+
+    Two parts are combined with the pairwise update of Chan, Golub & LeVeque (1983), eq. (2.1):
+    ``S = S_a + S_b + (mean_b - mean_a)^2 n_a n_b / n`` for the sum of squared deviations S, which does not
+    cancel for columns with a large offset as ``sum x^2 - n mean^2`` would.
+
+    Attributes
+    ----------
+    count
+        Number of rows n.
+    mean, std, minimum, maximum
+        (p,) float64 each.
+    """
+
+    count: int
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    minimum: NDArray[np.float64]
+    maximum: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> ColumnStatistics:
+        """Statistics of rows (b, p), b >= 1."""
+        rows = np.asarray(values, dtype=np.float64)
+        # One row is subtracted first: the mean of a column at 1e8 then keeps the digits of its deviations.
+        origin = rows[0]
+        shifted = rows - origin
+        shift = shifted.mean(axis=0)
+        shifted -= shift
+        # The rounding of `shift` leaves a small mean behind; taking it out makes the two-pass sum exact to rounding.
+        rest = shifted.mean(axis=0)
+        squares = np.einsum("ij,ij->j", shifted, shifted) - rows.shape[0] * rest * rest
+        std = np.sqrt(np.maximum(squares, 0.0) / rows.shape[0])
+        return cls(rows.shape[0], origin + (shift + rest), std, rows.min(axis=0), rows.max(axis=0))
+
+    def merge(self, other: ColumnStatistics) -> ColumnStatistics:
+        """Statistics of the rows of both."""
+        if self.mean.shape != other.mean.shape:
+            raise ParameterError(f"cannot merge statistics of {self.mean.size} and {other.mean.size} columns")
+        if self.count == 0 or other.count == 0:
+            return other if self.count == 0 else self
+        count = self.count + other.count
+        step = other.mean - self.mean
+        share = other.count / count
+        squares = self.count * self.std**2 + other.count * other.std**2 + step**2 * (self.count * share)
+        return ColumnStatistics(
+            count,
+            self.mean + step * share,
+            np.sqrt(squares / count),
+            np.minimum(self.minimum, other.minimum),
+            np.maximum(self.maximum, other.maximum),
+        )
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """(p,) True where every row holds one value."""
+        return np.equal(self.minimum, self.maximum)
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "count": self.count,
+            "mean": self.mean.tolist(),
+            "std": self.std.tolist(),
+            "min": self.minimum.tolist(),
+            "max": self.maximum.tolist(),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> ColumnStatistics:
+        """The statistics that `to_config` wrote."""
+        mean, std, low, high = (np.array(config[name], dtype=np.float64) for name in ("mean", "std", "min", "max"))
+        return cls(int(config["count"]), mean, std, low, high)
+
+
+@dataclass(frozen=True)
+class TableStatistics:
+    """Column statistics of X and, for numeric targets, of y."""
+
+    X: ColumnStatistics
+    y: ColumnStatistics | None
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {"X": self.X.to_config(), "y": None if self.y is None else self.y.to_config()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> TableStatistics:
+        """The statistics that `to_config` wrote."""
+        y = config.get("y")
+        return cls(ColumnStatistics.from_config(config["X"]), None if y is None else ColumnStatistics.from_config(y))

@@ -1,0 +1,212 @@
+"""Table: a pinned description of rows that yields them block by block."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.atomic import canonical_json
+from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
+from streamkernel.table.block import RowBlock
+from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.table.scaler import Scaler
+from streamkernel.table.statistics import TableStatistics
+from streamkernel.table.targets import Targets
+from streamkernel.table.values import cast_rows, check_rows
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows [start, stop) of a pinned input. Immutable, picklable, cheap to copy; `open_table` makes one.
+
+    Attributes
+    ----------
+    features
+        The rows X (m, p) as stored.
+    dtype
+        float32 or float64: what blocks are cast to.
+    columns
+        p names.
+    start, stop
+        The row range; row numbers stay those of the whole input.
+    targets
+        y, or None.
+    weights
+        (m,) float64 row weights of the whole input, or None.
+    statistics
+        Stored ones of the whole input (an ingested store), or None.
+    scaler
+        Applied to every block, or None.
+    """
+
+    features: RowArray
+    dtype: np.dtype[Any]
+    columns: tuple[str, ...]
+    start: int
+    stop: int
+    targets: Targets | None = None
+    weights: NDArray[np.float64] | None = None
+    statistics: TableStatistics | None = None
+    scaler: Scaler | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the range."""
+        return self.stop - self.start
+
+    @property
+    def n_features(self) -> int:
+        """Columns p."""
+        return self.features.shape[1]
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of Y: targets, or classes; 0 without y."""
+        return 0 if self.targets is None else self.targets.n_targets
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of the target columns."""
+        return () if self.targets is None else self.targets.names
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """Sorted labels of a classification target, else None."""
+        return None if self.targets is None else self.targets.classes
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of one chunk of X."""
+        return self.features.chunk_rows
+
+    @property
+    def in_memory(self) -> bool:
+        """True where the rows are a NumPy array."""
+        return self.features.in_memory
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Bytes of one row of X as it is stored, decoded."""
+        return self.n_features * self.features.dtype.itemsize
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of one decoded chunk of X; 0 in memory, where none is decoded."""
+        return 0 if self.in_memory else self.bytes_per_row * self.chunk_rows
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what was pinned: rows, targets, classes, weights, dtype, row range; not path, not scaler."""
+        targets = self.targets
+        classes = None if targets is None or targets.classes is None else [str(label) for label in targets.classes]
+        pinned = {
+            "X": self.features.fingerprint,
+            "y": None if targets is None else targets.rows.fingerprint,
+            "classes": classes,
+            "weights": None if self.weights is None else hashlib.sha256(self.weights.tobytes()).hexdigest(),
+            "dtype": str(self.dtype),
+            "rows": [self.start, self.stop],
+        }
+        return hashlib.sha256(canonical_json(pinned).encode()).hexdigest()
+
+    def slice(self, start: int, stop: int) -> Table:
+        """Rows [start, stop), numbered as in the whole input; both must lie within this table's range."""
+        if not self.start <= start <= stop <= self.stop:
+            raise ParameterError(
+                f"rows {start}:{stop} are not within the table's {self.start}:{self.stop}; choose A:B inside it"
+            )
+        if start == stop:
+            raise EmptyDataError(f"rows {start}:{stop} are no rows; choose A < B")
+        return replace(self, start=int(start), stop=int(stop))
+
+    def with_scaler(self, scaler: Scaler | None) -> Table:
+        """The same rows, scaled by `scaler` instead of the present one."""
+        if scaler is not None and scaler.n_features != self.n_features:
+            raise ShapeError(
+                f"the scaler has {scaler.n_features} columns, the table {self.n_features}; give a table with the "
+                "same columns"
+            )
+        return replace(self, scaler=scaler)
+
+    def without_targets(self) -> Table:
+        """The same rows without y."""
+        return replace(self, targets=None)
+
+    def check_unchanged(self) -> None:
+        """Raise `InputChangedError`, `MissingChunkError` or `CorruptChunkError` unless all is as it was pinned."""
+        self.features.check_unchanged()
+        if self.targets is not None:
+            self.targets.rows.check_unchanged()
+
+    def spans(self, rows: int) -> list[tuple[int, int]]:
+        """Cut the range into spans of whole chunks, each of about `rows` rows or more; a function of the layout alone.
+
+        The number of spans is ``max(1, n_rows // rows)``; each end is the chunk boundary nearest to its even share.
+        """
+        _check_rows_argument(rows)
+        cuts = self.features.cuts(self.start, self.stop)
+        wanted = max(1, min(self.n_rows // rows, cuts.size - 1))
+        ideal = self.start + np.arange(1, wanted) * (self.n_rows / wanted)
+        after = np.clip(np.searchsorted(cuts, ideal), 1, cuts.size - 1)
+        nearest = np.where(ideal - cuts[after - 1] <= cuts[after] - ideal, after - 1, after)
+        ends = np.unique(np.concatenate((cuts[nearest], [self.stop])))
+        ends = ends[ends > self.start]
+        starts = np.concatenate(([self.start], ends[:-1]))
+        return [(int(a), int(b)) for a, b in zip(starts, ends, strict=True)]
+
+    def blocks(self, start: int, stop: int, rows: int) -> Iterator[RowBlock]:
+        """Rows [start, stop) in ``ceil((stop - start) / rows)`` blocks of nearly equal size.
+
+        Each chunk is decoded once per call and at most one chunk of X, one of y and the block are held. Several
+        threads may iterate over one Table.
+        """
+        _check_rows_argument(rows)
+        if not self.start <= start <= stop <= self.stop:
+            raise ParameterError(f"rows {start}:{stop} are not within the table's {self.start}:{self.stop}")
+        return self._blocks(int(start), int(stop), int(rows))
+
+    def _blocks(self, start: int, stop: int, rows: int) -> Iterator[RowBlock]:
+        count = -(-(stop - start) // rows)
+        features = RowReader(self.features)
+        targets = None if self.targets is None else RowReader(self.targets.rows)
+        for index in range(count):
+            first = start + (stop - start) * index // count
+            last = start + (stop - start) * (index + 1) // count
+            yield self._block(first, last, features, targets)
+
+    def _block(self, first: int, last: int, features: RowReader, targets: RowReader | None) -> RowBlock:
+        raw = features.read(first, last)
+        X = cast_rows(raw, self.dtype) if self.scaler is None else self.scaler.apply(raw, self.dtype)
+        check_rows(raw, X, first, self.columns, self.features.where)
+        Y = None
+        if targets is not None:
+            assert self.targets is not None
+            Y = self.targets.encode(targets.read(first, last), first)
+        weights = None if self.weights is None else self.weights[first:last]
+        return RowBlock(first, X, Y, weights)
+
+    def read(self, start: int, stop: int) -> RowBlock:
+        """Rows [start, stop) as one block."""
+        if start == stop:
+            raise EmptyDataError(f"rows {start}:{stop} are no rows; choose A < B")
+        return next(self.blocks(start, stop, max(1, stop - start)))
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        kind = type(self.features).__name__.removesuffix("Rows").lower()
+        target = f", classes={len(self.classes)}" if self.classes is not None else f", targets={self.n_targets}"
+        return f"Table({kind}, rows={self.start}:{self.stop}, features={self.n_features}{target}, dtype={self.dtype})"
+
+
+def _check_rows_argument(rows: int) -> None:
+    if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
+        raise ParameterError(f"rows must be a positive whole number, got {rows!r}")

@@ -1,0 +1,136 @@
+"""Targets: numbers as they are, or class labels as codes and one-hot columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DataError, DTypeError
+from streamkernel.table.rows import RowArray, RowReader
+from streamkernel.table.values import check_finite, float_dtype
+
+__all__ = ["MAX_CLASSES", "Targets", "discover_classes"]
+
+MAX_CLASSES = 10_000
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets y of a table.
+
+    Attributes
+    ----------
+    rows
+        The stored values: numbers, codes, or labels.
+    names
+        One name per stored column.
+    classes
+        Sorted labels of a classification target, else None.
+    coded
+        True where the stored values are already positions in `classes`.
+    """
+
+    rows: RowArray
+    names: tuple[str, ...]
+    classes: NDArray[Any] | None = None
+    coded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.classes is None and self.rows.dtype.kind not in "fiub":
+            float_dtype(self.rows.dtype, "y")
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of Y: targets d, or classes."""
+        return self.rows.width if self.classes is None else len(self.classes)
+
+    def encode(self, values: NDArray[Any], start: int) -> NDArray[np.float64]:
+        """Y (b, d) float64 of stored values (b,) or (b, d): as they are, or ``Y_ic = 1 if y_i == class_c else 0``."""
+        if self.classes is None:
+            Y = np.ascontiguousarray(values, dtype=np.float64).reshape(values.shape[0], -1)
+            check_finite(Y, start, self.names, self.rows.where, "y")
+            return Y
+        codes = self.codes(values, start)
+        one_hot = np.zeros((codes.size, len(self.classes)))
+        one_hot[np.arange(codes.size), codes] = 1.0
+        return one_hot
+
+    def codes(self, values: NDArray[Any], start: int) -> NDArray[np.int64]:
+        """Positions (b,) in `classes` of stored values."""
+        assert self.classes is not None
+        flat = values.reshape(values.shape[0])
+        if self.coded:
+            codes = flat.astype(np.int64)
+            bad = (codes < 0) | (codes >= len(self.classes))
+        else:
+            check_finite(flat, start, self.names, self.rows.where, "y")
+            codes = np.minimum(np.searchsorted(self.classes, flat), len(self.classes) - 1).astype(np.int64)
+            bad = np.asarray(self.classes[codes] != flat)
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise DataError(
+                f"y holds {flat[row]!r} in row {start + row}, which is none of the {len(self.classes)} classes; "
+                "open the table again"
+            )
+        return codes
+
+
+def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
+    """Sorted distinct labels of y (m,), found in one streamed pass; whole numbers stored as floats become integers
+    unless they are in memory, where the caller's own dtype is kept.
+
+    Raises
+    ------
+    DataError
+        More than 10,000 labels, fractions among them, or several columns.
+    """
+    if rows.width != 1:
+        raise DataError(f"class labels need one target column, y has {rows.width}; choose one with target=")
+    if rows.dtype.kind not in "fiubUTO":
+        raise DTypeError(f"y holds {rows.dtype}; class labels are text or whole numbers")
+    reader = RowReader(rows)
+    found: NDArray[Any] | None = None
+    row = 0
+    while row < rows.n_rows:
+        first, last = rows.chunk_span(row)
+        values = reader.read(first, last).reshape(-1)
+        check_finite(values, first, names, rows.where, "y")
+        whole = values.dtype.kind != "f" or bool((values == np.floor(values)).all())
+        if not whole:
+            fractions = np.flatnonzero(values != np.floor(values))
+            raise DataError(
+                f"Unknown label type: y holds {values[fractions[0]]!r} in row {first + int(fractions[0])}, not a "
+                "class label; "
+                "it looks like a regression target"
+            )
+        fresh = np.unique(_text(values))
+        found = fresh if found is None else np.unique(np.concatenate((found, fresh)))
+        if found.size > MAX_CLASSES:
+            raise DataError(
+                f"y holds more than {MAX_CLASSES} distinct values: it looks like a regression target, not class "
+                "labels; "
+                "open it without classify, or group the labels"
+            )
+        row = last
+    assert found is not None
+    if found.dtype.kind == "f" and not rows.in_memory and np.abs(found).max() < 2**53:
+        return found.astype(np.int64)
+    return found
+
+
+def _text(values: NDArray[Any]) -> NDArray[Any]:
+    """Labels of one kind: Python objects must all be text (numbers among them would not sort)."""
+    if values.dtype.kind == "T":
+        return values.astype(np.str_)
+    if values.dtype.kind != "O":
+        return values
+    for position, value in enumerate(values):
+        if not isinstance(value, str):
+            raise DTypeError(
+                f"y holds a {type(value).__name__} ({value!r}) at position {position} among its labels; give text "
+                "or whole numbers"
+            )
+    return values.astype(np.str_)

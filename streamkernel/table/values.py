@@ -1,0 +1,118 @@
+"""Which numbers are taken, what they are cast to, and the one pass that looks for NaN, infinity and overflow.
+
+| given                                   | becomes  |
+|-----------------------------------------|----------|
+| float32, float64                        | the same |
+| float16                                 | float32  |
+| bool, every integer, long double        | float64  |
+| big-endian                              | native   |
+| complex, object, string, date, record   | DTypeError |
+
+Integers beyond 2^53 are rounded to the nearest float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeError, ParameterError
+
+__all__ = ["DTypeName", "cast_rows", "check_finite", "check_rows", "float_dtype", "table_dtype"]
+
+DTypeName = Literal["keep", "float32", "float64"]
+
+# |x - z|^2 <= 2 |x|^2 + 2 |z|^2: a squared norm below an eighth of the largest float leaves room for every distance.
+_HEADROOM = 8.0
+
+
+def float_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
+    """The native float type that values of `dtype` are cast to, by the table above."""
+    if dtype.kind == "f":
+        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
+    if dtype.kind in "biu":
+        return np.dtype(np.float64)
+    what = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text", "T": "text"}.get(
+        dtype.kind, str(dtype)
+    )
+    raise DTypeError(f"{name} holds {what} (dtype {dtype}); give real numbers (float, integer or bool)")
+
+
+def table_dtype(dtype: np.dtype[Any], wanted: str, name: str) -> np.dtype[Any]:
+    """dtype of a table's blocks: `wanted`, or what `float_dtype` keeps."""
+    kept = float_dtype(dtype, name)
+    if wanted == "keep":
+        return kept
+    if wanted in ("float32", "float64"):
+        return np.dtype(wanted)
+    raise ParameterError(f"dtype must be 'keep', 'float32' or 'float64', got {wanted!r}")
+
+
+def cast_rows(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """C-contiguous rows of `dtype`, a view where nothing has to change; overflow becomes infinity, found later."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = np.ascontiguousarray(values, dtype=dtype)
+    # Compiled kernels are typed for writable arrays; a read-only memory map would not match their signature.
+    return cast if cast.flags.writeable else cast.copy()
+
+
+def check_rows(
+    raw: NDArray[Any],
+    rows: NDArray[Any],
+    start: int,
+    columns: Sequence[str],
+    where: Callable[[int], str],
+    name: str = "X",
+) -> None:
+    """Refuse NaN, infinity, and rows whose squared norm overflows, in one pass over `rows` (b, p).
+
+    A finite ``sum of squares`` proves every value finite and every squared norm in range; only when it is not
+    finite does a second look decide what is wrong and where.
+
+    Parameters
+    ----------
+    raw, rows
+        The values as stored and as they go to the kernel (cast, scaled).
+    start
+        Row number of the first one.
+    columns, where, name
+        For the message: column names, what holds a row (a chunk's key), the array's name.
+    """
+    flat = rows.reshape(-1)
+    with np.errstate(all="ignore"):
+        if np.isfinite(np.dot(flat, flat) * _HEADROOM):
+            return
+        check_finite(raw, start, columns, where, name)
+        squares = np.einsum("ij,ij->i", rows, rows) * rows.dtype.type(_HEADROOM)
+    bad = np.flatnonzero(~np.isfinite(squares))
+    if bad.size:
+        row = start + int(bad[0])
+        largest = float(np.abs(raw[bad[0]].astype(np.float64)).max())
+        raise NumericRangeError(
+            f"{name} has {bad.size} rows whose squared norm overflows {rows.dtype}, first row {row} "
+            f"(largest value {largest:.3g}) in {where(row)}; scale the columns (--scale standard) or use float64"
+        )
+
+
+def check_finite(
+    values: NDArray[Any], start: int, columns: Sequence[str], where: Callable[[int], str], name: str
+) -> None:
+    """Refuse NaN and infinity in rows (b, p): array, chunk, first row and column, count."""
+    if values.dtype.kind != "f":
+        return
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    finite = finite.reshape(values.shape[0], -1)
+    row_in_block, column = np.argwhere(~finite)[0]
+    row = start + int(row_in_block)
+    value = values.reshape(values.shape[0], -1)[row_in_block, column]
+    kind = "NaN" if np.isnan(value) else "infinity"
+    label = columns[column] if column < len(columns) else str(column)
+    raise NonFiniteDataError(
+        f"{name} contains {kind}: {int((~finite).sum())} values that are NaN or infinity, first in row {row}, "
+        f"column {label!r}, in {where(row)}; remove those rows or fill them in"
+    )

@@ -1,0 +1,262 @@
+"""Strict reading of Zarr metadata: what a file says is checked before zarr, or memory, is asked to believe it.
+
+zarr answers an empty `zarr.json` with a JSONDecodeError, a `[]` with an AttributeError, opens a shape of 10^15 rows
+happily, and makes a group where nothing was. Here each of these is one typed error, and nothing is ever created.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import zarr
+from zarr.abc.store import Store
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.storage import FsspecStore, LocalStore
+
+from streamkernel.errors import (
+    CorruptMetadataError,
+    ResourceLimitError,
+    ShapeError,
+    StoreAccessError,
+    StoreError,
+    StoreNotFoundError,
+    StreamKernelError,
+)
+
+__all__ = ["array_metadata", "join", "node_kind", "open_array", "open_store", "place", "read_bytes", "retried"]
+
+_T = TypeVar("_T")
+
+# A grid of more chunks than this cannot be listed; 16 million chunks of 8 MiB are 128 TiB.
+MAX_CHUNKS = 1 << 24
+# Rules 16 and the bad-input table: three decoded chunks must fit into this machine before one is decoded.
+CHUNKS_IN_MEMORY = 3
+_ATTEMPT_DELAYS = (0.1, 0.5)
+_TRANSIENT = {
+    errno.EAGAIN,
+    errno.EIO,
+    errno.EINTR,
+    errno.EBUSY,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.ECONNRESET,
+    errno.ECONNABORTED,
+    errno.ENETRESET,
+    errno.EPIPE,
+}
+
+
+def open_store(path: str | os.PathLike[str]) -> Store:
+    """A read-only store at a local path or a URL; nothing is created.
+
+    Raises
+    ------
+    StoreNotFoundError, StoreAccessError
+        Nothing there, or not ours to read.
+    """
+    text = os.fspath(path)
+    if "://" in text and not text.startswith("file://"):
+        try:
+            return FsspecStore.from_url(text, read_only=True)
+        except (ImportError, ValueError) as error:
+            raise StoreError(
+                f"{text} cannot be opened ({_first_line(error)}); install fsspec's driver for this scheme"
+            ) from error
+    local = Path(text.removeprefix("file://"))
+    try:
+        is_folder = local.is_dir()
+        exists = is_folder or os.path.lexists(local)
+    except PermissionError as error:
+        raise StoreAccessError(f"{local} may not be read by this user; ask for access") from error
+    if not exists:
+        raise StoreNotFoundError(f"there is no store at {local}; check the path (nothing was created)")
+    if not is_folder:
+        raise StoreError(f"{local} is a file, not a Zarr store; run `streamkernel ingest` on it first")
+    if not os.access(local, os.R_OK | os.X_OK):
+        raise StoreAccessError(f"{local} may not be read by this user; ask for access")
+    return LocalStore(local, read_only=True)
+
+
+def place(store: Store, key: str = "") -> str:
+    """A name for people: local path, or the store's own name."""
+    root = str(store.root) if isinstance(store, LocalStore) else str(store)
+    return f"{root}/{key}" if key else root
+
+
+def join(path: str, name: str) -> str:
+    """A key inside a group."""
+    return f"{path}/{name}" if path else name
+
+
+def retried(action: Callable[[], _T], what: str) -> _T:
+    """`action()`, tried three times for errors that may pass (rule 17); every OSError becomes one of ours.
+
+    Raises
+    ------
+    StoreAccessError
+        Permission denied (403).
+    StoreError
+        Still failing after three attempts, or not an error that passes.
+    """
+    for delay in (*_ATTEMPT_DELAYS, None):
+        try:
+            return action()
+        except StreamKernelError:
+            raise
+        except PermissionError as error:
+            raise StoreAccessError(f"{what} may not be read by this user; ask for access") from error
+        except (ConnectionError, TimeoutError, OSError) as error:
+            passes = isinstance(error, (ConnectionError, TimeoutError)) or error.errno in _TRANSIENT
+            if delay is None or not passes:
+                tries = "after 3 attempts " if passes else ""
+                raise StoreError(
+                    f"{what} cannot be read {tries}({_first_line(error)}); check the disk or the endpoint and "
+                    "start again"
+                ) from error
+            time.sleep(delay)
+    raise AssertionError("unreachable")  # pragma: no cover
+
+
+def read_bytes(store: Store, key: str) -> bytes | None:
+    """The whole value of a key, or None where there is none."""
+
+    def get() -> bytes | None:
+        buffer = sync(store.get(key, default_buffer_prototype()))
+        return None if buffer is None else bytes(buffer.to_bytes())
+
+    if isinstance(store, LocalStore):
+        # LocalStore.get answers None for a folder and for a file in the way alike; both mean "no such key" here too.
+        local = store.root / key
+
+        def get() -> bytes | None:
+            try:
+                return local.read_bytes()
+            except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+                return None
+
+    return retried(get, place(store, key))
+
+
+def _json_object(store: Store, key: str) -> tuple[dict[str, Any], bytes] | None:
+    content = read_bytes(store, key)
+    if content is None:
+        return None
+    name = place(store, key)
+    if not content.strip():
+        raise CorruptMetadataError(f"{name} is empty; restore it or write the store again")
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise CorruptMetadataError(
+            f"{name} is not JSON ({_first_line(error)}): truncated? restore it or write the store again"
+        ) from error
+    if not isinstance(value, dict):
+        raise CorruptMetadataError(
+            f"{name} holds a JSON {type(value).__name__}, not an object; restore it or write the store again"
+        )
+    return value, content
+
+
+def node_kind(store: Store, path: str) -> tuple[str, dict[str, Any], bytes]:
+    """("array" | "group", attributes, bytes of the metadata) of the node at `path`.
+
+    Raises
+    ------
+    StoreNotFoundError
+        No metadata file there.
+    CorruptMetadataError
+        Empty, truncated, or not what Zarr writes.
+    """
+    key = join(path, "zarr.json")
+    found = _json_object(store, key)
+    if found is not None:
+        value, content = found
+        kind = value.get("node_type")
+        attributes = value.get("attributes", {})
+        if value.get("zarr_format") != 3 or kind not in ("array", "group") or not isinstance(attributes, dict):
+            raise CorruptMetadataError(
+                f"{place(store, key)} is not Zarr metadata (node_type {kind!r}, zarr_format "
+                f"{value.get('zarr_format')!r}); restore it"
+            )
+        return kind, attributes, content
+    for name, kind in ((".zarray", "array"), (".zgroup", "group")):
+        found = _json_object(store, join(path, name))
+        if found is not None:
+            extra = _json_object(store, join(path, ".zattrs"))
+            return kind, extra[0] if extra else {}, found[1]
+    raise StoreNotFoundError(f"{place(store, path)} holds no Zarr array or group (no zarr.json); check the path")
+
+
+def array_metadata(store: Store, path: str) -> bytes:
+    """The bytes of an array's metadata file, which pin its shape, chunks, dtype and codecs."""
+    kind, _, content = node_kind(store, path)
+    if kind != "array":
+        raise CorruptMetadataError(
+            f"{place(store, path)} is a Zarr {kind} where an array is needed; restore its zarr.json"
+        )
+    return content
+
+
+def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array[Any]:
+    """The array whose metadata is `content`, checked against this machine's memory before any chunk is touched."""
+    where = place(store, join(path, "zarr.json"))
+    raw = json.loads(content)
+    shape = raw.get("shape")
+    if not (isinstance(shape, list) and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)):
+        raise CorruptMetadataError(f"{where} has no valid shape ({shape!r}); restore it")
+    if len(shape) not in (1, 2):
+        raise ShapeError(
+            f"{name} at {place(store, path)} has shape {tuple(shape)}; a table needs 2-d X (and 1-d or 2-d y)"
+        )
+    try:
+        array = zarr.open_array(store=store, path=path, mode="r")
+        itemsize = max(1, array.dtype.itemsize)
+        band = (array.shards or array.chunks)[0]
+        chunks = array.chunks
+    except StreamKernelError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{where} cannot be read ({_first_line(error)}); check the disk") from error
+    except (
+        Exception
+    ) as error:  # zarr raises whatever its parsers meet: KeyError, TypeError, ValueError, AttributeError ...
+        raise CorruptMetadataError(f"{where} is not valid array metadata ({_first_line(error)}); restore it") from error
+    if min(band, *chunks) < 1:
+        raise CorruptMetadataError(f"{where} has a chunk of no rows {chunks}; restore it")
+    _check_size(array, itemsize, place(store, path), name)
+    return array
+
+
+def _check_size(array: zarr.Array[Any], itemsize: int, where: str, name: str) -> None:
+    chunks = array.chunks
+    width = array.shape[1] if array.ndim == 2 else 1
+    # Chunks are stored whole, so that the last one decodes to its full size even where the array is shorter.
+    across = math.ceil(width / chunks[1]) * chunks[1] if array.ndim == 2 else 1
+    decoded = chunks[0] * max(across, 1) * itemsize
+    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if CHUNKS_IN_MEMORY * decoded > limit:
+        raise ResourceLimitError(
+            f"{name} at {where} has chunks that decode to {decoded / 1e9:.3g} GB; {CHUNKS_IN_MEMORY} of them "
+            "exceed this machine's "
+            f"{limit / 1e9:.3g} GB; rewrite it with smaller chunks (streamkernel ingest --chunk-rows)"
+        )
+    count = math.prod(math.ceil(n / c) for n, c in zip(array.shape, array.shards or chunks, strict=True))
+    if count > MAX_CHUNKS:
+        raise ResourceLimitError(
+            f"{name} at {where} declares shape {array.shape} in {count:.3g} chunks; more than {MAX_CHUNKS} cannot "
+            "be checked; "
+            "rewrite it with larger chunks or shards"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__

@@ -1,0 +1,246 @@
+"""Rows of a Zarr array, pinned when opened: what is read later is what was there then, or an error."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.abc.store import Store
+
+from streamkernel.atomic import array_digest, text_digest
+from streamkernel.errors import (
+    CorruptChunkError,
+    CorruptMetadataError,
+    InputChangedError,
+    StreamKernelError,
+    UncheckedChunksWarning,
+)
+from streamkernel.table.manifest import COMPLETE, ArrayManifest, parse_manifest
+from streamkernel.table.rows import RowArray
+from streamkernel.table.values import float_dtype
+from streamkernel.table.zarr_chunks import ChunkFiles, has_checksum
+from streamkernel.table.zarr_metadata import array_metadata, join, open_array, place, read_bytes, retried
+
+__all__ = ["ZarrRows"]
+
+_warned: set[str] = set()
+
+
+class ZarrRows(RowArray):
+    """Rows of the Zarr array at `path` in `store`.
+
+    It pickles as store, path and pin (digests of the metadata file and of COMPLETE); the receiver opens the
+    array again and refuses one whose pin differs.
+
+    Parameters
+    ----------
+    store, path
+        Where the array is.
+    name
+        "X" or "y", for messages and for its entry in the manifest.
+    manifest_key
+        Key of the COMPLETE file whose digests are checked at every read; None for foreign arrays.
+    """
+
+    def __init__(self, store: Store, path: str, name: str, manifest_key: str | None = None) -> None:
+        self.name = name
+        self._store, self._path, self._manifest_key = store, path, manifest_key
+        self._metadata_pin: str | None = None
+        self._manifest_pin: str | None = None
+        self._open()
+        if self._manifest is None and not has_checksum(self._array):
+            self._warn_unchecked()
+        # Time and size of every chunk: one rewritten in mid-fit is noticed even where nothing checks its bytes.
+        self._survey: NDArray[np.int64] | None = self._files.survey()
+
+    def _open(self) -> None:
+        content = array_metadata(self._store, self._path)
+        pin = text_digest(content.decode("utf-8", "replace"))
+        if self._metadata_pin is not None and pin != self._metadata_pin:
+            raise self._changed(f"its metadata file {join(self._path, 'zarr.json')} is another one")
+        self._metadata_pin = pin
+        self._manifest = self._read_manifest(pin)
+        self._array: zarr.Array[Any] = open_array(self._store, self._path, content, self.name)
+        self.shape = tuple(int(n) for n in self._array.shape)
+        self.dtype = np.dtype(self._array.dtype)
+        if self.name != "y" or self.dtype.kind not in "UTO":
+            float_dtype(self.dtype, f"{self.name} at {place(self._store, self._path)}")
+        self._files = ChunkFiles(self._store, self._path, self._array, self.name)
+        manifest = self._manifest
+        if manifest is not None and (
+            manifest.shape != self.shape
+            or manifest.chunk_rows != self._array.chunks[0]
+            or manifest.dtype != self.dtype.str
+        ):
+            raise CorruptMetadataError(
+                f"{place(self._store, self._manifest_key or '')} describes {self.name} as {manifest.shape} "
+                f"{manifest.dtype}, its "
+                f"metadata as {self.shape} {self.dtype.str}; ingest the table again"
+            )
+
+    def _read_manifest(self, metadata_pin: str) -> ArrayManifest | None:
+        if self._manifest_key is None:
+            return None
+        content = read_bytes(self._store, self._manifest_key)
+        where = place(self._store, self._manifest_key)
+        if content is None:
+            if self._manifest_pin is not None:
+                raise self._changed("its COMPLETE manifest is gone")
+            raise CorruptMetadataError(f"{where} is missing; ingest the table again")
+        manifest = parse_manifest(content.decode("utf-8", "replace"), where)
+        if self._manifest_pin is not None and manifest.digest != self._manifest_pin:
+            raise self._changed("its COMPLETE manifest is another one")
+        self._manifest_pin = manifest.digest
+        if self.name not in manifest.arrays:
+            raise CorruptMetadataError(f"{where} does not list the array {self.name}; ingest the table again")
+        if manifest.metadata.get(self.name) != metadata_pin:
+            raise CorruptMetadataError(
+                f"{place(self._store, join(self._path, 'zarr.json'))} is not the file that {COMPLETE} was written "
+                "with; ingest the table again"
+            )
+        return manifest.arrays[self.name]
+
+    def _warn_unchecked(self) -> None:
+        where = place(self._store, self._path)
+        if where not in _warned:
+            _warned.add(where)
+            warnings.warn(
+                f"{where} has no checksum codec: a flipped bit would be read as a number; ingest it, or add CRC32C",
+                UncheckedChunksWarning,
+                stacklevel=2,
+            )
+
+    @property
+    def store(self) -> Store:
+        """The zarr store."""
+        return self._store
+
+    @property
+    def array(self) -> zarr.Array[Any]:
+        """The array itself."""
+        return self._array
+
+    @property
+    def checksummed(self) -> bool:
+        """True where flipped bits are found: a codec or the manifest checks them."""
+        return self._manifest is not None or has_checksum(self._array)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a chunk (of an inner chunk, where there are shards)."""
+        return int(self._array.chunks[0])
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the metadata file and of the manifest; the path is not part of it."""
+        return text_digest(f"{self._metadata_pin}/{self._manifest_pin}")
+
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        """Rows of the chunk that holds `row`."""
+        first = row // self.chunk_rows * self.chunk_rows
+        return first, min(first + self.chunk_rows, self.n_rows)
+
+    def where(self, row: int) -> str:
+        """The chunk that holds `row`."""
+        return self._files.describe(self._files.keys(row, row + 1)[0])
+
+    def load(self, first: int, last: int) -> NDArray[Any]:
+        """Decode one row of chunks: presence, checksum and digest are checked, passing I/O errors tried three times."""
+        return retried(lambda: self._decode(first, last), self.where(first))
+
+    def _decode(self, first: int, last: int) -> NDArray[Any]:
+        self._files.require(first, last)
+        try:
+            values = np.asarray(self._array[first:last])
+        except (OSError, StreamKernelError):
+            raise
+        except MemoryError:
+            raise
+        except (
+            Exception
+        ) as error:  # codecs raise ValueError, RuntimeError, zlib.error ... for bytes that are not theirs
+            raise self._blame(first, last, error) from error
+        # zarr reads a chunk that vanished meanwhile as fill: looking again after the read leaves no gap.
+        self._files.require(first, last)
+        if self._manifest is not None:
+            wanted = self._manifest.digests[first // self.chunk_rows]
+            if array_digest(values) != wanted:
+                key = self._files.keys(first, last)[0]
+                raise self._files.corrupt(key, "its values are not those listed in COMPLETE")
+        return values
+
+    def _blame(self, first: int, last: int, error: Exception) -> CorruptChunkError:
+        """The chunk, of one row of chunks, that cannot be decoded."""
+        keys = self._files.keys(first, last)
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        if len(keys) > 1:
+            across = (self._array.shards or self._array.chunks)[1]
+            for number, key in enumerate(keys):
+                try:
+                    self._array[first:last, number * across : (number + 1) * across]
+                except OSError:
+                    raise
+                except Exception:  # the same decoding error, now of one chunk alone
+                    return self._files.corrupt(key, why)
+        return self._files.corrupt(keys[0], why)
+
+    def check_unchanged(self) -> None:
+        """Compare metadata, manifest and every chunk's presence, size and time with the pin.
+
+        Raises
+        ------
+        MissingChunkError, CorruptChunkError
+            A chunk is gone, or was damaged.
+        InputChangedError
+            Anything was rewritten or resized.
+        """
+        self._check_pins()
+        survey = self._files.survey()
+        if self._survey is None:  # unpickled: the sizes and times stayed with the driver
+            self._survey = survey
+            return
+        changed = np.flatnonzero((survey != self._survey).any(axis=1))
+        for index in changed:
+            self._recheck(int(index))
+        # What was touched but proved, by its digest, to hold the same values.
+        self._survey = survey
+
+    def _check_pins(self) -> None:
+        try:
+            content = array_metadata(self._store, self._path)
+        except FileNotFoundError as error:
+            raise self._changed("it is no longer there") from error
+        pin = text_digest(content.decode("utf-8", "replace"))
+        if pin != self._metadata_pin:
+            raise self._changed(f"its metadata file {join(self._path, 'zarr.json')} was rewritten or resized")
+        self._read_manifest(pin)
+
+    def _recheck(self, index: int) -> None:
+        """A chunk file that was rewritten: damaged, replaced, or (only digests can say so) still the same values."""
+        first, last = self._files.rows_at(index)
+        row = first
+        while row < last:
+            low, high = self.chunk_span(row)
+            self.load(low, high)
+            row = high
+        if self._manifest is None:
+            raise self._changed(f"{self._files.describe(self._files.key_at(index))} was rewritten")
+
+    def _changed(self, why: str) -> InputChangedError:
+        return InputChangedError(
+            f"{self.name} at {place(self._store, self._path)} is not what it was when it was opened: {why}; start again"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            key: self.__dict__[key]
+            for key in ("name", "_store", "_path", "_manifest_key", "_metadata_pin", "_manifest_pin")
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._survey = None
+        self._open()

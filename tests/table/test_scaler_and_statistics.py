@@ -1,0 +1,85 @@
+"""Scaling in float64 and statistics that merge: checked against plain NumPy."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.table import ColumnStatistics, Scaler, open_table
+
+
+def test_scaler_centres_offset_float32_rows_in_float64():
+    rng = np.random.default_rng(0)
+    X = (1e4 + rng.standard_normal((500, 6))).astype(np.float32)
+    exact = X.astype(np.float64)
+    scaler = Scaler(exact.mean(axis=0), exact.std(axis=0))
+    scaled = scaler.apply(X, np.float32)
+    assert scaled.dtype == np.float32
+    np.testing.assert_allclose(scaled, (exact - scaler.mean) / scaler.scale, rtol=1e-6, atol=1e-6)
+    naive = (X - scaler.mean.astype(np.float32)) / scaler.scale.astype(np.float32)
+    assert np.abs(naive - scaled).max() > 1e-5  # what the float64 path is for
+
+
+def test_scaler_survives_json_bit_for_bit():
+    rng = np.random.default_rng(1)
+    scaler = Scaler(rng.standard_normal(9), rng.random(9) + 0.1)
+    assert Scaler.from_config(json.loads(json.dumps(scaler.to_config()))) == scaler
+
+
+@pytest.mark.parametrize(
+    ("mean", "scale"), [([0.0], [0.0]), ([0.0], [-1.0]), ([np.nan], [1.0]), ([0.0], [np.inf]), ([0.0, 1.0], [1.0])]
+)
+def test_scaler_refuses(mean, scale):
+    with pytest.raises(ParameterError):
+        Scaler(np.array(mean), np.array(scale))
+
+
+def test_scaler_of_another_width_is_refused():
+    scaler = Scaler(np.zeros(3), np.ones(3))
+    with pytest.raises(ShapeError, match="3 columns"):
+        scaler.apply(np.zeros((2, 4)), np.float64)
+    with pytest.raises(ShapeError):
+        open_table(np.ones((4, 2))).with_scaler(scaler)
+
+
+def test_blocks_are_scaled_and_wide_rows_too():
+    X = np.random.default_rng(2).standard_normal((40, 70_000)).astype(np.float32)
+    scaler = Scaler(np.full(70_000, 0.5), np.full(70_000, 2.0))
+    block = open_table(X).with_scaler(scaler).read(3, 40)
+    np.testing.assert_array_equal(block.X, ((X[3:].astype(np.float64) - 0.5) / 2.0).astype(np.float32))
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 60), st.integers(1, 4)), elements=st.floats(-1e6, 1e6)),
+    st.lists(st.integers(1, 59), max_size=5),
+    st.sampled_from([0.0, 1e8, -3e5]),
+)
+def test_statistics_of_parts_equal_numpy(X, cuts, offset):
+    X = X + offset
+    parts = [part for part in np.split(X, sorted({cut for cut in cuts if cut < len(X)})) if len(part)]
+    merged = ColumnStatistics.of(parts[0])
+    for part in parts[1:]:
+        merged = merged.merge(ColumnStatistics.of(part))
+    exact = X.astype(np.longdouble)
+    assert merged.count == len(X)
+    scale = np.abs(X).max() + 1e-300
+    np.testing.assert_allclose(merged.mean, exact.mean(axis=0).astype(float), rtol=0, atol=1e-14 * scale)
+    spread = float(np.ptp(X, axis=0).max())
+    np.testing.assert_allclose(merged.std, exact.std(axis=0).astype(float), rtol=1e-11, atol=1e-12 * spread + 1e-15 * scale)
+    np.testing.assert_array_equal(merged.minimum, X.min(axis=0))
+    np.testing.assert_array_equal(merged.maximum, X.max(axis=0))
+
+
+def test_statistics_do_not_cancel_and_name_constant_columns():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([1e9 + rng.standard_normal(1000), np.full(1000, 7.25)])
+    found = ColumnStatistics.of(X[:300]).merge(ColumnStatistics.of(X[300:]))
+    np.testing.assert_allclose(found.std[0], X[:, 0].std(), rtol=1e-9)
+    assert found.constant.tolist() == [False, True]
+    assert found.std[1] == 0.0
+    again = ColumnStatistics.from_config(json.loads(json.dumps(found.to_config())))
+    np.testing.assert_array_equal(again.std, found.std)
