@@ -11,10 +11,33 @@ The data path, from top to bottom (imports go down it only)::
 3. **small dense algebra** on n x n matrices, on one machine, in float64.
 """
 
-from streamkernel.estimators import KernelRidge, KernelRidgeClassifier, RidgeModel
-from streamkernel.table import Table, open_table
-from streamkernel.table.ingest import ingest
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamkernel.estimators import KernelRidge, KernelRidgeClassifier, RidgeModel
+    from streamkernel.table import Table, open_table
+    from streamkernel.table.ingest import ingest
 
 __version__ = "0.1.0"
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier", "RidgeModel", "Table", "__version__", "ingest", "open_table"]
+
+# Names are looked up when they are asked for: a worker that only sums blocks need not load scikit-learn, and
+# `streamkernel --help` answers at once.
+_HOMES = {
+    "KernelRidge": "streamkernel.estimators",
+    "KernelRidgeClassifier": "streamkernel.estimators",
+    "RidgeModel": "streamkernel.estimators",
+    "Table": "streamkernel.table",
+    "ingest": "streamkernel.table.ingest",
+    "open_table": "streamkernel.table",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'streamkernel' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

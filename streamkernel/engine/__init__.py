@@ -2,6 +2,7 @@
 
 from streamkernel.engine.memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
+    BASE_BYTES,
     Machine,
     Plan,
     Step,
@@ -16,6 +17,7 @@ from streamkernel.engine.session import Executor, Session, SweepRecord, layout_o
 from streamkernel.engine.threads import ThreadExecutor, available_cpus
 
 __all__ = [
+    "BASE_BYTES",
     "Executor",
     "Machine",
     "PeakMeter",

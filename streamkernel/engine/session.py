@@ -117,7 +117,7 @@ class Session:
         """One pass whose values are written for every row; the sink is complete when this returns."""
         table.check_unchanged()
         began = time.perf_counter()
-        layout = layout_of(rows, table)
+        layout = _whole_chunks(rows, table, sink.chunk_rows)
         self.progress.begin(name, table.n_rows, len(layout.spans))
         try:
             digests = self.executor.write(rows, table, sink, layout, self.progress.advance)
@@ -128,3 +128,11 @@ class Session:
         seconds = time.perf_counter() - began
         self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), False))
         self.progress.end(seconds)
+
+
+def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
+    """Spans that each cover whole chunks of the output, wherever the table's own chunks begin."""
+    wanted = span_rows(table.n_rows, rows.flops_per_row())
+    step = max(1, round(wanted / chunk_rows)) * chunk_rows
+    spans = [(start, min(start + step, table.stop)) for start in range(table.start, table.stop, step)]
+    return Layout(spans, block_rows(rows.scratch_bytes))

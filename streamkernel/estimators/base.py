@@ -143,8 +143,6 @@ class RidgeEstimator(BaseEstimator):  # type: ignore[misc]
             flat = np.ndim(y) == 2
         before = resident_bytes()
         table = open_table(X, y, classify=self._classify)
-        if table.n_targets == 0:
-            raise ParameterError("there are no targets; give y, or a table with a target column")
         session = Session(self._executor(), progress=self.progress)
         model = fit_ridge(
             table,

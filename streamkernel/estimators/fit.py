@@ -24,7 +24,7 @@ from streamkernel.engine import (
     make_plan,
     step_of,
 )
-from streamkernel.errors import SingleClassError, SingularKernelError, StreamKernelWarning
+from streamkernel.errors import ParameterError, SingleClassError, SingularKernelError, StreamKernelWarning
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.settings import RidgeSettings
 from streamkernel.reductions import Moments, NormalEquations, Sample, stream_generator
@@ -103,6 +103,10 @@ def fit_ridge(
     DataError, StoreError, NumericalError
         See `streamkernel.errors`.
     """
+    if table.n_targets == 0:
+        raise ParameterError("the table has no targets; ingest it with --target, or give y")
+    if estimator == "ridge" and table.classes is not None:
+        raise ParameterError("the target holds class labels; use the estimator ridge-classifier")
     n = settings.components(table.n_rows)
     executor = session.executor
     workers = executor.n_workers if executor.name == "cluster" else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ModelFormatError, ShapeError
+from streamkernel.errors import DataError, ModelFormatError, ShapeError, ShapeMismatchError
 from streamkernel.kernels import kernel_from_config
 from streamkernel.reductions import Predictions, RidgeSums
 from streamkernel.store import Bundle, bundle_digest, read_bundle, write_bundle
@@ -102,6 +102,33 @@ class RidgeModel:
                 "predict on rows with the same columns"
             )
         return table.with_scaler(self.scaler)
+
+    def prepare_targets(self, table: Table) -> Table:
+        """The same table with its targets in the model's classes, for scoring.
+
+        Raises
+        ------
+        ShapeMismatchError, DataError
+            Another number of targets, or labels that the model does not know.
+        """
+        labels, targets = self.classes, table.targets
+        assert targets is not None
+        if labels is None:
+            d = self.arrays["dual_coef"].shape[1]
+            if table.classes is not None:
+                raise DataError("the table's targets are class labels, the model is a regression; evaluate a classifier")
+            if table.n_targets != d:
+                raise ShapeMismatchError(f"the table has {table.n_targets} targets, the model {d}; give equal ones")
+            return table
+        if targets.coded:
+            assert targets.classes is not None
+            if list(targets.classes) != list(labels):
+                raise DataError(
+                    f"the table's classes ({', '.join(map(str, targets.classes[:5]))}) are not the model's "
+                    f"({', '.join(map(str, labels[:5]))}); ingest rows with the same set of labels"
+                )
+            return table
+        return replace(table, targets=replace(targets, classes=labels))
 
     @property
     def digest(self) -> str:

@@ -10,6 +10,8 @@ No ``fastmath``: where a product and a sum must be one operation, `fused` says s
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,6 @@ from streamkernel.kernels._tile import (
     row_norms,
     scaled_by_power,
     split_power,
-    store_row,
-    store_tile,
     tile_absolute,
     tile_inner,
     tile_squared,
@@ -36,7 +36,6 @@ from streamkernel.kernels._tile import (
 __all__ = ["ROWS", "columns", "fill", "norms", "signatures"]
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-COMPILED: dict[str, Any] = {**OPTIONS, "cache": True}  # what Python calls; the rest becomes part of it
 
 # Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS.
 GROUP = 8 * ROWS
@@ -134,53 +133,68 @@ def logarithm_double(t):  # type: ignore[no-untyped-def]
 
 
 @njit(**OPTIONS)
-def apply_transform(transform, constants, degree, tile, scratch, size):  # type: ignore[no-untyped-def]
-    """``tile <- transform(factor tile + offset)``, its first `size` values, in place; numbers as in `base.Transform`."""
-    factor, offset, high, low, cut, shape, largest = constants
-    if transform == 2:  # exp(-t), the factor being part of high + low
+def raise_to(tiles, base, size, factor, offset, degree):  # type: ignore[no-untyped-def]
+    """``tiles <- (factor tiles + offset)^degree``, its first `size` values, bit by bit of the degree from the highest."""
+    for c in range(size):
+        base[c] = fused(factor, tiles[c], offset)
+        tiles[c] = base[c]
+    bit = 1
+    while 2 * bit <= degree:
+        bit *= 2
+    bit //= 2
+    while bit > 0:
         for c in range(size):
-            tile[c] = exponential(tile[c], high, low, cut)
-    elif transform == 3:  # exp(-r)
-        for c in range(size):
-            tile[c] = exponential(np.sqrt(factor * tile[c]), high, low, cut)
-    elif transform == 4:  # (1 + r) exp(-r)
-        for c in range(size):
-            t = factor * tile[c]
-            r = np.sqrt(largest if t > largest else t)
-            e = exponential(r, high, low, cut)
-            tile[c] = fused(r, e, e)
-    elif transform == 5:  # (1 + r + r^2 / 3) exp(-r)
-        for c in range(size):
-            t = factor * tile[c]
-            t = largest if t > largest else t
-            r = np.sqrt(t)
-            e = exponential(r, high, low, cut)
-            tile[c] = fused(fused(t, shape, r), e, e)
-    elif transform == 6:  # (1 + t)^-shape
-        for c in range(size):
-            t = factor * tile[c]
-            tile[c] = exponential(shape * logarithm(largest if t > largest else t), high, low, cut)
-    else:
-        for c in range(size):
-            tile[c] = fused(factor, tile[c], offset)
-        if transform == 1:  # t^degree, bit by bit from the highest
+            tiles[c] *= tiles[c]
+        if degree & bit:
             for c in range(size):
-                scratch[c] = tile[c]
-            bit = 1
-            while 2 * bit <= degree:
-                bit *= 2
-            bit //= 2
-            while bit > 0:
-                for c in range(size):
-                    tile[c] *= tile[c]
-                if degree & bit:
-                    for c in range(size):
-                        tile[c] *= scratch[c]
-                bit //= 2
+                tiles[c] *= base[c]
+        bit //= 2
 
 
-@njit(**COMPILED)
-def norms(rows, out):  # type: ignore[no-untyped-def]
+@njit(**OPTIONS)
+def write(transform, constants, degree, tiles, base, size, wanted, out, row, column, width):  # type: ignore[no-untyped-def]
+    """``out <- transform(factor tiles + offset)`` for the wanted ones of `size` rows; numbers as in `base.Transform`."""
+    factor, offset, high, low, cut, shape, largest = constants
+    if transform == 1:
+        raise_to(tiles, base, size * width, factor, offset, degree)
+    kept = min(width, out.shape[1] - column)
+    for i in range(size):
+        if not wanted[i]:
+            continue
+        source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
+        if transform == 2:  # exp(-t), the factor being part of high + low
+            for c in range(kept):
+                target[c] = exponential(source[c], high, low, cut)
+        elif transform == 3:  # exp(-r)
+            for c in range(kept):
+                target[c] = exponential(np.sqrt(factor * source[c]), high, low, cut)
+        elif transform == 4:  # (1 + r) exp(-r)
+            for c in range(kept):
+                t = factor * source[c]
+                r = np.sqrt(largest if t > largest else t)
+                e = exponential(r, high, low, cut)
+                target[c] = fused(r, e, e)
+        elif transform == 5:  # (1 + r + r^2 / 3) exp(-r)
+            for c in range(kept):
+                t = factor * source[c]
+                t = largest if t > largest else t
+                r = np.sqrt(t)
+                e = exponential(r, high, low, cut)
+                target[c] = fused(fused(t, shape, r), e, e)
+        elif transform == 6:  # (1 + t)^-shape
+            for c in range(kept):
+                t = factor * source[c]
+                target[c] = exponential(shape * logarithm(largest if t > largest else t), high, low, cut)
+        elif transform == 1:
+            for c in range(kept):
+                target[c] = source[c]
+        else:
+            for c in range(kept):
+                target[c] = fused(factor, source[c], offset)
+
+
+@njit(**OPTIONS)
+def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]
     """``out[i] = |x_i|^2``; `rows` and `out` are padded to a multiple of ROWS."""
     for i in range(0, len(out), ROWS):
         row_norms(rows, i, rows.shape[1], out)
@@ -218,19 +232,7 @@ def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # 
 
 
 @njit(**OPTIONS)
-def store(tiles, first, size, out, row, column, width):  # type: ignore[no-untyped-def]
-    """Rows ``first : first + size`` of the tiles into the block at (row, column)."""
-    kept = min(width, out.shape[1] - column)
-    for i in range(first, first + size, ROWS):
-        if kept == width and i + ROWS <= first + size:
-            store_tile(tiles, i, out, row + i, column, out.shape[1])
-        else:
-            for r in range(i, min(i + ROWS, first + size)):
-                store_row(tiles, r * width, out, (row + r) * out.shape[1] + column, kept)
-
-
-@njit(**COMPILED)
-def fill(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
+def fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
     """``out[i, c] = transform(metric(x_i, z_c))``.
 
     Squared distances are ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where that cannot cost accuracy: for row i and a
@@ -240,10 +242,11 @@ def fill(X, metric, transform, constants, degree, scale, weights, panels, limit,
     b, p = X.shape
     n_panels, width = panels.shape[0], panels.shape[2]
     centre, centred_scale, centred_panels, point_squares = centred
-    tiles, scratch = aligned(GROUP * width, X), aligned(GROUP * width, X)
+    tiles, base = aligned(GROUP * width, X), aligned(GROUP * width, X)
     rows, centred_rows = np.zeros((GROUP, p), X.dtype), np.zeros((GROUP, p), X.dtype)
     row_squares = np.zeros(GROUP, X.dtype)
     n_near = np.zeros(GROUP // ROWS, np.int64)
+    every, far = np.ones(GROUP, np.bool_), np.zeros(GROUP, np.bool_)
     largest = np.zeros(n_panels, X.dtype)
     if limit >= 0:
         for panel in range(n_panels):
@@ -275,14 +278,43 @@ def fill(X, metric, transform, constants, degree, scale, weights, panels, limit,
                             centred_rows, i, row_squares, centred_panels, panel, point_squares, p, tiles
                         )
             sums(metric, rows, size, (0, 0), n_near, panels, panel, weights, tiles)
-            apply_transform(transform, constants, degree, tiles, scratch, size * width)
-            store(tiles, 0, size, out, start, panel * width, width)
+            write(transform, constants, degree, tiles, base, size, every, out, start, panel * width, width)
             if mixed:
                 sums(metric, rows, size, (1, ROWS - 1), n_near, panels, panel, weights, tiles)
-                apply_transform(transform, constants, degree, tiles, scratch, size * width)
                 for i in range(size):
-                    if 0 < n_near[i // ROWS] < ROWS and not row_squares[i] + largest[panel] <= limit:
-                        store(tiles, i, 1, out, start, panel * width, width)
+                    far[i] = 0 < n_near[i // ROWS] < ROWS and not row_squares[i] + largest[panel] <= limit
+                write(transform, constants, degree, tiles, base, size, far, out, start, panel * width, width)
+
+
+def source_version() -> int:
+    """A number of the text of this file and of `_tile.py`."""
+    digest = hashlib.sha256()
+    for name in ("_loops.py", "_tile.py"):
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+def entry_points(version: int) -> tuple[Any, Any]:
+    """`norms` and `fill`, what Python calls; all the rest becomes part of them.
+
+    Numba's cache looks at the time and size of one file only, and a wheel gives every file the same time. What a
+    function closes over is part of the cache's key: so is `version`.
+    """
+
+    @njit(cache=True, **OPTIONS)
+    def norms(rows, out):  # type: ignore[no-untyped-def]
+        if version >= 0:
+            norms_of_rows(rows, out)
+
+    @njit(cache=True, **OPTIONS)
+    def fill(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
+        if version >= 0:
+            fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out)
+
+    return norms, fill
+
+
+norms, fill = entry_points(source_version())
 
 
 def signatures(kind: Any) -> dict[str, Any]:

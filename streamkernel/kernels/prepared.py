@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import ShapeError
 from streamkernel.kernels._compiled import compiled
-from streamkernel.kernels._tile import ROWS, columns
+from streamkernel.kernels._tile import BLOCK, ROWS, columns
 from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, Transform
 from streamkernel.kernels.parameters import checked_rows
 
@@ -61,12 +61,12 @@ def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
     return kernel.prepare(points)
 
 
-# Largest error, in units of the last place of |x|^2 + |z|^2, that a squared distance from inner products was seen to
-# have (2.1 for p = 54, 3.4 for p = 784; tests/kernels measures it again); growing like the root of p.
-PRODUCT_ERROR = 4.0
+# |x|^2 + |z|^2 - 2 x.z was seen to be wrong by at most this, in units of eps / 4 (|x|^2 + |z|^2) sqrt(BLOCK + p / BLOCK),
+# for p from 8 to 784 and points in clusters (tests/kernels/test_accuracy.py looks again).
+PRODUCT_ERROR = 1.7
 
-# Error of a kernel value that inner products may cost, half of what is promised.
-BUDGET = {np.dtype(np.float32): 5e-7, np.dtype(np.float64): 5e-15}
+# Error of a kernel value that inner products may cost; what is promised is 1e-6 and 1e-14.
+BUDGET = {np.dtype(np.float32): 7e-7, np.dtype(np.float64): 7e-15}
 
 # From this number of features on inner products are faster than differences (equal weights, unequal weights).
 CROSSOVER = {np.dtype(np.float32): (12, 4), np.dtype(np.float64): (12, 4)}
@@ -113,8 +113,8 @@ class Packed:
         slope = SLOPES.get(formula.transform)
         if formula.metric == Metric.SQUARED and slope is not None and p >= CROSSOVER[dtype][0 if equal else 1]:
             shape = formula.shape if formula.transform == Transform.RATIONAL else 1.0
-            unit = float(np.finfo(dtype).eps) / 2 * max(1.0, np.sqrt(p / 54))
-            self.limit = dtype.type(min(BUDGET[dtype] / (PRODUCT_ERROR * unit * slope * shape * factor), 1e30))
+            unit = PRODUCT_ERROR * float(np.finfo(dtype).eps) / 4 * math.sqrt(min(p, BLOCK) + p / BLOCK)
+            self.limit = dtype.type(min(BUDGET[dtype] / (unit * slope * shape * factor), 1e30))
             self.centred = centred(points, scale * np.sqrt(rest), dtype)
 
     def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:

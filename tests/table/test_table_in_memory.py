@@ -46,7 +46,9 @@ INPUTS = {
     "fortran": lambda: open_table(np.asfortranarray(X), Y[:, 0]),
     "list": lambda: open_table(X.tolist(), Y[:, 0].tolist()),
     "pandas": lambda: open_table(pd.DataFrame(X, columns=list("abcde")), pd.Series(Y[:, 0], name="t")),
-    "pandas target": lambda: open_table(pd.DataFrame({**dict(zip("abcde", X.T, strict=True)), "t": Y[:, 0]}), target="t"),
+    "pandas target": lambda: open_table(
+        pd.DataFrame({**dict(zip("abcde", X.T, strict=True)), "t": Y[:, 0]}), target="t"
+    ),
     "dask": lambda: open_table(da.from_array(X, chunks=((100, 7, 150), (2, 3))), da.from_array(Y[:, 0], chunks=64)),
     "dask and numpy": lambda: open_table(da.from_array(X, chunks=(64, 5)), Y[:, 0]),
     "xarray X y": lambda: open_table(xr.Dataset({"X": (("row", "f"), X), "y": ("row", Y[:, 0])})),
@@ -240,7 +242,11 @@ def test_weights_follow_the_rows():
     table = open_table(X, Y, weights=weights, rows=slice(10, 100))
     np.testing.assert_array_equal(table.read(20, 30).weights, weights[20:30])
     assert open_table(X, Y).read(0, 3).weights is None
-    for bad, error in [(weights[:9], ShapeMismatchError), (-weights, ParameterError), (weights * np.nan, NonFiniteDataError)]:
+    for bad, error in [
+        (weights[:9], ShapeMismatchError),
+        (-weights, ParameterError),
+        (weights * np.nan, NonFiniteDataError),
+    ]:
         with pytest.raises(error):
             open_table(X, Y, weights=bad)
     with pytest.raises(ParameterError, match="memory"):

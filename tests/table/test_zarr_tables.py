@@ -102,7 +102,9 @@ def test_kinds_of_zarr_input(tmp_path):
     np.testing.assert_array_equal(open_table(zarr.open_group(memory, mode="r")).read(0, 230).X, X)
     with ZipStore(tmp_path / "z.zip", mode="w") as archive:
         zarr.create_array(archive, name="X", shape=X.shape, dtype="f4", chunks=(50, 6), **CRC)[:] = X
-    np.testing.assert_array_equal(open_table(zarr.open_group(ZipStore(tmp_path / "z.zip", mode="r"), mode="r")).read(3, 200).X, X[3:200])
+    np.testing.assert_array_equal(
+        open_table(zarr.open_group(ZipStore(tmp_path / "z.zip", mode="r"), mode="r")).read(3, 200).X, X[3:200]
+    )
 
 
 def test_version_2_and_big_endian_and_integers(tmp_path):
@@ -203,7 +205,9 @@ def test_damaged_metadata_is_named(tmp_path, node, content, says):
     assert str(file) in str(caught.value)
 
 
-@pytest.mark.parametrize("change", ["group for array", "no shape", "no codecs", "odd dtype", "zero chunk", "chunk list"])
+@pytest.mark.parametrize(
+    "change", ["group for array", "no shape", "no codecs", "odd dtype", "zero chunk", "chunk list"]
+)
 def test_array_metadata_that_is_json_but_wrong(tmp_path, change):
     foreign(tmp_path / "g")
     file = tmp_path / "g" / "X" / "zarr.json"
@@ -369,7 +373,13 @@ def test_foreign_chunks_with_a_checksum(tmp_path, codec):
 
 def test_missing_inner_chunk_of_a_shard(tmp_path):
     array = zarr.create_array(
-        tmp_path / "a", shape=(100, 2), shards=(40, 2), chunks=(10, 2), dtype="i4", compressors=[Crc32cCodec()], fill_value=0
+        tmp_path / "a",
+        shape=(100, 2),
+        shards=(40, 2),
+        chunks=(10, 2),
+        dtype="i4",
+        compressors=[Crc32cCodec()],
+        fill_value=0,
     )
     array[:] = 1
     table = open_table(tmp_path / "a")
@@ -480,7 +490,9 @@ class Flaky(WrapperStore):
         return await super().get(key, prototype, byte_range)
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError("reset"), TimeoutError("slow"), OSError(5, "Input/output error")])
+@pytest.mark.parametrize(
+    "error", [ConnectionResetError("reset"), TimeoutError("slow"), OSError(5, "Input/output error")]
+)
 def test_transient_errors_are_tried_again(store, error):
     flaky = Flaky(zarr.storage.LocalStore(store, read_only=True))
     table = open_table(zarr.open_group(flaky, mode="r"))

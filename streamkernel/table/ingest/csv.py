@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -52,6 +55,8 @@ class CsvReader(Reader):
                 )
         else:
             self._names = [f"x{index}" for index in range(len(names))]
+        # A line longer than a block cannot be parsed.
+        self._block_bytes = max(_BLOCK_BYTES, 8 * len(first))
         self._skip_lines = head[0][0] if self._header else 0
         self._target = choose_target(self._names, target, path)
         self.columns, self.target_names = split_columns(self._names, self._target, path)
@@ -87,30 +92,29 @@ class CsvReader(Reader):
         types = {name: pa.float64() for name in self._names}
         if self.labelled:
             types[self.target_names[0]] = pa.string()
-        with open(self._path, "rb", buffering=0) as raw:
-            position = 0
-            try:
-                stream: Any = pa.PythonFile(raw, mode="r")
-                if self._path.suffix == ".gz":
-                    stream = pa.CompressedInputStream(stream, "gzip")
-                table = pa_csv.open_csv(
-                    stream,
+        try:
+            with open(self._path, "rb") as raw, ExitStack() as stack:
+                # Python's gzip, unlike Arrow's, refuses a file that was cut off or whose checksum is wrong.
+                plain = stack.enter_context(gzip.open(raw)) if self._path.suffix == ".gz" else raw
+                parsed = pa_csv.open_csv(
+                    pa.PythonFile(plain, mode="r"),
                     read_options=pa_csv.ReadOptions(
-                        block_size=_BLOCK_BYTES, column_names=self._names, skip_rows=self._skip_lines
+                        block_size=self._block_bytes, column_names=self._names, skip_rows=self._skip_lines
                     ),
                     parse_options=pa_csv.ParseOptions(delimiter=self._delimiter),
                     convert_options=pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False),
                 )
-                for batch in table:
-                    now = min(raw.tell(), self.total or 0)
+                position = 0
+                for batch in parsed:
                     if batch.num_rows:
+                        now = min(raw.tell(), self.total or 0)
                         yield self._batch(batch, now - position)
                         position = now
                         rows += batch.num_rows
-            except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-                if isinstance(error, OSError) and not isinstance(error, pa.ArrowException) and error.errno is not None:
-                    raise
-                raise self._explain(error, rows) from error
+        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise self._explain(error, rows) from error
 
     def _batch(self, batch: Any, done: int) -> Batch:
         labels = None
@@ -132,14 +136,11 @@ class CsvReader(Reader):
 
     def _explain(self, error: Exception, rows: int) -> SourceFormatError:
         """pyarrow's complaint, with file, line and column."""
+        text_column = self._target if self.labelled else None
         try:
-            first_problem(
-                self._path, self._delimiter, self._names, self._target if self.labelled else None, rows + self._header
-            )
+            first_problem(self._path, self._delimiter, self._names, text_column, rows + self._header)
         except SourceFormatError as found:
             return found
-        except (OSError, EOFError) as damaged:
-            return SourceFormatError(f"{self._path}: the compressed file is damaged ({damaged}); fetch it again")
         message = str(error).splitlines()[0][:200]
         return SourceFormatError(f"{self._path}: {message} (after row {rows}); mend the file")
 
@@ -166,10 +167,7 @@ def _is_data(fields: list[str], target: str | int | None) -> bool:
 
 def _refuse_other_encodings(path: Path) -> None:
     with open_plain(path) as handle:
-        try:
-            start = handle.read(4)
-        except (OSError, EOFError) as error:
-            raise SourceFormatError(f"{path}: the compressed file is damaged ({error}); fetch it again") from error
+        start = handle.read(4)
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise SourceFormatError(f"{path}:1:1: the file is UTF-16, not UTF-8; convert it (iconv -f UTF-16 -t UTF-8)")
     if b"\x00" in start:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -40,7 +42,7 @@ MISSING = frozenset(
     )
 )
 _NUMBER = re.compile(
-    r"[ \t]*-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*\Z|[ \t]*[+-]?inf(?:inity)?[ \t]*\Z", re.IGNORECASE
+    r"[ \t]*[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)[ \t]*\Z", re.IGNORECASE | re.ASCII
 )
 
 
@@ -49,9 +51,18 @@ def is_number(text: str) -> bool:
     return text in MISSING or _NUMBER.match(text) is not None
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """The file's own bytes, decompressed for .gz."""
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else open(path, "rb")
+@contextmanager
+def open_plain(path: Path) -> Iterator[BinaryIO]:
+    """The file's own bytes, decompressed for .gz; damage found while they are read is a `SourceFormatError`."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path, "rb") as zipped:
+                yield cast(BinaryIO, zipped)
+        else:
+            with open(path, "rb") as plain:
+                yield plain
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise SourceFormatError(f"{path}: the compressed file is damaged ({error}); fetch it again") from error
 
 
 def fields_of(text: str, delimiter: str) -> list[str]:

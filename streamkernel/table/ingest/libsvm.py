@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,22 +48,15 @@ class LibsvmReader(Reader):
 
     def _blocks(self, width: int | None) -> Iterator[tuple[Any, Any, int]]:
         """(sparse X with indices as written, y, bytes) of about 4 MiB of lines each."""
-        size = self.total or 0
         with open(self._path, "rb") as handle:
-            for offset in range(0, size, _BLOCK_BYTES):
-                handle.seek(0)
+            while content := handle.read(_BLOCK_BYTES):
+                content += handle.readline()  # whole lines only
                 try:
-                    X, y = load_svmlight_file(
-                        handle,
-                        n_features=width,
-                        zero_based=True,
-                        offset=offset,
-                        length=min(_BLOCK_BYTES, size - offset),
-                    )
+                    X, y = load_svmlight_file(io.BytesIO(content), n_features=width, zero_based=True)
                 except (ValueError, UnicodeDecodeError, OverflowError, IndexError) as error:
                     raise self._explain(error) from error
                 if X.shape[0]:
-                    yield X, y, min(_BLOCK_BYTES, size - offset)
+                    yield X, y, len(content)
 
     def batches(self) -> Iterator[Batch]:
         """Dense batches of about 8 MiB."""

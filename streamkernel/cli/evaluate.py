@@ -1,0 +1,49 @@
+"""streamkernel evaluate MODEL STORE"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streamkernel.cli.machine import place_of
+from streamkernel.cli.options import common, rows, run_options
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.scoring import opened
+from streamkernel.engine import Session
+from streamkernel.estimators import RidgeModel
+from streamkernel.reductions import ClassificationScores, Reduction, RegressionScores
+
+__all__ = ["command"]
+
+
+@click.command("evaluate")
+@click.argument("model")
+@click.argument("store")
+@rows
+@run_options
+@common
+def command(
+    model: str,
+    store: str,
+    rows: tuple[int | None, int | None] | None,
+    scheduler: str,
+    workers: int | None,
+    memory: str | None,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Score MODEL on the rows of STORE."""
+    place = place_of(scheduler, workers)
+    fitted = RidgeModel.load(model)
+    table = opened(fitted, store, rows, targets=True)
+    work: Reduction[dict[str, float]] = (
+        RegressionScores(fitted.predictions())
+        if fitted.classes is None
+        else ClassificationScores(fitted.predictions())
+    )
+    with SweepBar(quiet) as bar, place.executor() as executor:
+        scores: dict[str, Any] = Session(executor, progress=bar).sweep(work, table, "evaluate")
+    emit(scores, as_json=as_json, title=f"{model} on {store}")

@@ -1,0 +1,97 @@
+"""streamkernel fit STORE MODEL"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streamkernel.cli.fitting import Asked, asked
+from streamkernel.cli.options import common, fit_options, overwrite
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import SweepBar
+from streamkernel.engine import Session, format_bytes, resident_bytes
+from streamkernel.estimators import RidgeModel, fit_ridge
+from streamkernel.store import Checkpoints, check_target
+
+__all__ = ["command"]
+
+
+@click.command("fit")
+@click.argument("store")
+@click.argument("model")
+@fit_options
+@click.option("--resume", is_flag=True, help="Go on from the checkpoints of a run that was interrupted.")
+@overwrite
+@common
+def command(
+    store: str,
+    model: str,
+    resume: bool,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+    **options: Any,
+) -> None:
+    """Fit a kernel model on the table STORE and write it to MODEL."""
+    target = check_target(model, overwrite=overwrite)
+    wanted = asked(store, options)
+    with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
+        before = resident_bytes() if not wanted.place.workers else None
+        with _checkpoints(target, wanted, resume) as checkpoints:
+            began = time.perf_counter()
+            fitted = fit_ridge(
+                wanted.table,
+                wanted.settings,
+                Session(executor, progress=bar, checkpoints=checkpoints),
+                whole=wanted.whole,
+                memory_limit=wanted.limit,
+                estimator=wanted.estimator,
+                driver_bytes=before,
+            )
+            fitted.save(target, overwrite=overwrite)
+            seconds = time.perf_counter() - began
+            checkpoints.discard()
+    _print(fitted, model, seconds, as_json)
+
+
+def _checkpoints(target: Path, wanted: Asked, resume: bool) -> Checkpoints:
+    """Checkpoints beside the model: what determines the result is what must be equal on resuming."""
+    config = {
+        "estimator": wanted.estimator,
+        "settings": wanted.settings.to_config(),
+        "table": wanted.table.fingerprint,
+        "rows": [wanted.table.start, wanted.table.stop],
+    }
+    return Checkpoints(target.with_name(f".{target.name}.run"), config, fresh=not resume)
+
+
+def _print(model: RidgeModel, path: str, seconds: float, as_json: bool) -> None:
+    config = model.config
+    run = config["run"]
+    result = {
+        "model": path,
+        "estimator": config["estimator"],
+        "basis_size": config["basis_size"],
+        "rule": config["rule"],
+        "sweeps": config["sweep_count"],
+        **config["certificate"],
+        "alpha": config["alpha"],
+        "lengthscale": config["lengthscale"],
+        "gcv": config["solution"]["gcv"],
+        "effective_df": config["solution"]["effective_df"],
+        "rows": config["rows"]["count"],
+        "seconds": seconds,
+        "peak_memory_bytes": run["peak_memory_bytes"],
+        "planned_memory_bytes": run["planned_memory_bytes"],
+        "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
+        "digest": model.digest,
+    }
+    shown = {
+        name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else value
+        for name, value in result.items()
+    }
+    emit(result, as_json=as_json, title="model", shown=shown)

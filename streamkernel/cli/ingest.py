@@ -1,0 +1,62 @@
+"""streamkernel ingest SOURCE STORE"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from streamkernel.cli.options import common, overwrite
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import IngestBar
+from streamkernel.table.ingest import ingest
+
+__all__ = ["command"]
+
+
+def _target(value: str | None) -> str | int | None:
+    if value is None:
+        return None
+    return int(value) if value.lstrip("-").isdigit() else value
+
+
+@click.command("ingest")
+@click.argument("source")
+@click.argument("store")
+@click.option("--target", default=None, metavar="NAME|INDEX", help="Column that is y.")
+@click.option("--chunk-rows", type=int, default=None, help="Rows of a chunk. [default: about 8 MiB]")
+@click.option("--dtype", type=click.Choice(["float32", "float64", "keep"]), default="float32", show_default=True)
+@click.option("--shuffle", is_flag=True, help="Store the rows in a seeded random order, so that slices are splits.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the shuffle.")
+@overwrite
+@common
+def command(
+    source: str,
+    store: str,
+    target: str | None,
+    chunk_rows: int | None,
+    dtype: Any,
+    shuffle: bool,
+    seed: int,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Stream SOURCE (csv, parquet, npz, npy, libsvm text, Zarr) into a Zarr table at STORE, in bounded memory."""
+    with IngestBar(quiet) as bar:
+        info = ingest(
+            source,
+            store,
+            target=_target(target),
+            chunk_rows=chunk_rows,
+            dtype=dtype,
+            shuffle=shuffle,
+            seed=seed,
+            overwrite=overwrite,
+            progress=bar,
+        )
+    result = asdict(info)
+    names = ("path", "rows", "features", "targets", "target_names", "chunk_rows", "chunks", "bytes_stored", "seconds")
+    emit(result, as_json=as_json, title="table", shown={name: result[name] for name in names})

@@ -1,0 +1,63 @@
+"""Where a command runs: threads, a local cluster, or a scheduler's address, within a memory limit."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+
+from streamkernel.engine import Executor, Machine, ThreadExecutor, available_cpus
+from streamkernel.engine.cluster import connect, local_cluster
+from streamkernel.errors import ParameterError
+
+__all__ = ["Place", "place_of", "total_memory"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A scheduler's name or address, and how many workers it shall have (0: threads of this process)."""
+
+    scheduler: str
+    workers: int
+
+    def machine(self) -> Machine:
+        """For plans made before anything is started."""
+        if self.workers:
+            return Machine(self.workers, 1)
+        return Machine(0, available_cpus())
+
+    @contextlib.contextmanager
+    def executor(self, worker_bytes: int | None = None) -> Iterator[Executor]:
+        """Start what is to be started, and end it."""
+        if self.scheduler == "threads":
+            yield ThreadExecutor()
+        elif self.scheduler == "local":
+            with local_cluster(self.workers, memory_limit=worker_bytes) as executor:
+                yield executor
+        else:
+            with connect(self.scheduler) as executor:
+                yield executor
+
+
+def place_of(scheduler: str, workers: int | None) -> Place:
+    """Look at `--scheduler` and `--workers` before any work."""
+    if scheduler == "threads":
+        if workers is not None:
+            raise ParameterError("--workers is for the local cluster; with --scheduler threads leave it out")
+        return Place(scheduler, 0)
+    if scheduler == "local":
+        return Place(scheduler, workers or available_cpus())
+    if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
+        raise ParameterError(f"--scheduler must be local, threads or an address such as tcp://host:8786, not {scheduler!r}")
+    if workers is not None:
+        raise ParameterError("--workers is for the local cluster; a remote scheduler has the workers it has")
+    return Place(scheduler, 1)
+
+
+def total_memory() -> int:
+    """Bytes of memory of this machine, the limit where none is given."""
+    return int(psutil.virtual_memory().total)
+
+

@@ -1,0 +1,93 @@
+"""Entry point: the commands, and one place where errors become one line and an exit status."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from importlib import import_module
+from typing import Any, TextIO
+
+import click
+
+from streamkernel.errors import StreamKernelError
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "ingest": "stream a source into a Zarr table",
+    "info": "what a table or a model holds",
+    "plan": "what a fit would cost: sweeps, bytes, memory",
+    "fit": "fit a kernel model on a table",
+    "evaluate": "score a model on a table",
+    "predict": "write a model's predictions as Zarr",
+    "report": "draw a model as one HTML page",
+}
+
+
+class _Commands(click.Group):
+    """Loads a command's file when it is called: help and usage errors need not wait for compilers and clusters."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"streamkernel.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="streamkernel")
+def streamkernel() -> None:
+    """Kernel methods on data that does not fit in memory."""
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status: 0, 1 for an error of data or machine, 2 for usage."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    warnings.showwarning = _warn
+    try:
+        result: Any = streamkernel.main(arguments, prog_name="streamkernel", standalone_mode=False)
+        return int(result) if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return _fail("interrupted", 130)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except StreamKernelError as error:
+        if debug:
+            raise
+        return _fail(str(error), 1)
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+        return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows where it came from)", 1)
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return status

@@ -1,0 +1,140 @@
+"""Options that several commands share, said once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["ROWS", "common", "cut", "fit_options", "overwrite", "rows", "run_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Rows(click.ParamType):
+    """A half-open slice A:B; either end may be left out."""
+
+    name = "A:B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        match = re.fullmatch(r"(\d*):(\d*)", value)
+        if not match:
+            self.fail(f"{value!r} is not a slice A:B of row numbers", param, ctx)
+        first, last = match.groups()
+        return (int(first) if first else None, int(last) if last else None)
+
+
+class _NumberOr(click.ParamType):
+    """One of some words, a number, or numbers with commas between."""
+
+    def __init__(self, *words: str, many: bool = False) -> None:
+        self.words = words
+        self.many = many
+        self.name = "|".join([*(word.upper() for word in words), "FLOAT"])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or value in self.words:
+            return value
+        try:
+            numbers = [float(part) for part in value.split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is neither {' nor '.join(map(repr, self.words))} nor a number", param, ctx)
+        if len(numbers) == 1:
+            return numbers[0]
+        if not self.many:
+            self.fail(f"{value!r}: one number is wanted", param, ctx)
+        return numbers
+
+
+ROWS = _Rows()
+
+
+def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+common = _stack(
+    click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout; the rest on stderr."),
+    click.option("--quiet", is_flag=True, help="No progress."),
+    click.option("--debug", is_flag=True, help="Show a traceback on errors."),
+)
+
+overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing output, once the new one is whole.")
+
+rows = click.option("--rows", type=ROWS, default=None, help="Half-open slice of the stored rows.")
+
+run_options = _stack(
+    click.option(
+        "--scheduler",
+        default="local",
+        show_default=True,
+        metavar="local|threads|ADDRESS",
+        help="A Dask cluster of this machine, threads of this process, or a scheduler's tcp:// or tls:// address.",
+    ),
+    click.option("--workers", type=click.IntRange(min=1), default=None, help="Workers of the local cluster."),
+    click.option("--memory", default=None, metavar="BYTES", help="Most memory, all processes together, as 4GB."),
+)
+
+fit_options = _stack(
+    click.option(
+        "--estimator",
+        type=click.Choice(["ridge", "ridge-classifier"]),
+        default="ridge",
+        show_default=True,
+    ),
+    click.option("--kernel", default="gaussian", show_default=True, help="Name of the kernel."),
+    click.option(
+        "--lengthscale",
+        type=_NumberOr("median", "auto", many=True),
+        default="median",
+        show_default=True,
+        help="A number, one per feature (a,b,c), the median distance, or a search around it.",
+    ),
+    click.option("--gamma", type=float, default=None, help="scikit-learn's gamma, instead of the lengthscale."),
+    click.option("--degree", type=int, default=None, help="Of the polynomial kernel."),
+    click.option("--coef0", type=float, default=None, help="Of the polynomial kernel."),
+    click.option("--alpha", type=_NumberOr("gcv"), default="gcv", show_default=True, help="Ridge on the diagonal."),
+    click.option("--basis", type=int, default=None, help="Basis functions. [default: sqrt(m) log m, at most 1000]"),
+    click.option("--tol", type=float, default=0.0, show_default=True, help="Stop at this share of the trace."),
+    click.option(
+        "--rule",
+        type=click.Choice(["few-sweep", "sgma", "rpcholesky", "rpcholesky-block", "uniform"]),
+        default="few-sweep",
+        show_default=True,
+        help="How the basis is chosen.",
+    ),
+    click.option(
+        "--objective",
+        type=_NumberOr("trace", "prediction"),
+        default="prediction",
+        show_default=True,
+        help="What few-sweep scores candidates by; a number mixes (1 is prediction).",
+    ),
+    click.option(
+        "--pool", type=click.Choice(["single", "split", "shared"]), default=None, help="Pools of the rule sgma."
+    ),
+    click.option(
+        "--scale", type=click.Choice(["standard", "none"]), default="standard", show_default=True, help="Of features."
+    ),
+    click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of every draw."),
+    rows,
+    run_options,
+)
+
+
+def cut(table: Any, bounds: tuple[int | None, int | None] | None) -> Any:
+    """The rows A:B of a table."""
+    if bounds is None:
+        return table
+    first, last = bounds
+    return table.slice(table.start if first is None else first, table.stop if last is None else last)

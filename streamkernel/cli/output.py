@@ -1,0 +1,56 @@
+"""What commands print: one JSON object, or a short table for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table as RichTable
+
+__all__ = ["emit", "number", "stderr"]
+
+stderr = Console(stderr=True, highlight=False)
+
+
+def number(value: Any) -> str:
+    """A number for people: thousands separated, six digits at most."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)):
+        shown = [number(item) for item in value[:8]]
+        return ", ".join(shown) + (f", ... ({len(value)})" if len(value) > 8 else "")
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None  # JSON has no word for it
+    return value
+
+
+def emit(result: Mapping[str, Any], *, as_json: bool, title: str, shown: Mapping[str, Any] | None = None) -> None:
+    """Print a result: `shown` (default all of it) as a table for people, or the whole as JSON."""
+    if as_json:
+        json.dump(_plain(result), sys.stdout)
+        sys.stdout.write("\n")
+        return
+    table = RichTable(title=title, show_header=False, title_justify="left", box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in (shown or result).items():
+        table.add_row(name.replace("_", " "), number(value))
+    Console(highlight=False).print(table)

@@ -1,0 +1,79 @@
+"""streamkernel predict MODEL STORE OUT"""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from streamkernel.cli.machine import place_of
+from streamkernel.cli.options import common, overwrite, rows, run_options
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.scoring import opened
+from streamkernel.engine import Session
+from streamkernel.errors import ParameterError
+from streamkernel.estimators import RidgeModel
+from streamkernel.store import RowSink, check_target
+
+__all__ = ["command"]
+
+_MOST_CHUNK_ROWS = 1 << 20
+
+
+@click.command("predict")
+@click.argument("model")
+@click.argument("store")
+@click.argument("out")
+@rows
+@click.option("--std", is_flag=True, help="Standard deviations too, where the model has them.")
+@run_options
+@overwrite
+@common
+def command(
+    model: str,
+    store: str,
+    out: str,
+    rows: tuple[int | None, int | None] | None,
+    std: bool,
+    scheduler: str,
+    workers: int | None,
+    memory: str | None,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Write MODEL's predictions for the rows of STORE to the Zarr group OUT, chunk by chunk.
+
+    OUT/prediction has a value a row; for classifiers the position of the class, its labels in the group's attributes.
+    """
+    check_target(out, overwrite=overwrite, kind="rows")
+    place = place_of(scheduler, workers)
+    fitted = RidgeModel.load(model)
+    if std:
+        raise ParameterError(
+            f"{model} is a {fitted.config['estimator']} model, which has no standard deviations; leave --std out"
+        )
+    table = opened(fitted, store, rows, targets=False)
+    work = fitted.predictions(argmax=fitted.classes is not None)
+    attributes = {
+        "model_digest": fitted.digest,
+        "rows": [table.start, table.stop],
+        "classes": fitted.config["classes"],
+        "target_names": fitted.config["target_names"],
+    }
+    began = time.perf_counter()
+    with SweepBar(quiet) as bar, place.executor() as executor:
+        sink = RowSink.create(
+            out,
+            table.n_rows,
+            work.columns,
+            min(table.chunk_rows, _MOST_CHUNK_ROWS),
+            attributes=attributes,
+            overwrite=overwrite,
+        )
+        Session(executor, progress=bar).write(work, table, sink, "predict")
+    seconds = time.perf_counter() - began
+    result = {"out": out, "rows": table.n_rows, "arrays": list(work.columns), "seconds": seconds}
+    emit(result, as_json=as_json, title="predictions")

@@ -1,0 +1,69 @@
+"""Peak memory of ingest, measured in processes of their own: bounded, whatever the size of the source."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+CODE = """
+import json, resource, sys
+from streamkernel.table import ingest
+source, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+info = ingest(source, store, **options)
+print(json.dumps({"rows": info.rows, "seconds": info.seconds, "before": before / 1024,
+                  "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+"""
+
+
+def measured(source, store, **options):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", CODE, str(source), str(store), json.dumps(options)],
+        capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def write_csv(path, megabytes):
+    """A CSV of about this size: one block of 20 random columns, repeated."""
+    values = np.random.default_rng(0).standard_normal((20_000, 20))
+    rows = "\n".join(",".join(f"{value:.6f}" for value in row) for row in values).encode() + b"\n"
+    with open(path, "wb") as handle:
+        handle.write((",".join(f"c{index}" for index in range(20)) + "\n").encode())
+        for _ in range(max(1, megabytes * 10**6 // len(rows))):
+            handle.write(rows)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_csv_of_200_megabytes(tmp_path, shuffle):
+    write_csv(tmp_path / "s.csv", 200)
+    found = measured(tmp_path / "s.csv", tmp_path / "store", target="c19", shuffle=shuffle)
+    assert found["rows"] > 1_000_000
+    # 200 MB of text, 190 MB of float64: neither fits into this.
+    assert found["peak"] - found["before"] < 180 + 120 * shuffle, found
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_arrays_larger_than_the_memory_used(tmp_path, kind):
+    values = np.random.default_rng(0).integers(0, 100, (1_500_000, 25)).astype(np.float64)  # 300 MB
+    if kind == "npy":
+        np.save(tmp_path / "s.npy", values)
+    else:
+        np.savez(tmp_path / "s.npz", X=values)
+    del values
+    found = measured(tmp_path / f"s.{kind}", tmp_path / "store")
+    assert found["rows"] == 1_500_000
+    assert found["peak"] - found["before"] < 150, found
+
+
+@pytest.mark.slow
+def test_csv_of_2_gigabytes_within_1_gigabyte(tmp_path):
+    write_csv(tmp_path / "s.csv", 2000)
+    assert (tmp_path / "s.csv").stat().st_size > 1.9e9
+    found = measured(tmp_path / "s.csv", tmp_path / "store", target="c19", shuffle=True)
+    assert found["peak"] < 1000, found
