@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from streamkernel.cli.options import common, fit_options, overwrite
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Session, format_bytes, resident_bytes
+from streamkernel.errors import DataError, ParameterError
 from streamkernel.estimators import RidgeModel, fit_ridge
 from streamkernel.store import Checkpoints, check_target
 
@@ -41,7 +44,7 @@ def command(
     wanted = asked(store, options)
     with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
-        with _checkpoints(target, wanted, resume) as checkpoints:
+        with _kept_if_useful(_checkpoints(target, wanted, resume)) as checkpoints:
             began = time.perf_counter()
             fitted = fit_ridge(
                 wanted.table,
@@ -56,6 +59,18 @@ def command(
             seconds = time.perf_counter() - began
             checkpoints.discard()
     _print(fitted, model, seconds, as_json)
+
+
+@contextlib.contextmanager
+def _kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
+    """Leave no folder behind where there is nothing to resume: before the first sweep, or when the rows are bad."""
+    with checkpoints:
+        try:
+            yield checkpoints
+        except BaseException as error:
+            if isinstance(error, (DataError, ParameterError)) or not checkpoints.steps():
+                checkpoints.discard()
+            raise
 
 
 def _checkpoints(target: Path, wanted: Asked, resume: bool) -> Checkpoints:

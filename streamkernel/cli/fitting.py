@@ -61,7 +61,7 @@ def asked(store: str, options: dict[str, Any]) -> Asked:
     limit = parse_bytes(options["memory"], "--memory") or total_memory()
     whole = open_table(store, classify=options["estimator"] == "ridge-classifier")
     table = cut(whole, options["rows"])
-    n = settings.components(table.n_rows)
+    n = settings.components(table)
 
     def plan_on(machine: Machine, size: int) -> Plan:
         return plan_ridge(table, settings, machine, size)

@@ -26,7 +26,7 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any)
     plan = wanted.plan
     result = {
         "rows": wanted.table.n_rows,
-        "basis_size": wanted.settings.components(wanted.table.n_rows),
+        "basis_size": wanted.settings.components(wanted.table),
         "sweeps": plan.sweeps,
         "bytes_read": plan.bytes_read,
         "flops": plan.flops,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import resource
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import dask
+import numpy as np
 from distributed import Client, Future, LocalCluster, as_completed
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
@@ -24,6 +26,8 @@ from streamkernel.engine.tasks import map_span, write_span
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ClusterError
+from streamkernel.kernels import Gaussian
+from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
 from streamkernel.table import Table
@@ -64,16 +68,15 @@ def _write(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -
     return write_span(table, values, sink, span, rows)
 
 
-def _warm_up() -> int:
-    """Load the package and its compiled kernels, so that the first sweep does not pay for it."""
-    import streamkernel.kernels  # noqa: PLC0415
-
-    return len(streamkernel.kernels.__all__)
+def _warm_up() -> None:
+    """Load the package and its compiled loops, so that the first sweep does not pay for it."""
+    with single_threaded_blas():
+        for dtype in (np.float32, np.float64):
+            Z = np.zeros((1, 1), dtype)
+            Gaussian(1.0).prepare(Z).block(Z)
 
 
 def _peak_resident() -> int:
-    import resource  # noqa: PLC0415
-
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
 
 
@@ -217,7 +220,9 @@ def connect(address: str) -> Iterator[ClusterExecutor]:
                 f"no Dask scheduler answers at {address} ({error}); look at the address and that it is running"
             ) from error
         with client:
-            yield ClusterExecutor(client)
+            executor = ClusterExecutor(client)
+            client.run(_warm_up)
+            yield executor
 
 
 @contextlib.contextmanager
@@ -239,7 +244,9 @@ def local_cluster(
             threads_per_worker=threads_per_worker,
             processes=True,
             memory_limit=memory_limit or 0,
+            # No dashboard; its HTTP server on any free port, so that two fits on a machine do not quarrel.
             dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
             silence_logs=logging.ERROR,
         ) as cluster,
         Client(cluster) as client,

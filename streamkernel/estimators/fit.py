@@ -27,6 +27,7 @@ from streamkernel.engine import (
 from streamkernel.errors import ParameterError, SingleClassError, SingularKernelError, StreamKernelWarning
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Moments, NormalEquations, Sample, stream_generator
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.selection.problem import unfilled_basis
@@ -56,7 +57,7 @@ def plan_ridge(table: Table, settings: RidgeSettings, machine: Machine, n: int |
     machine : workers and threads, with the bytes their processes hold already.
     n : another basis size than the settings', for finding one that fits.
     """
-    n = settings.components(table.n_rows) if n is None else n
+    n = settings.components(table) if n is None else n
     d = table.n_targets
     problem = Problem(table, settings.kernel_template(), n, settings.tol, settings.seed, np.zeros(d), np.ones(d))
     steps: list[Step] = []
@@ -107,7 +108,7 @@ def fit_ridge(
         raise ParameterError("the table has no targets; ingest it with --target, or give y")
     if estimator == "ridge" and table.classes is not None:
         raise ParameterError("the target holds class labels; use the estimator ridge-classifier")
-    n = settings.components(table.n_rows)
+    n = settings.components(table)
     executor = session.executor
     workers = executor.n_workers if executor.name == "cluster" else 0
     machine = Machine(workers, executor.threads_per_worker, **({"driver_base": driver_bytes} if driver_bytes else {}))
@@ -121,7 +122,8 @@ def fit_ridge(
             f"y holds one class only, {table.classes[0]!r}; a classifier needs rows of at least two classes"
         )
     began = time.perf_counter()
-    with PeakMeter() as meter:
+    # One BLAS thread on the driver too, held throughout: equal bits on any number of cores.
+    with single_threaded_blas(), PeakMeter() as meter:
         fitted = _Fit(table, settings, session, n)
         fitted.run()
         check = _check_rows(fitted, whole)
@@ -183,7 +185,6 @@ class _Fit:
             )
             kernel = kernel.with_lengthscale(self.lengthscale.value)
             self.session.progress.note(f"lengthscale {self.lengthscale.value:.6g}")
-        kernel.check_features(self.table.n_features)
         problem = Problem(
             self.table,
             kernel,

@@ -11,6 +11,7 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Kernel, as_kernel
 from streamkernel.selection import Rule, as_rule
+from streamkernel.table import Table
 
 __all__ = ["RidgeSettings", "checked_seed", "default_components"]
 
@@ -122,14 +123,16 @@ class RidgeSettings:
         """The rule by which the basis is chosen."""
         return as_rule(self.rule, objective=self.objective, has_targets=has_targets, **self.rule_options)
 
-    def components(self, rows: int) -> int:
-        """Basis size for a table of so many rows.
+    def components(self, table: Table) -> int:
+        """Basis size for a table, whose width must suit the kernel.
 
         Raises
         ------
         ParameterError
-            More basis functions than rows.
+            More basis functions than rows, or lengthscales for another number of features.
         """
+        self.kernel_template().check_features(table.n_features)
+        rows = table.n_rows
         if self.n_components is None:
             return default_components(rows)
         if self.n_components > rows:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numba import float32, njit, types
 from numba.extending import overload
-from numpy.typing import NDArray
 
 from streamkernel.kernels._tile import (
     ROWS,
@@ -36,9 +35,11 @@ from streamkernel.kernels._tile import (
 __all__ = ["ROWS", "columns", "fill", "norms", "signatures"]
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# Without reference counts: their atomic increments at every call would cost more than a tile of few features.
+INNER: dict[str, Any] = {**OPTIONS, "_nrt": False}
 
 # Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS.
-GROUP = 8 * ROWS
+GROUP = 4 * ROWS
 
 
 def exponential(s: Any, high: Any, low: Any, cut: Any) -> Any:
@@ -132,9 +133,9 @@ def logarithm_double(t):  # type: ignore[no-untyped-def]
     return fused(q, g, k)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def raise_to(tiles, base, size, factor, offset, degree):  # type: ignore[no-untyped-def]
-    """``tiles <- (factor tiles + offset)^degree``, its first `size` values, bit by bit of the degree from the highest."""
+    """``tiles <- (factor tiles + offset)^degree``, the first `size` values; the degree's bits from the highest."""
     for c in range(size):
         base[c] = fused(factor, tiles[c], offset)
         tiles[c] = base[c]
@@ -151,9 +152,9 @@ def raise_to(tiles, base, size, factor, offset, degree):  # type: ignore[no-unty
         bit //= 2
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def write(transform, constants, degree, tiles, base, size, wanted, out, row, column, width):  # type: ignore[no-untyped-def]
-    """``out <- transform(factor tiles + offset)`` for the wanted ones of `size` rows; numbers as in `base.Transform`."""
+    """``out <- transform(factor tiles + offset)``, the wanted ones of `size` rows; numbers of `base.Transform`."""
     factor, offset, high, low, cut, shape, largest = constants
     if transform == 1:
         raise_to(tiles, base, size * width, factor, offset, degree)
@@ -193,7 +194,7 @@ def write(transform, constants, degree, tiles, base, size, wanted, out, row, col
                 target[c] = fused(factor, source[c], offset)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]
     """``out[i] = |x_i|^2``; `rows` and `out` are padded to a multiple of ROWS."""
     for i in range(0, len(out), ROWS):
@@ -209,7 +210,7 @@ def aligned(size, like):  # type: ignore[no-untyped-def]
     return memory[skipped : skipped + size]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # type: ignore[no-untyped-def]
     """The metric's sums of the tiles t with ``lowest <= n_near[t] <= highest`` against one panel.
 
@@ -231,26 +232,19 @@ def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # 
                 tile_inner(rows, i, panels, panel, weights, p, tiles)
 
 
-@njit(**OPTIONS)
-def fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
+@njit(**INNER)
+def fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, workspace, out):  # type: ignore[no-untyped-def]
     """``out[i, c] = transform(metric(x_i, z_c))``.
 
     Squared distances are ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where that cannot cost accuracy: for row i and a
     panel with ``|x_i|^2 + max |z|^2 <= limit``; elsewhere they are sums of squared differences.
-    `centred` = (centre, scale, panels, squared norms of the points (panels, width)); none of it is read if limit < 0.
+    `centred` = (centre, scale, panels, squared norms (panels, width), the largest of each panel); not read if
+    ``limit < 0``.
     """
     b, p = X.shape
     n_panels, width = panels.shape[0], panels.shape[2]
-    centre, centred_scale, centred_panels, point_squares = centred
-    tiles, base = aligned(GROUP * width, X), aligned(GROUP * width, X)
-    rows, centred_rows = np.zeros((GROUP, p), X.dtype), np.zeros((GROUP, p), X.dtype)
-    row_squares = np.zeros(GROUP, X.dtype)
-    n_near = np.zeros(GROUP // ROWS, np.int64)
-    every, far = np.ones(GROUP, np.bool_), np.zeros(GROUP, np.bool_)
-    largest = np.zeros(n_panels, X.dtype)
-    if limit >= 0:
-        for panel in range(n_panels):
-            largest[panel] = np.max(point_squares[panel])
+    centre, centred_scale, centred_panels, point_squares, largest = centred
+    tiles, base, rows, centred_rows, row_squares, n_near, every, far = workspace
     for start in range(0, b, GROUP):
         size = min(GROUP, b - start)
         for i in range(size):
@@ -286,6 +280,22 @@ def fill_block(X, metric, transform, constants, degree, scale, weights, panels, 
                 write(transform, constants, degree, tiles, base, size, far, out, start, panel * width, width)
 
 
+@njit(**OPTIONS)
+def new_workspace(X, panels):  # type: ignore[no-untyped-def]
+    """(tiles, base, rows, centred rows, their squared norms, near rows of a tile, masks of rows)."""
+    p, width = X.shape[1], panels.shape[2]
+    return (
+        aligned(GROUP * width, X),
+        aligned(GROUP * width, X),
+        np.zeros((GROUP, p), X.dtype),
+        np.zeros((GROUP, p), X.dtype),
+        np.zeros(GROUP, X.dtype),
+        np.zeros(GROUP // ROWS, np.int64),
+        np.ones(GROUP, np.bool_),
+        np.zeros(GROUP, np.bool_),
+    )
+
+
 def source_version() -> int:
     """A number of the text of this file and of `_tile.py`."""
     digest = hashlib.sha256()
@@ -301,17 +311,19 @@ def entry_points(version: int) -> tuple[Any, Any]:
     function closes over is part of the cache's key: so is `version`.
     """
 
-    @njit(cache=True, **OPTIONS)
     def norms(rows, out):  # type: ignore[no-untyped-def]
         if version >= 0:
             norms_of_rows(rows, out)
 
-    @njit(cache=True, **OPTIONS)
     def fill(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
         if version >= 0:
-            fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out)
+            workspace = new_workspace(X, panels)
+            fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, workspace, out)
 
-    return norms, fill
+    try:
+        return njit(cache=True, **OPTIONS)(norms), njit(cache=True, **OPTIONS)(fill)
+    except RuntimeError:  # no folder for a cache can be written: compile in every process
+        return njit(**OPTIONS)(norms), njit(**OPTIONS)(fill)
 
 
 norms, fill = entry_points(source_version())
@@ -321,10 +333,9 @@ def signatures(kind: Any) -> dict[str, Any]:
     """The one signature of each compiled function for `kind`, numba's float32 or float64."""
     vector, matrix, cube = kind[::1], kind[:, ::1], kind[:, :, ::1]
     doubles = types.float64[::1]
-    centred = types.Tuple((doubles, doubles, cube, matrix))
+    centred = types.Tuple((doubles, doubles, cube, matrix, vector))
     read_only = types.Array(kind, 2, "C", readonly=True)
     constants = types.UniTuple(kind, 7)
-    return {
-        "norms": types.void(matrix, vector),
-        "fill": types.void(read_only, types.int64, types.int64, constants, types.int64, vector, vector, cube, kind, centred, matrix),
-    }
+    number = types.int64
+    arguments = (read_only, number, number, constants, number, vector, vector, cube, kind, centred, matrix)
+    return {"norms": types.void(matrix, vector), "fill": types.void(*arguments)}

@@ -47,8 +47,8 @@ def vector_layout() -> tuple[int, int]:
 
 ROWS = 6
 # Features are summed in blocks, and the blocks' sums after them: rounding grows with the root of BLOCK + p / BLOCK, not
-# of p. At 16 it costs nothing that could be measured.
-BLOCK = 16
+# of p.
+BLOCK = 32
 VECTOR_BYTES, VECTORS = vector_layout()
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
@@ -121,48 +121,45 @@ def inner_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
     return emit.call("fma", x, z, total)
 
 
-def for_features(builder: Any, p: Any, start_block: Callable[[], None], body: Callable[[Any], None]) -> None:
-    """``body(j)`` for every feature j, and ``start_block()`` before each BLOCK of them."""
-    size = int64(BLOCK)
-    blocks = builder.sdiv(builder.add(p, int64(BLOCK - 1)), size)
+Slot = tuple[Any, Any, Any]
+"""An accumulator (mem2reg turns it into a register) and the pointer and index where its total lies."""
+
+
+def add_features(emit: Emitter, p: Any, slots: list[Slot], body: Callable[[Any], None]) -> None:
+    """``body(j)`` for every feature j; after each BLOCK of them the accumulators are added to their totals."""
+    builder, size = emit.builder, int64(BLOCK)
+    zero = ir.Constant(emit.type, None if emit.lanes > 1 else 0.0)
+    # At least one block, so that the totals are written even when there is no feature.
+    blocks = builder.add(builder.sdiv(builder.sub(p, int64(1)), size), int64(1))
     with cgutils.for_range(builder, blocks) as outer:
+        for register, _, _ in slots:
+            builder.store(zero, register)
         start = builder.mul(outer.index, size)
         rest = builder.sub(p, start)
-        count = builder.select(builder.icmp_signed("<", rest, size), rest, size)
-        start_block()
-        with cgutils.for_range(builder, count) as inner:
+        with cgutils.for_range(builder, builder.select(builder.icmp_signed("<", rest, size), rest, size)) as inner:
             body(builder.add(start, inner.index))
+        with builder.if_else(builder.icmp_signed("==", outer.index, int64(0))) as (first, later):
+            with first:
+                for register, total, index in slots:
+                    emit.store(builder.load(register), total, index)
+            with later:
+                for register, total, index in slots:
+                    emit.store(builder.fadd(emit.load(total, index), builder.load(register)), total, index)
 
 
-class Accumulator:
-    """A sum of sums over blocks of features; mem2reg turns the slots into registers."""
-
-    def __init__(self, emit: Emitter) -> None:
-        self.emit, self.zero = emit, ir.Constant(emit.type, None if emit.lanes > 1 else 0.0)
-        self.total = cgutils.alloca_once_value(emit.builder, self.zero)
-        self.part = cgutils.alloca_once_value(emit.builder, self.zero)
-
-    def value(self) -> Any:
-        return self.emit.builder.fadd(self.emit.builder.load(self.total), self.emit.builder.load(self.part))
-
-    def close_block(self) -> None:
-        self.emit.builder.store(self.value(), self.total)
-        self.emit.builder.store(self.zero, self.part)
-
-
-def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p: Any) -> list[list[Accumulator]]:
-    """The loop over the features: ROWS x VECTORS sums."""
+def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p: Any, tiles: Any) -> list[list[Slot]]:
+    """The sums of ROWS x VECTORS vectors, into the tile of rows i; where each of them lies."""
     builder = emit.builder
     width = VECTORS * emit.lanes
-    sums = [[Accumulator(emit) for _ in range(VECTORS)] for _ in range(ROWS)]
     (row_data, i), (panel_data, panel) = rows, panels
+    target = emit.at(tiles, builder.mul(i, int64(width)))
     x = [emit.at(row_data, builder.mul(builder.add(i, int64(r)), p)) for r in range(ROWS)]
     first = emit.at(panel_data, builder.mul(builder.mul(panel, p), int64(width)))
 
-    def close_blocks() -> None:
-        for row in sums:
-            for accumulator in row:
-                accumulator.close_block()
+    def slot(k: int) -> Slot:
+        return cgutils.alloca_once(builder, emit.type), target, int64(k * emit.lanes)
+
+    slots = [[slot(r * VECTORS + v) for v in range(VECTORS)] for r in range(ROWS)]
 
     def feature(j: Any) -> None:
         points = emit.at(first, builder.mul(j, int64(width)))
@@ -171,11 +168,11 @@ def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p
         for r in range(ROWS):
             value = emit.broadcast(x[r], j)
             for v in range(VECTORS):
-                part = sums[r][v].part
-                builder.store(term(emit, builder.load(part), value, z[v], weight), part)
+                register = slots[r][v][0]
+                builder.store(term(emit, builder.load(register), value, z[v], weight), register)
 
-    for_features(builder, p, close_blocks, feature)
-    return sums
+    add_features(emit, p, [slot for row in slots for slot in row], feature)
+    return slots
 
 
 def tile(term: Term, weighted: bool = False) -> Any:
@@ -189,12 +186,7 @@ def tile(term: Term, weighted: bool = False) -> Any:
             emit = Emitter(context, builder, signature.args[0].dtype)
             data = {k: context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 2, 4, 6)}
             i, panel, p = values[1], values[3], values[5]
-            sums = emit_sums(emit, term, (data[0], i), (data[2], panel), data[4] if weighted else None, p)
-            width = VECTORS * emit.lanes
-            target = emit.at(data[6], builder.mul(i, int64(width)))
-            for r in range(ROWS):
-                for v in range(VECTORS):
-                    emit.store(sums[r][v].value(), target, int64(r * width + v * emit.lanes))
+            emit_sums(emit, term, (data[0], i), (data[2], panel), data[4] if weighted else None, p, data[6])
             return context.get_dummy_value()
 
         return signature, generate
@@ -212,7 +204,7 @@ tile_inner = tile(inner_term)
 def tile_squares_of_products(
     typing: Any, rows: Any, i: Any, row_squares: Any, panels: Any, panel: Any, point_squares: Any, p: Any, out: Any
 ) -> Any:
-    """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``: exactly 0 where x and z are equal, their norms being `row_norms`."""
+    """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``: exactly 0 where x = z, the norms being `row_norms`."""
     signature = types.void(rows, i, row_squares, panels, panel, point_squares, p, out)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -220,19 +212,15 @@ def tile_squares_of_products(
         arrays = (0, 2, 3, 5, 7)
         data = {k: context.make_array(signature.args[k])(context, builder, values[k]).data for k in arrays}
         i, panel, p = values[1], values[4], values[6]
-        sums = emit_sums(emit, inner_term, (data[0], i), (data[3], panel), None, p)
-        width = VECTORS * emit.lanes
-        first = emit.at(data[5], builder.mul(panel, int64(width)))
-        target = emit.at(data[7], builder.mul(i, int64(width)))
-        minus_two = ir.Constant(emit.type, [-2.0] * emit.lanes)
-        zero = ir.Constant(emit.type, None)
+        slots = emit_sums(emit, inner_term, (data[0], i), (data[3], panel), None, p, data[7])
+        first = emit.at(data[5], builder.mul(panel, int64(VECTORS * emit.lanes)))
+        minus_two, zero = ir.Constant(emit.type, [-2.0] * emit.lanes), ir.Constant(emit.type, None)
         for r in range(ROWS):
             row_square = emit.broadcast(data[2], builder.add(i, int64(r)))
-            for v in range(VECTORS):
+            for v, (_, tile, index) in enumerate(slots[r]):
                 both = builder.fadd(row_square, emit.load(first, int64(v * emit.lanes)))
-                square = emit.call("fma", minus_two, sums[r][v].value(), both)
-                positive = builder.fcmp_ordered(">", square, zero)
-                emit.store(builder.select(positive, square, zero), target, int64(r * width + v * emit.lanes))
+                square = emit.call("fma", minus_two, emit.load(tile, index), both)
+                emit.store(builder.select(builder.fcmp_ordered(">", square, zero), square, zero), tile, index)
         return context.get_dummy_value()
 
     return signature, generate
@@ -245,25 +233,17 @@ def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         emit = Emitter(context, builder, signature.args[0].dtype, lanes=1)
-        source, target = (
-            context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 3)
-        )
+        source, target = (context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 3))
         i, p = values[1], values[2]
-        sums = [Accumulator(emit) for _ in range(ROWS)]
         x = [emit.at(source, builder.mul(builder.add(i, int64(r)), p)) for r in range(ROWS)]
-
-        def close_blocks() -> None:
-            for accumulator in sums:
-                accumulator.close_block()
+        slots = [(cgutils.alloca_once(builder, emit.type), target, builder.add(i, int64(r))) for r in range(ROWS)]
 
         def feature(j: Any) -> None:
-            for r in range(ROWS):
+            for r, (register, _, _) in enumerate(slots):
                 value = emit.load(x[r], j)
-                builder.store(emit.call("fma", value, value, builder.load(sums[r].part)), sums[r].part)
+                builder.store(emit.call("fma", value, value, builder.load(register)), register)
 
-        for_features(builder, p, close_blocks, feature)
-        for r in range(ROWS):
-            emit.store(sums[r].value(), target, builder.add(i, int64(r)))
+        add_features(emit, p, slots, feature)
         return context.get_dummy_value()
 
     return signature, generate

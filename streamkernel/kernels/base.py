@@ -141,7 +141,8 @@ class StationaryKernel(FormulaKernel):
     def check_features(self, n_features: int) -> None:
         if isinstance(self.lengthscale, tuple) and len(self.lengthscale) != n_features:
             raise ParameterError(
-                f"lengthscale has {len(self.lengthscale)} entries for {n_features} features; give one number, or one per feature"
+                f"lengthscale has {len(self.lengthscale)} entries for {n_features} features;"
+                " give one number, or one per feature"
             )
 
     def weights(self, n_features: int) -> NDArray[np.float64]:

@@ -42,7 +42,7 @@ class Matern(StationaryKernel):
         super().__post_init__()
         nu = checked_number("nu", self.nu)
         if nu not in TRANSFORMS:
-            raise ParameterError(f"nu = {self.nu!r} has no closed form here; give 0.5, 1.5 or 2.5 (or use Gaussian for infinity)")
+            raise ParameterError(f"nu = {self.nu!r} is no order we have; give 0.5, 1.5 or 2.5 (Gaussian is infinity)")
         object.__setattr__(self, "nu", nu)
 
     def formula(self, n_features: int) -> Formula:

@@ -37,8 +37,7 @@ NAMES: dict[str, tuple[type[Kernel], dict[str, Any]]] = {
 KERNEL_NAMES = tuple(NAMES)
 
 CLASSES: dict[str, type[Kernel]] = {
-    kernel.name: kernel
-    for kernel in (Gaussian, Laplacian, Linear, Matern, Polynomial, Product, RationalQuadratic, Sum)
+    kernel.name: kernel for kernel in (Gaussian, Laplacian, Linear, Matern, Polynomial, Product, RationalQuadratic, Sum)
 }
 
 # What each class takes, of the parameters of `as_kernel`; gamma is an alias of the lengthscale where a formula stands.
@@ -84,12 +83,14 @@ def as_kernel(
         have are ignored.
     """
     if gamma is not None and lengthscale is not None:
-        raise ParameterError(f"lengthscale = {lengthscale!r} and gamma = {gamma!r} say the same thing twice; give one of them")
+        raise ParameterError(
+            f"lengthscale = {lengthscale!r} and gamma = {gamma!r} say the same twice; give one of them"
+        )
     if isinstance(kernel, Mapping):
         kernel = kernel_from_config(kernel)
     if isinstance(kernel, Kernel):
         if gamma is not None:
-            raise ParameterError(f"gamma = {gamma!r} cannot change a kernel object; give its lengthscale or a kernel name")
+            raise ParameterError(f"gamma = {gamma!r} cannot change a kernel object; give its lengthscale or a name")
         return kernel if lengthscale is None else kernel.with_lengthscale(lengthscale)
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
         raise ParameterError(f"kernel = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)} or a Kernel")
@@ -114,4 +115,4 @@ def kernel_from_config(config: Mapping[str, Any]) -> Kernel:
     try:
         return kind(**parameters)
     except TypeError as error:
-        raise ModelFormatError(f"kernel configuration {dict(config)!r} does not fit {kind.__name__}: {error}") from error
+        raise ModelFormatError(f"kernel configuration {dict(config)!r} is not {kind.__name__}'s: {error}") from error

@@ -55,14 +55,14 @@ def checked_lengthscale(value: object, name: str = "lengthscale") -> Lengthscale
 def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDArray[Any]:
     """`X` as a C-contiguous (rows, features) array of float32 or float64.
 
-    Other real dtypes (integers, bool, float16, big-endian) become float64, float16 becomes float32.
+    Integers and bool become float64, float16 becomes float32, other byte orders the native one.
     """
     array = np.asarray(X)
     if array.ndim != 2:
         raise ShapeError(f"{name} has {array.ndim} dimensions; give a table of rows of shape (rows, features)")
     if n_features is not None and array.shape[1] != n_features:
-        raise ShapeError(f"{name} has {array.shape[1]} columns where the basis points have {n_features}; same features needed")
+        raise ShapeError(f"{name} has {array.shape[1]} columns, the basis points {n_features}; give the same features")
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"{name} has dtype {array.dtype}; give real numbers")
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-    return np.ascontiguousarray(array, dtype=np.float32 if small else np.float64)
+    return np.require(array, np.float32 if small else np.float64, ["C", "ALIGNED"])

@@ -61,8 +61,8 @@ def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
     return kernel.prepare(points)
 
 
-# |x|^2 + |z|^2 - 2 x.z was seen to be wrong by at most this, in units of eps / 4 (|x|^2 + |z|^2) sqrt(BLOCK + p / BLOCK),
-# for p from 8 to 784 and points in clusters (tests/kernels/test_accuracy.py looks again).
+# |x|^2 + |z|^2 - 2 x.z was seen to be wrong by at most this in units of
+# eps / 4 (|x|^2 + |z|^2) sqrt(min(p, BLOCK) + p / BLOCK), for p from 8 to 784 and points in clusters (tests/kernels/test_accuracy.py looks again).
 PRODUCT_ERROR = 1.7
 
 # Error of a kernel value that inner products may cost; what is promised is 1e-6 and 1e-14.
@@ -109,7 +109,8 @@ class Packed:
         self.transform = int(formula.transform)
         self.panels = panelled(points.astype(dtype) * self.scale)
         self.limit = dtype.type(-1.0)
-        self.centred = (np.zeros(0), np.zeros(0), np.zeros((0, 0, 0), dtype), np.zeros((0, 0), dtype))
+        nothing = [np.zeros((0,) * d, t) for d, t in [(1, float), (1, float), (3, dtype), (2, dtype), (1, dtype)]]
+        self.centred: tuple[NDArray[Any], ...] = tuple(nothing)
         slope = SLOPES.get(formula.transform)
         if formula.metric == Metric.SQUARED and slope is not None and p >= CROSSOVER[dtype][0 if equal else 1]:
             shape = formula.shape if formula.transform == Transform.RATIONAL else 1.0
@@ -126,7 +127,7 @@ class Packed:
         )  # fmt: skip
 
 
-# The largest |d k / d t| of each transform, times the shape for RATIONAL; none for MATERN12, whose slope is infinite at 0.
+# The largest |d k / d t| of each transform, times the shape for RATIONAL; MATERN12's is infinite (at 0).
 SLOPES = {Transform.EXP: 1.0, Transform.MATERN32: 0.5, Transform.MATERN52: 1 / 6, Transform.RATIONAL: 1.0}
 
 
@@ -146,7 +147,7 @@ def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> tuple[An
 
 
 def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
-    """(centre, scale, panels, squared norms) for the inner products of centred rows."""
+    """(centre, scale, panels, squared norms, the largest of each panel) for the inner products of centred rows."""
     centre = points.mean(axis=0, dtype=np.float64) if len(points) else np.zeros(points.shape[1])
     rows = np.zeros((ROWS * -(-len(points) // ROWS), points.shape[1]), dtype)
     rows[: len(points)] = (points - centre) * scale
@@ -155,7 +156,7 @@ def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[An
     panels = panelled(rows[: len(points)])
     per_panel = np.zeros((len(panels), panels.shape[2]), dtype)
     per_panel.reshape(-1)[: len(points)] = squares[: len(points)]
-    return centre, scale, panels, per_panel
+    return centre, scale, panels, per_panel, per_panel.max(axis=1)
 
 
 class PreparedFormula(PreparedKernel):

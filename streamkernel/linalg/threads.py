@@ -26,6 +26,14 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _take_control() -> None:
+    """Let this thread set the limit: threadpoolctl heeds only the first thread that ever did, without a word."""
+    for library in _controller().lib_controllers:
+        clear = getattr(library, "clear_controlling_thread", None)
+        if clear is not None:
+            clear(force=True)
+
+
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold every BLAS of this process at one thread; nested and concurrent uses share one limit.
@@ -37,6 +45,7 @@ def single_threaded_blas() -> Iterator[None]:
     with _lock:
         _depth += 1
         if _depth == 1:
+            _take_control()
             _limiter = _controller().limit(limits=1, user_api="blas")
     try:
         yield
@@ -44,5 +53,7 @@ def single_threaded_blas() -> Iterator[None]:
         with _lock:
             _depth -= 1
             if _depth == 0 and _limiter is not None:
+                _take_control()
                 _limiter.restore_original_limits()
                 _limiter = None
+                _take_control()

@@ -169,7 +169,10 @@ def lazy_picks(
         score = np.zeros(k)
         if B is not None:
             explained = np.einsum("ij,ij->i", D, D) / pivots
-            score += mixture.kappa / square * explained / (mixture.rho + np.maximum(B.diagonal, 0.0) / pivots)
+            # Zero only where rho = 0 and the column is spanned already: nothing is left there to explain.
+            left = mixture.rho + np.maximum(B.diagonal, 0.0) / pivots
+            gain = np.divide(explained, left, out=np.zeros(k), where=left > 0.0)
+            score += mixture.kappa / square * gain
         if C is not None and mixture.kappa < 1.0:
             score += (1.0 - mixture.kappa) / mixture.trace * np.maximum(C.diagonal, 0.0) / pivots
         j = int(np.argmax(np.where(alive, score, -1.0)))

@@ -114,7 +114,12 @@ class RowCache:
     def get(self, rows: NDArray[np.int64]) -> Sample:
         """The rows with these numbers, in this order."""
         self.fetch(rows)
-        assert self._sample is not None
+        table = self._table
+        if self._sample is None:
+            none = np.zeros(0, np.int64)
+            return Sample(
+                none, np.zeros((0, table.n_features), table.dtype), np.zeros((0, table.n_targets)), np.zeros(0)
+            )
         return self._sample.at(rows)
 
 

@@ -20,7 +20,7 @@ from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from streamkernel.errors import CorruptChunkError, MissingChunkError
-from streamkernel.table.zarr_metadata import join, place, retried
+from streamkernel.table.zarr_metadata import join, place, remote_errors, retried
 
 __all__ = ["ChunkFiles", "has_checksum"]
 
@@ -108,7 +108,8 @@ class ChunkFiles:
 
             def look() -> tuple[int, int]:
                 try:
-                    return int(sync(self._store.getsize(full))), 0
+                    with remote_errors():
+                        return int(sync(self._store.getsize(full))), 0
                 except FileNotFoundError:
                     return -1, 0
 

@@ -11,7 +11,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,7 +32,17 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 
-__all__ = ["array_metadata", "join", "node_kind", "open_array", "open_store", "place", "read_bytes", "retried"]
+__all__ = [
+    "array_metadata",
+    "join",
+    "node_kind",
+    "open_array",
+    "open_store",
+    "place",
+    "read_bytes",
+    "remote_errors",
+    "retried",
+]
 
 _T = TypeVar("_T")
 
@@ -125,11 +136,23 @@ def retried(action: Callable[[], _T], what: str) -> _T:
     raise AssertionError("unreachable")  # pragma: no cover
 
 
+@contextmanager
+def remote_errors() -> Iterator[None]:
+    """Drivers of object stores raise classes of their own for a dead endpoint: here they are connection errors."""
+    try:
+        yield
+    except (OSError, MemoryError, StreamKernelError):
+        raise
+    except Exception as error:  # the drivers' classes share no base
+        raise ConnectionError(_first_line(error)) from error
+
+
 def read_bytes(store: Store, key: str) -> bytes | None:
     """The whole value of a key, or None where there is none."""
 
     def get() -> bytes | None:
-        buffer = sync(store.get(key, default_buffer_prototype()))
+        with remote_errors():
+            buffer = sync(store.get(key, default_buffer_prototype()))
         return None if buffer is None else bytes(buffer.to_bytes())
 
     if isinstance(store, LocalStore):

@@ -84,10 +84,11 @@ def test_same_rows_from_csv_and_npz_are_shuffled_alike(tmp_path):
 
 
 def test_spool_is_removed_when_the_block_is_left_by_an_error(tmp_path):
-    with (
-        pytest.raises(RuntimeError),
-        RowSpool(tmp_path / "spool", 0, np.dtype("f4"), 1, np.dtype("f8"), 0) as spool,
-    ):
-        spool.append(np.ones((10, 1), np.float32), None)
-        raise RuntimeError
+    def fail():
+        with RowSpool(tmp_path / "spool", 0, np.dtype("f4"), 1, np.dtype("f8"), 0) as spool:
+            spool.append(np.ones((10, 1), np.float32), None)
+            raise RuntimeError("in mid-write")
+
+    with pytest.raises(RuntimeError, match="mid-write"):
+        fail()
     assert os.listdir(tmp_path) == []

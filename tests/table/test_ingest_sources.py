@@ -286,12 +286,36 @@ BAD_SOURCES = {
     "ragged short": (write("s.csv", GOOD + "1,2\n" + GOOD), None, SourceFormatError, r"s\.csv:2002:2: 2 fields"),
     "ragged long": (write("s.csv", GOOD + "1,2,3,4\n"), None, SourceFormatError, r"s\.csv:2002:4: 4 fields"),
     "ragged in the first rows": (write("s.csv", "a,b\n1,2\n3\n"), None, SourceFormatError, r"s\.csv:3:1: 1 fields"),
-    "text": (write("s.csv", GOOD + "1,2,3\n\n1,two,3\n"), None, SourceFormatError, r"s\.csv:2004:2: 'two' in column 'b'"),
-    "text after numbers in the target": (write("s.csv", GOOD + "1,2,x\n"), "t", SourceFormatError, r"s\.csv:2002:3: 'x'"),
-    "latin-1 header": (write("s.csv", "a,b\xe9\n1,2\n".encode("latin-1")), None, SourceFormatError, r"s\.csv:1:2: byte 0xe9"),
+    "text": (
+        write("s.csv", GOOD + "1,2,3\n\n1,two,3\n"),
+        None,
+        SourceFormatError,
+        r"s\.csv:2004:2: 'two' in column 'b'",
+    ),
+    "text after numbers in the target": (
+        write("s.csv", GOOD + "1,2,x\n"),
+        "t",
+        SourceFormatError,
+        r"s\.csv:2002:3: 'x'",
+    ),
+    "latin-1 header": (
+        write("s.csv", "a,b\xe9\n1,2\n".encode("latin-1")),
+        None,
+        SourceFormatError,
+        r"s\.csv:1:2: byte 0xe9",
+    ),
     "latin-1 label": (
-        write("s.csv", ("a,t\n" + "1,x\n" * 1500 + "1,\xe9\n").encode("latin-1")), "t", SourceFormatError, r"s\.csv:1502:2: byte 0xe9"),
-    "utf-16": (write("s.csv", "a,b\n1,2\n".encode("utf-16")), None, SourceFormatError, r"s\.csv:1:1: the file is UTF-16"),
+        write("s.csv", ("a,t\n" + "1,x\n" * 1500 + "1,\xe9\n").encode("latin-1")),
+        "t",
+        SourceFormatError,
+        r"s\.csv:1502:2: byte 0xe9",
+    ),
+    "utf-16": (
+        write("s.csv", "a,b\n1,2\n".encode("utf-16")),
+        None,
+        SourceFormatError,
+        r"s\.csv:1:1: the file is UTF-16",
+    ),
     "binary": (write("s.csv", b"\x00\x01\x02\x03"), None, SourceFormatError, r"s\.csv:1:1: .* zero bytes"),
     "empty": (write("s.csv", ""), None, SourceFormatError, r"s\.csv:1:1: the file is empty"),
     "blank lines": (write("s.csv", "\n\n"), None, SourceFormatError, r"s\.csv:1:1: the file is empty"),
@@ -300,12 +324,37 @@ BAD_SOURCES = {
     "no such target": (write("s.csv", GOOD), "z", ParameterError, r"no target column 'z'; its columns are a, b, t"),
     "target index": (write("s.csv", GOOD), 3, ParameterError, "no target column 3"),
     "only the target": (write("s.csv", "t\n1\n"), "t", EmptyDataError, "besides the target"),
-    "missing value": (write("s.csv", GOOD + "\n1,,3\n"), None, NonFiniteDataError, r"row 2000, column 'b', in .*s\.csv:2003"),
-    "NaN": (write("s.csv", GOOD + "1,nan,3\n"), "t", NonFiniteDataError, r"^X .*row 2000, column 'b', in .*s\.csv:2002"),
-    "Inf in y": (write("s.csv", GOOD + "1,2,-inf\n"), "t", NonFiniteDataError, r"^y .*row 2000, column 't', in .*:2002"),
-    "missing label": (write("s.csv", "a,t\n" + "1,u\n" * 50 + "1,\n"), "t", NonFiniteDataError, r"row 50, column 't', in .*:52"),
+    "missing value": (
+        write("s.csv", GOOD + "\n1,,3\n"),
+        None,
+        NonFiniteDataError,
+        r"row 2000, column 'b', in .*s\.csv:2003",
+    ),
+    "NaN": (
+        write("s.csv", GOOD + "1,nan,3\n"),
+        "t",
+        NonFiniteDataError,
+        r"^X .*row 2000, column 'b', in .*s\.csv:2002",
+    ),
+    "Inf in y": (
+        write("s.csv", GOOD + "1,2,-inf\n"),
+        "t",
+        NonFiniteDataError,
+        r"^y .*row 2000, column 't', in .*:2002",
+    ),
+    "missing label": (
+        write("s.csv", "a,t\n" + "1,u\n" * 50 + "1,\n"),
+        "t",
+        NonFiniteDataError,
+        r"row 50, column 't', in .*:52",
+    ),
     "beyond float32": (write("s.csv", GOOD + "1,1e39,3\n"), None, NumericRangeError, r"row 2000, column 'b'.*float64"),
-    "gz cut off late": (truncated(lambda p: (write("s.csv.gz", gzip.compress(NOISE))(p), None)), None, SourceFormatError, "damaged"),
+    "gz cut off late": (
+        truncated(lambda p: (write("s.csv.gz", gzip.compress(NOISE))(p), None)),
+        None,
+        SourceFormatError,
+        "damaged",
+    ),
     "gz flipped late": (write("s.csv.gz", gzip.compress(NOISE)[:-6] + b"\0\0" * 3), None, SourceFormatError, "damaged"),
     "gz cut off": (truncated(lambda p: csv(p / "s.csv.gz")), "t", SourceFormatError, "damaged"),
     "not gz": (write("s.csv.gz", "a,b\n1,2\n"), None, SourceFormatError, "damaged"),
@@ -323,19 +372,29 @@ BAD_SOURCES = {
     "npy cut off": (truncated(lambda p: npy(p / "s.npy")), None, SourceFormatError, "truncated"),
     "npy by columns cut off": (truncated(lambda p: npy(p / "s.npy", "F")), None, SourceFormatError, "truncated"),
     "npz cut off": (truncated(lambda p: npz(p / "s.npz")), None, SourceFormatError, r"not an \.npz"),
-    "NaN in npz": (save("s.npz", X=np.where(X == X[7, 2], np.nan, X)), None, NonFiniteDataError, "row 7, column 'x2'"),
-    "libsvm text": (write("s.svm", "1 1:2 2:3\n0 1:2 two:3\n"), None, SourceFormatError, r"s\.svm:2:7: 'two:3' is not index:value"),
+    "NaN in npz": (save("s.npz", X=np.where(X[7, 2] == X, np.nan, X)), None, NonFiniteDataError, "row 7, column 'x2'"),
+    "libsvm text": (
+        write("s.svm", "1 1:2 2:3\n0 1:2 two:3\n"),
+        None,
+        SourceFormatError,
+        r"s\.svm:2:7: 'two:3' is not index:value",
+    ),
     "libsvm value": (write("s.svm", "1 1:2 2:x\n"), None, SourceFormatError, r"s\.svm:1:7"),
     "libsvm label": (write("s.svm", "1 1:2\nyes 1:2\n"), None, SourceFormatError, r"s\.svm:2:1: the label 'yes'"),
     "libsvm order": (write("s.svm", "1 2:2 1:3\n"), None, SourceFormatError, r"s\.svm:1:7: index 1 does not rise"),
     "libsvm empty": (write("s.svm", "# nothing\n"), None, SourceFormatError, r"s\.svm:1:1: the file has no rows"),
     "libsvm without columns": (write("s.svm", "1\n0\n"), None, EmptyDataError, "no column"),
-    "libsvm NaN": (write("s.svm", "1 1:2\n# c\n1 1:nan\n"), None, NonFiniteDataError, r"row 1, column 'x0', in .*s\.svm:3"),
+    "libsvm NaN": (
+        write("s.svm", "1 1:2\n# c\n1 1:nan\n"),
+        None,
+        NonFiniteDataError,
+        r"row 1, column 'x0', in .*s\.svm:3",
+    ),
     "libsvm target": (write("s.svm", "1 1:2\n"), "x0", ParameterError, "target in front"),
     "suffix": (write("s.xls", "1"), None, ParameterError, "a source is"),
     "absent": (lambda p: p / "absent.csv", None, StoreNotFoundError, "nothing was created"),
     "folder of nothing": (lambda p: p, None, SourceFormatError, "no .parquet"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -383,7 +442,7 @@ def test_flipped_bit_in_a_compressed_member(tmp_path):
     content = bytearray(source.read_bytes())
     content[5000] ^= 1
     source.write_bytes(bytes(content))
-    with pytest.raises(SourceFormatError, match=r"CRC|damaged"):
+    with pytest.raises(SourceFormatError, match=r"damaged"):
         ingest(source, tmp_path / "store")
     assert zipfile.is_zipfile(source)
 

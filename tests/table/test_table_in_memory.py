@@ -1,5 +1,6 @@
 """Tables over NumPy, pandas, Dask and xarray: the same rows whatever holds them, and one typed error for bad ones."""
 
+import itertools
 import pickle
 import threading
 
@@ -100,7 +101,7 @@ def test_any_cutting_reads_every_row_once(chunk, rows, start, length):
     spans = table.spans(rows)
     assert spans[0][0] == start
     assert spans[-1][1] == stop
-    assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(spans))
     assert len(spans) <= max(1, (stop - start) // rows)
     for a, b in spans[:-1]:
         assert b % chunk == 0

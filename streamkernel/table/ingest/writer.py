@@ -75,7 +75,9 @@ class ChunkWriter:
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
         try:
-            self._group = zarr.create_group(str(self._partial))
+            # The format from the start: what a killed writer leaves is then an incomplete table, not a foreign group.
+            mark = {"format": FORMAT, "version": VERSION}
+            self._group = zarr.create_group(str(self._partial), attributes=mark)
             self._arrays = {"X": self._create("X", (0, n_features), dtype, np.nan)}
             if n_targets:
                 shape = (0,) if n_targets == 1 else (0, n_targets)
@@ -176,8 +178,6 @@ class ChunkWriter:
             raise EmptyDataError("the source has no rows; give at least one")
         self._group.attrs.update(
             {
-                "format": FORMAT,
-                "version": VERSION,
                 **attributes,
                 "statistics": TableStatistics(statistics, self._statistics["y"]).to_config(),
             }

@@ -1,0 +1,72 @@
+"""A fitted model as a page, or as one picture.
+
+`write_report` draws with Bokeh (``pip install streamkernel[report]``), `draw_png` with matplotlib
+(``pip install streamkernel[png]``). Both draw what `streamkernel.report.facts` reads out of the model; neither looks
+at a table, and neither sends anything anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from os import PathLike
+from types import ModuleType
+from typing import Any
+
+from streamkernel.errors import ParameterError
+from streamkernel.estimators import RidgeModel
+
+__all__ = ["draw_png", "write_report"]
+
+
+def write_report(
+    model: RidgeModel,
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    overwrite: bool = False,
+    pairs: Mapping[str, Any] | None = None,
+) -> None:
+    """Write one self-contained HTML page about a fitted model.
+
+    Parameters
+    ----------
+    path : of the page; it is there whole or not at all.
+    title : plain text; what the model is, when not given.
+    overwrite : whether an existing file may be replaced.
+    pairs : ``{"kind", "true", "predicted"}`` in place of the check rows that the model keeps. `kind` is "held-out",
+        "training", or words for which rows these are. Values are (rows, d) as the model predicts them, for classes
+        indicators and scores; class labels, (rows,), do as well.
+
+    Raises
+    ------
+    ParameterError
+        Bokeh is not installed, or `pairs` lacks a part.
+    ShapeMismatchError
+        True and predicted values disagree in shape, or do not fit the model.
+    StoreExistsError, StoreNotFoundError
+        The file exists, or its folder does not; before any work.
+    """
+    page = _drawn_with("bokeh", "report", "streamkernel.report.html")
+    page.write_html(model, path, title=title, overwrite=overwrite, pairs=pairs)
+
+
+def draw_png(model: RidgeModel, path: str | PathLike[str]) -> None:
+    """Draw residual trace, GCV and predictions side by side, 1440 x 490 pixels; an existing picture is replaced.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed.
+    StoreNotFoundError
+        The folder of `path` does not exist; before any work.
+    """
+    _drawn_with("matplotlib", "png", "streamkernel.report.png").write_png(model, path)
+
+
+def _drawn_with(library: str, extra: str, module: str) -> ModuleType:
+    # Imported when called: each library is an extra, and neither is wanted by those who only fit.
+    if find_spec(library) is None:
+        raise ParameterError(f"{library} is not installed, and this draws with it; pip install streamkernel[{extra}]")
+    return import_module(module)

@@ -1,0 +1,143 @@
+"""What the fit took: time for each sweep, memory promised and measured."""
+
+from __future__ import annotations
+
+from bokeh.models import ColumnDataSource
+from bokeh.core.properties import value
+from bokeh.plotting import figure
+
+from streamkernel.engine import format_bytes
+from streamkernel.report.facts import Absent, Memory, Sweeps
+from streamkernel.report.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE
+from streamkernel.report.panels import Key, Panel
+from streamkernel.report.plots import FONT, hover, name_ticks, new_plot
+from streamkernel.report.words import duration, percent, plural, shortened, significant
+
+__all__ = ["memory_panel", "time_panel"]
+
+_NAMED_SWEEPS = 16
+_BETWEEN = "between sweeps"
+
+
+def time_panel(times: Sweeps | Absent) -> Panel:
+    """Seconds of each sweep."""
+    title = "Time"
+    if isinstance(times, Absent):
+        return Panel("time", title, reason=times.reason)
+    resumed = sum(sweep.resumed for sweep in times.sweeps)
+    keys = [Key(BLUE, "box", "sweep over the rows")]
+    if resumed:
+        keys.append(Key(ORANGE, "box", "taken from a checkpoint"))
+    keys.append(Key(GREY, "box", "between sweeps: picking, algebra, check"))
+    if len(times.sweeps) > _NAMED_SWEEPS:
+        keys.pop()
+    caption = (
+        f"{duration(times.total)} in all for {plural(len(times.sweeps), 'sweep')}, "
+        f"{duration(times.between)} of it between them."
+    )
+    if resumed:
+        caption += f" {plural(resumed, 'sweep')} of an earlier run {'was' if resumed == 1 else 'were'} not made again."
+    plot = _named(times) if len(times.sweeps) <= _NAMED_SWEEPS else _numbered(times)
+    return Panel("time", title, caption, plot, keys=tuple(keys))
+
+
+def _named(times: Sweeps) -> figure:
+    names = [shortened(sweep.name, 30) for sweep in times.sweeps] + [_BETWEEN]
+    seconds = [sweep.seconds for sweep in times.sweeps] + [times.between]
+    words = []
+    for sweep in times.sweeps:
+        rate = sweep.rows / sweep.seconds if sweep.seconds > 0.0 else 0.0
+        fast = f"   {_rate(rate)}" if not sweep.resumed and rate > 0.0 else ""
+        words.append(duration(sweep.seconds) + fast)
+    colours = [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps] + [GREY]
+    return _bars(names, seconds, [*words, duration(times.between)], colours, *_time_unit(max(seconds)))
+
+
+def _rate(rows_per_second: float) -> str:
+    for size, word in ((1e9, " billion"), (1e6, " million")):
+        if rows_per_second >= size:
+            return f"{significant(rows_per_second / size)}{word} rows/s"
+    return f"{significant(rows_per_second)} rows/s"
+
+
+def _time_unit(longest: float) -> tuple[float, str]:
+    if longest >= 7200.0:
+        return 3600.0, "Hours"
+    if longest >= 300.0:
+        return 60.0, "Minutes"
+    return (1.0, "Seconds") if longest >= 1.0 else (1e-3, "Milliseconds")
+
+
+def _bars(
+    names: list[str], values: list[float], words: list[str], colours: list[str], unit: float, label: str
+) -> figure:
+    """Horizontal bars from the top, with their numbers at the end."""
+    k = len(names)
+    source = ColumnDataSource(
+        {"y": list(range(k)), "value": [value / unit for value in values], "words": words, "colour": colours, "name": names}
+    )
+    longest = max(source.data["value"]) or 1.0
+    # The words stand to the right of the bars, the longest bar included.
+    plot = new_plot(label, "", (0.0, 1.62 * longest), (k - 0.4, -0.6), height=70 + 34 * max(k, 3))
+    plot.yaxis.axis_label = None
+    plot.toolbar_location = None
+    plot.hbar("y", height=0.62, right="value", source=source, fill_color="colour", line_color=None)
+    plot.text(
+        "value", "y", text="words", source=source, x_offset=7, text_baseline="middle", text_font=value(FONT),
+        text_font_size="12px", text_color=INK,
+    )  # fmt: skip
+    name_ticks(plot.yaxis, names)
+    plot.yaxis.major_label_text_font_size = "12px"
+    plot.yaxis.major_label_text_color = INK
+    plot.yaxis.major_tick_line_color = None
+    plot.ygrid.grid_line_color = None
+    plot.xaxis.axis_line_color = None
+    return plot
+
+
+def _numbered(times: Sweeps) -> figure:
+    """Many sweeps: a thin bar each, in their order."""
+    k = len(times.sweeps)
+    longest = max(sweep.seconds for sweep in times.sweeps) or 1.0
+    unit, label = _time_unit(longest)
+    plot = new_plot("Sweep", f"{label} a sweep", (0.5, k + 0.5), (0.0, 1.08 * longest / unit), height=280)
+    source = ColumnDataSource(
+        {
+            "number": list(range(1, k + 1)),
+            "value": [sweep.seconds / unit for sweep in times.sweeps],
+            "words": [duration(sweep.seconds) for sweep in times.sweeps],
+            "name": [sweep.name for sweep in times.sweeps],
+            "colour": [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps],
+        }
+    )
+    bars = plot.vbar("number", width=0.9 if k < 200 else 1.0, top="value", source=source, color="colour", line_width=0)
+    hover(plot, [bars], [("sweep", "@number{0,0}: @name"), ("time", "@words")])
+    return plot
+
+
+def memory_panel(memory: Memory | Absent) -> Panel:
+    """Memory promised before the fit, and what it came to."""
+    title = "Memory"
+    if isinstance(memory, Absent):
+        return Panel("memory", title, reason=memory.reason)
+    share = memory.measured / memory.promised
+    kept = share <= 1.0
+    unit, label = (1e9, "Gigabytes") if max(memory.promised, memory.measured) >= 2e9 else (1e6, "Megabytes")
+    plot = _bars(
+        ["promised", "measured"],
+        [float(memory.promised), float(memory.measured)],
+        [format_bytes(memory.promised), f"{format_bytes(memory.measured)}   {percent(share, 2)} of it"],
+        [PALE_BLUE, BLUE if kept else ORANGE],
+        unit,
+        label,
+    )
+    caption = (
+        "Resident memory of all processes together at its peak, against the bound that the plan gave before any row "
+        "was read."
+    )
+    if not kept:
+        caption += f" The bound was exceeded by {format_bytes(memory.measured - memory.promised)}."
+    keys = (Key(PALE_BLUE, "box", "promised"), Key(BLUE if kept else ORANGE, "box", "measured"))
+    return Panel("memory", title, caption, plot, keys=keys)
+
+

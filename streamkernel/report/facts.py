@@ -1,0 +1,288 @@
+"""What there is to draw, read out of a model: arrays in the units of the axes, and no colours.
+
+Each function gives its curve, or an `Absent` with the reason, so that nothing empty is ever drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.estimators import RidgeModel
+from streamkernel.report.words import count, plain, plural
+
+__all__ = [
+    "Absent",
+    "GcvCurve",
+    "LengthscaleCurve",
+    "Memory",
+    "Round",
+    "Sweep",
+    "Sweeps",
+    "TraceCurve",
+    "class_names",
+    "gcv_curve",
+    "gcv_error",
+    "lengthscale_curve",
+    "memory_use",
+    "sweep_times",
+    "target_names",
+    "trace_curve",
+]
+
+Array = NDArray[np.float64]
+
+ROUNDING = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Why there is nothing to draw."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """Basis sizes from `start` to `stop`; `measured` is the relative trace that a sweep found at its start."""
+
+    start: int
+    stop: int
+    measured: float | None
+    candidates: int
+    scoring_rows: int
+
+
+@dataclass(frozen=True)
+class TraceCurve:
+    """Residual trace over the trace, after each basis function.
+
+    Attributes
+    ----------
+    size, relative : (n + 1,), from the empty basis on; what is zero to rounding is drawn at `ROUNDING`.
+    left : the certificate, as it is.
+    rows : over how many rows it is exact.
+    tol : share at which the selection was to stop; 0 for none.
+    """
+
+    size: NDArray[np.int64]
+    relative: Array
+    rounds: tuple[Round, ...]
+    left: float
+    rows: int
+    tol: float
+
+    @property
+    def vanished(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return self.left <= ROUNDING
+
+
+@dataclass(frozen=True)
+class GcvCurve:
+    """GCV error and effective degrees of freedom along alpha.
+
+    Attributes
+    ----------
+    alpha, error, degrees : one value each for every alpha with a finite score above 0.
+    left_out : how many alphas have none.
+    chosen, chosen_error, chosen_degrees : of the model; the error is NaN where it has no finite one.
+    searched : whether GCV chose alpha, or the user.
+    unit : of the error, in words.
+    """
+
+    alpha: Array
+    error: Array
+    degrees: Array
+    left_out: int
+    chosen: float
+    chosen_error: float
+    chosen_degrees: float
+    searched: bool
+    unit: str
+
+
+@dataclass(frozen=True)
+class LengthscaleCurve:
+    """GCV error on a sample of rows for each lengthscale of the search."""
+
+    lengthscale: Array
+    error: Array
+    chosen: float
+    median: float
+    sample_rows: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One pass over the rows."""
+
+    name: str
+    seconds: float
+    rows: int
+    resumed: bool
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """All passes, and the seconds spent between them."""
+
+    sweeps: tuple[Sweep, ...]
+    between: float
+    total: float
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of all processes together."""
+
+    promised: int
+    measured: int
+
+
+def target_names(model: RidgeModel) -> list[str]:
+    """Names of the d targets as one line each: the model's, or numbers."""
+    d = model.arrays["dual_coef"].shape[1]
+    names = [plain(name, 40) for name in model.config.get("target_names") or []]
+    return names if len(names) == d else [f"target {index + 1}" for index in range(d)]
+
+
+def class_names(model: RidgeModel) -> list[str] | None:
+    """Class labels as one line each, or None for regression."""
+    labels = model.config.get("classes")
+    return None if labels is None else [plain(label, 40) for label in labels]
+
+
+def trace_curve(model: RidgeModel) -> TraceCurve | Absent:
+    """Residual trace against basis size."""
+    config, path = model.config, np.asarray(model.arrays["residual_path"], dtype=np.float64)
+    trace = float(config["certificate"]["trace"])
+    if not trace > 0.0 or not np.isfinite(path).all():
+        return Absent("the trace of the kernel matrix is 0, so that there is nothing for a basis to explain")
+    if len(path) < 2:
+        return Absent("the basis has no functions")
+    rounds = tuple(
+        Round(
+            int(record["start"]),
+            int(record["stop"]),
+            None if record.get("residual_trace") is None else float(record["residual_trace"]) / trace,
+            int(record.get("candidates", 0)),
+            int(record.get("scoring_rows", 0)),
+        )
+        for record in config.get("rounds", [])
+    )
+    return TraceCurve(
+        np.arange(len(path)),
+        np.maximum(path / trace, ROUNDING),
+        rounds,
+        float(config["certificate"]["residual_trace"]) / trace,
+        int(config["totals"]["rows"]),
+        float(config.get("settings", {}).get("tol", 0.0)),
+    )
+
+
+def gcv_error(model: RidgeModel, score: Any) -> tuple[Array, str]:
+    """GCV scores in units that mean something, and those units.
+
+    One target: root mean square in the target's units. Several: in standard deviations. Classes: squared error of the
+    scores, summed over the classes, per row.
+    """
+    scores = np.asarray(score, dtype=np.float64)
+    if model.config.get("classes") is not None:
+        return scores, "squared error per row, summed over classes"
+    d = model.arrays["dual_coef"].shape[1]
+    with np.errstate(invalid="ignore"):
+        root = np.sqrt(scores / d)
+    if d > 1:
+        return root, "root mean square, in standard deviations of the targets"
+    scale = (model.config.get("target_scale") or [1.0])[0]
+    return root * float(scale), f"root mean square, in units of {target_names(model)[0]}"
+
+
+def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
+    """GCV error against alpha."""
+    arrays, config = model.arrays, model.config
+    names = ("gcv_alphas", "gcv_scores", "gcv_effective_df")
+    if any(name not in arrays for name in names):
+        return Absent("the model keeps no GCV curve")
+    alpha, score, degrees = (np.asarray(arrays[name], dtype=np.float64) for name in names)
+    error, unit = gcv_error(model, score)
+    # Scores of 0 (an exact fit, or rounding) have no place on a logarithmic axis, and say nothing about alpha.
+    drawn = np.isfinite(error) & np.isfinite(degrees) & (error > 0.0) & (alpha > 0.0)
+    if drawn.sum() < 2:
+        return Absent(
+            "no alpha has a GCV error that can be drawn: the basis fits the rows exactly, "
+            "or has as many degrees of freedom as there are rows"
+        )
+    solution = config.get("solution", {})
+    chosen, _ = gcv_error(model, solution.get("gcv", np.nan))
+    return GcvCurve(
+        alpha[drawn],
+        error[drawn],
+        degrees[drawn],
+        int((~drawn).sum()),
+        float(config["alpha"]),
+        float(chosen) if np.isfinite(chosen) and chosen > 0.0 else float("nan"),
+        float(solution.get("effective_df", np.nan)),
+        config.get("settings", {}).get("alpha") == "gcv",
+        unit,
+    )
+
+
+def lengthscale_curve(model: RidgeModel) -> LengthscaleCurve | Absent:
+    """The search for a lengthscale."""
+    choice = model.config.get("lengthscale_choice")
+    if choice is None:
+        if model.config.get("lengthscale") is None:
+            return Absent("the kernel has no lengthscale to search for")
+        return Absent("the lengthscale was given")
+    sample = plural(int(choice["sample_rows"]), "sampled row")
+    grid = np.asarray(choice.get("grid") or [], dtype=np.float64)
+    if len(grid) == 0:
+        return Absent(f"the lengthscale is the median distance between {sample}")
+    d = model.arrays["dual_coef"].shape[1]
+    scores = np.asarray(choice["scores"], dtype=np.float64)
+    # The search works on scaled targets, so that its errors are shares of a deviation whatever the targets are.
+    if model.config.get("classes") is None:
+        error, unit = np.sqrt(np.maximum(scores, 0.0) / d), "root mean square, in standard deviations of the target"
+    else:
+        error, unit = scores, "squared error per row, summed over classes"
+    finite = np.isfinite(error)
+    if finite.sum() < 2:
+        return Absent(f"the search on {sample} found no finite GCV error")
+    return LengthscaleCurve(
+        grid[finite], error[finite], float(choice["value"]), float(choice["median"]), int(choice["sample_rows"]), unit
+    )
+
+
+def sweep_times(model: RidgeModel) -> Sweeps | Absent:
+    """Seconds of each sweep."""
+    run = model.config.get("run") or {}
+    sweeps = tuple(
+        Sweep(plain(record["name"]), float(record["seconds"]), int(record["rows"]), bool(record.get("resumed")))
+        for record in run.get("sweeps", [])
+    )
+    if not sweeps:
+        return Absent("the model keeps no record of its sweeps")
+    spent = sum(sweep.seconds for sweep in sweeps)
+    total = float(run.get("seconds", spent))
+    return Sweeps(sweeps, max(total - spent, 0.0), total)
+
+
+def memory_use(model: RidgeModel) -> Memory | Absent:
+    """Memory promised and measured."""
+    run = model.config.get("run") or {}
+    promised, measured = (int(run.get(name) or 0) for name in ("planned_memory_bytes", "peak_memory_bytes"))
+    if promised <= 0 or measured <= 0:
+        return Absent("the model keeps no record of its memory use")
+    return Memory(promised, measured)
+
+
+def rows_words(model: RidgeModel) -> str:
+    """Rows of the fit: "rows 0 to 49,999"."""
+    rows = model.config["rows"]
+    return f"rows {count(rows['start'])} to {count(rows['stop'] - 1)}"

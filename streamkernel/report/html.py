@@ -1,0 +1,74 @@
+"""The report as one HTML file: panels drawn by Bokeh, its library inside, nothing fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from bokeh.embed import components
+from bokeh.resources import Resources
+
+from streamkernel.estimators import RidgeModel
+from streamkernel.report.costs import memory_panel, time_panel
+from streamkernel.report.curves import gcv_panel, lengthscale_panel, trace_panel
+from streamkernel.report.facts import gcv_curve, lengthscale_curve, memory_use, sweep_times, trace_curve
+from streamkernel.report.page import Section, assemble
+from streamkernel.report.pairs import check_pairs
+from streamkernel.report.panels import Panel
+from streamkernel.report.predictions import prediction_panels
+from streamkernel.report.publish import checked_output, publish_file
+from streamkernel.report.tables import cards, headline, settings_tables, target_table
+from streamkernel.report.words import plain
+
+__all__ = ["render", "write_html"]
+
+
+def write_html(
+    model: RidgeModel,
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    overwrite: bool = False,
+    pairs: Mapping[str, Any] | None = None,
+) -> None:
+    """See `streamkernel.report.write_report`."""
+    target = checked_output(path, overwrite=overwrite)
+    publish_file(target, render(model, title=title, pairs=pairs).encode(), overwrite=overwrite)
+
+
+def render(model: RidgeModel, *, title: str | None = None, pairs: Mapping[str, Any] | None = None) -> str:
+    """The page as text."""
+    checked = check_pairs(model, pairs)
+    kind, lead = headline(model)
+    errors = target_table(checked)
+    groups: list[tuple[str, list[Panel]]] = [
+        (
+            "Basis and regularisation",
+            [
+                trace_panel(trace_curve(model)),
+                gcv_panel(gcv_curve(model)),
+                lengthscale_panel(lengthscale_curve(model), standardised=model.config.get("scaler") is not None),
+            ],
+        ),
+        ("Predictions", prediction_panels(checked)),
+        ("Cost", [time_panel(sweep_times(model)), memory_panel(memory_use(model))]),
+    ]
+    figures = {panel.name: panel.figure for _, panels in groups for panel in panels if panel.figure is not None}
+    script, drawn = components(figures, wrap_script=False) if figures else ("", {})
+    sections = [
+        Section(name, panels, drawn, [errors] if errors is not None and name == "Predictions" else [])
+        for name, panels in groups
+    ]
+    # Only the core library: neither widgets nor WebGL nor the typesetter, which would be fetched.
+    library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
+    return assemble(
+        plain(title, 200) if title is not None else kind,
+        lead,
+        cards(model, checked),
+        sections,
+        settings_tables(model),
+        ["\n".join(library), script] if figures else [],
+        f"Made by streamkernel {plain((model.config.get('software') or {}).get('streamkernel', ''))}. "
+        "This page is complete in itself and sends nothing anywhere.",
+    )

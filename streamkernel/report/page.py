@@ -1,0 +1,141 @@
+"""The page around the figures: HTML from text, every bit of it escaped here."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+
+from streamkernel.report.panels import Key, Panel
+from streamkernel.report.tables import Card, Table
+
+__all__ = ["Section", "assemble"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Panels under one heading; `drawn` holds Bokeh's element for each panel that has a figure."""
+
+    title: str
+    panels: Sequence[Panel]
+    drawn: dict[str, str]
+    tables: Sequence[Table] = ()
+
+
+def assemble(
+    title: str,
+    lead: str,
+    cards: Sequence[Card],
+    sections: Sequence[Section],
+    tables: Sequence[Table],
+    scripts: Sequence[str],
+    footer: str,
+) -> str:
+    """The whole page.
+
+    Its content security policy forbids every request and every script but those given here, known by their digests:
+    what is in the page cannot ask the network for anything, whatever the model's names and labels hold.
+    """
+    digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+    style = files("streamkernel.report").joinpath("page.css").read_text(encoding="utf-8")
+    body = "\n".join(_section(section) for section in sections)
+    code = "\n".join(f"<script>{script}</script>" for script in scripts)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="streamkernel">
+<title>{escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>
+<p class="lead">{escape(lead)}</p>
+{_cards(cards)}
+<noscript><p class="reason">The figures need JavaScript, which is off; all numbers are here without it.</p></noscript>
+</header>
+<main>
+{body}
+<section>
+<h2>Settings and software</h2>
+<div class="tables">
+{"".join(_table(table) for table in tables)}</div>
+</section>
+</main>
+<footer>{escape(footer)}</footer>
+{code}
+</body>
+</html>
+"""
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _cards(cards: Sequence[Card]) -> str:
+    shown = "\n".join(
+        f'<div><dt>{escape(card.label)}</dt><dd class="value">{escape(card.value)}</dd>'
+        f'<dd class="note">{escape(card.note)}</dd></div>'
+        for card in cards
+    )
+    return f'<dl class="cards">\n{shown}\n</dl>'
+
+
+def _section(section: Section) -> str:
+    drawn = [panel for panel in section.panels if panel.name in section.drawn]
+    odd = " odd" if len(drawn) % 2 else ""
+    panels = "\n".join(_panel(panel, section.drawn[panel.name]) for panel in drawn)
+    reasons = "".join(
+        f'<p class="reason">Not drawn: {escape(panel.title[:1].lower() + panel.title[1:])}, as {escape(panel.reason)}.</p>\n'
+        for panel in section.panels
+        if panel.name not in section.drawn
+    )
+    grid = f'<div class="panels{odd}">\n{panels}\n</div>\n' if drawn else ""
+    tables = "".join(_table(table) for table in section.tables)
+    return f"<section>\n<h2>{escape(section.title)}</h2>\n{grid}{reasons}{tables}</section>"
+
+
+def _panel(panel: Panel, drawn: str) -> str:
+    keys = "".join(f"<li>{_swatch(key)}{escape(key.text)}</li>" for key in panel.keys)
+    legend = f'<ul class="keys">{keys}</ul>\n' if keys else ""
+    return (
+        f'<article class="panel" id="{escape(panel.name)}">\n<h3>{escape(panel.title)}</h3>\n'
+        f'<p class="caption">{escape(panel.caption)}</p>\n{legend}{drawn}\n</article>'
+    )
+
+
+def _swatch(key: Key) -> str:
+    shapes = {
+        "line": f'<path d="M0 6h20" stroke="{key.colour}" stroke-width="2"/>',
+        "dash": f'<path d="M0 6h20" stroke="{key.colour}" stroke-width="2" stroke-dasharray="5 3"/>',
+        "dot": f'<circle cx="10" cy="6" r="4" fill="{key.colour}"/>',
+        "ring": f'<circle cx="10" cy="6" r="3.5" fill="#fff" stroke="{key.colour}" stroke-width="1.5"/>',
+        "box": f'<rect x="4" width="12" height="12" fill="{key.colour}"/>',
+    }
+    return f'<svg width="20" height="12" viewBox="0 0 20 12" aria-hidden="true">{shapes[key.shape]}</svg>'
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    rows = []
+    for first, *rest in table.rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+        opening = f"<td>{escape(first)}</td>" if table.columns else f'<th scope="row">{escape(first)}</th>'
+        rows.append(f"<tr>{opening}{cells}</tr>")
+    kind = "columns" if table.columns else "pairs"
+    header = f"<thead><tr>{head}</tr></thead>" if head else ""
+    return (
+        f'<article class="panel">\n<h3>{escape(table.title)}</h3>\n<table class="{kind}">{header}<tbody>\n'
+        + "\n".join(rows)
+        + "\n</tbody></table>\n</article>\n"
+    )

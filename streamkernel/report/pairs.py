@@ -1,0 +1,202 @@
+"""Predicted against true, on the rows that the model keeps for it or on others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError, ShapeMismatchError
+from streamkernel.estimators import RidgeModel
+from streamkernel.report.facts import Absent, Array, class_names, target_names
+from streamkernel.report.words import count, plain
+
+__all__ = ["ClassPairs", "Margins", "TargetPairs", "Targets", "check_pairs"]
+
+_MOST_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class TargetPairs:
+    """One target: finite pairs, and what they say.
+
+    Attributes
+    ----------
+    r2 : share of the variance explained, NaN for a constant target.
+    left_out : rows whose value or prediction is not finite.
+    """
+
+    name: str
+    true: Array
+    predicted: Array
+    left_out: int
+    rmse: float
+    mae: float
+    r2: float
+
+    @property
+    def residual(self) -> Array:
+        return self.predicted - self.true
+
+
+@dataclass(frozen=True)
+class Targets:
+    """All targets of a regression; `rows` says which rows these are."""
+
+    rows: str
+    held_out: bool
+    targets: tuple[TargetPairs, ...]
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Score of the true class less the best other score, (rows,): right above 0, wrong below."""
+
+    values: Array
+
+
+@dataclass(frozen=True)
+class ClassPairs:
+    """Counts of true against predicted classes.
+
+    Attributes
+    ----------
+    labels : of rows and columns; with many classes the commonest, and "all others" last.
+    counts : (k, k), true class by predicted class.
+    baseline : accuracy of always naming the commonest class.
+    """
+
+    rows: str
+    held_out: bool
+    labels: tuple[str, ...]
+    counts: NDArray[np.int64]
+    n_classes: int
+    accuracy: float
+    baseline: float
+    margins: Margins | Absent
+
+
+def check_pairs(model: RidgeModel, pairs: Mapping[str, Any] | None = None) -> Targets | ClassPairs | Absent:
+    """What the model predicts for some rows, beside what is true there.
+
+    Parameters
+    ----------
+    pairs : in place of the check rows of the model; see `streamkernel.report.write_report`.
+
+    Raises
+    ------
+    ParameterError, ShapeMismatchError
+        `pairs` lacks a part, or does not fit the model.
+    """
+    if pairs is None:
+        if "check_true" not in model.arrays or "check_predicted" not in model.arrays:
+            return Absent("the model keeps no rows to compare predictions with")
+        kind = str((model.config.get("check") or {}).get("kind", "training"))
+        true, predicted = model.arrays["check_true"], model.arrays["check_predicted"]
+    else:
+        missing = [name for name in ("kind", "true", "predicted") if name not in pairs]
+        if missing:
+            raise ParameterError(f"pairs lacks {', '.join(missing)}; give kind, true and predicted")
+        kind, true, predicted = str(pairs["kind"]), np.asarray(pairs["true"]), np.asarray(pairs["predicted"])
+    if true.shape != predicted.shape:
+        raise ShapeMismatchError(f"true values have shape {true.shape}, predicted ones {predicted.shape}; give equal ones")
+    if true.size == 0:
+        return Absent("there are no rows to compare predictions with")
+    rows = f"{count(len(true))} {_words(kind)}"
+    if class_names(model) is None:
+        return _targets(model, true, predicted, rows, kind != "training")
+    return _classes(model, true, predicted, rows, kind != "training")
+
+
+def _words(kind: str) -> str:
+    known = {"held-out": "held-out rows", "training": "training rows, as none were held out"}
+    return known.get(kind, f"rows ({plain(kind, 80)})")
+
+
+def _targets(
+    model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, held_out: bool
+) -> Targets | Absent:
+    names = target_names(model)
+    true, predicted = (np.asarray(values, dtype=np.float64).reshape(len(values), -1) for values in (true, predicted))
+    if true.shape[1] != len(names):
+        raise ShapeMismatchError(f"pairs have {true.shape[1]} targets, the model {len(names)}; give as many")
+    targets = []
+    for name, t, f in zip(names, true.T, predicted.T, strict=True):
+        finite = np.isfinite(t) & np.isfinite(f)
+        if not finite.any():
+            return Absent(f"no prediction of {name} is finite")
+        t, f = t[finite], f[finite]
+        residual = f - t
+        spread = float(((t - t.mean()) ** 2).mean())
+        mean_square = float((residual**2).mean())
+        # A spread of rounding only is none: R^2 would be a ratio of rounding errors.
+        constant = spread <= (1e-12 * float(np.abs(t).max(initial=0.0))) ** 2
+        targets.append(
+            TargetPairs(
+                name,
+                t,
+                f,
+                int((~finite).sum()),
+                float(np.sqrt(mean_square)),
+                float(np.abs(residual).mean()),
+                float("nan") if constant else 1.0 - mean_square / spread,
+            )
+        )
+    return Targets(rows, held_out, tuple(targets))
+
+
+def _classes(
+    model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, held_out: bool
+) -> ClassPairs | Absent:
+    labels = class_names(model) or []
+    margins: Margins | Absent = Absent("there are labels only, no scores of the classes")
+    if true.ndim == 2 and true.shape[1] > 1:
+        if true.shape[1] != len(labels):
+            raise ShapeMismatchError(f"pairs have {true.shape[1]} classes, the model {len(labels)}; give as many")
+        finite = np.isfinite(predicted).all(axis=1)
+        if not finite.any():
+            return Absent("no score of any row is finite")
+        true, predicted = true[finite], predicted[finite]
+        t, f = true.argmax(axis=1), predicted.argmax(axis=1)
+        margins = Margins(_margins(t, predicted))
+    else:
+        t, f = (_codes(model, values.reshape(-1)) for values in (true, predicted))
+    k = len(labels)
+    counts = np.bincount(t * k + f, minlength=k * k).reshape(k, k)
+    accuracy, baseline = float((t == f).mean()), float(counts.sum(axis=1).max() / len(t))
+    shown, counts = _commonest(labels, counts)
+    return ClassPairs(rows, held_out, shown, counts, k, accuracy, baseline, margins)
+
+
+def _codes(model: RidgeModel, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers of class labels."""
+    known = {str(label): index for index, label in enumerate(model.config["classes"])}
+    try:
+        return np.array([known[str(value)] for value in values.tolist()], dtype=np.int64)
+    except KeyError as error:
+        raise ShapeMismatchError(
+            f"{plain(error.args[0])!r} is none of the {len(known)} classes of the model; give its labels or scores"
+        ) from None
+
+
+def _margins(t: NDArray[np.int64], scores: NDArray[Any]) -> Array:
+    rows = np.arange(len(t))
+    others = np.array(scores, dtype=np.float64)
+    own = others[rows, t]
+    others[rows, t] = -np.inf
+    return np.asarray(own - others.max(axis=1))
+
+
+def _commonest(labels: list[str], counts: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The commonest classes in their own order, and the rest as one."""
+    if len(labels) <= _MOST_CLASSES:
+        return tuple(labels), counts
+    kept = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: _MOST_CLASSES - 1])
+    place = np.full(len(labels), len(kept))
+    place[kept] = np.arange(len(kept))
+    merged = np.zeros((len(kept) + 1, len(kept) + 1), dtype=np.int64)
+    np.add.at(merged, (place[:, None], place[None, :]), counts)
+    return (*(labels[index] for index in kept), f"{len(labels) - len(kept)} others"), merged

@@ -1,0 +1,34 @@
+"""Colours of the page and of the picture, and how a scale of one colour is cut.
+
+Blue and orange stay apart for colour-blind eyes and in grey print; everything else is ink on paper.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["BAND", "BLUE", "FAINT", "GREY", "GRID", "INK", "MUTED", "ORANGE", "PALE_BLUE", "PAPER", "RULE", "blend", "decades"]
+
+INK = "#1f2a37"
+MUTED = "#5b6878"
+FAINT = "#94a0ae"
+RULE = "#d9dfe6"
+GRID = "#edf0f4"
+BAND = "#f5f7fa"
+PAPER = "#ffffff"
+BLUE = "#2a5c8f"
+PALE_BLUE = "#a9c3dd"
+ORANGE = "#c8641b"
+GREY = "#b6bfca"
+
+
+def blend(share: float, low: str = "#f4f7fb", high: str = BLUE) -> str:
+    """The colour so far (0 to 1) from `low` to `high`."""
+    share = min(max(share, 0.0), 1.0)
+    ends = [(int(low[i : i + 2], 16), int(high[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in ends)
+
+
+def decades(low: float, high: float) -> float:
+    """Length of a logarithmic axis, in powers of ten."""
+    return math.log10(high / low) if 0.0 < low < high else 0.0

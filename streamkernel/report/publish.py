@@ -1,0 +1,69 @@
+"""One file that is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from os import PathLike
+from pathlib import Path
+
+from streamkernel.atomic import partial_sibling
+from streamkernel.errors import StoreExistsError, StoreNotFoundError
+
+__all__ = ["checked_output", "publish_file"]
+
+
+def checked_output(path: str | PathLike[str], *, overwrite: bool) -> Path:
+    """The path of a file to be written.
+
+    Raises
+    ------
+    StoreNotFoundError
+        Its folder does not exist.
+    StoreExistsError
+        It exists and may not be replaced, or is a folder.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise StoreNotFoundError(f"there is no folder {target.parent} to write {target.name} into; make it first")
+    if target.is_dir():
+        raise StoreExistsError(f"{target} is a folder; give the name of a file in it")
+    if not overwrite and os.path.lexists(target):
+        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+    return target
+
+
+def publish_file(target: Path, content: bytes, *, overwrite: bool) -> None:
+    """Write beside the target, then rename: a reader sees the old file, the new one, or none.
+
+    Raises
+    ------
+    StoreExistsError
+        Somebody else made the file meanwhile, and it may not be replaced.
+    """
+    partial = partial_sibling(target)
+    try:
+        with open(partial, "xb") as handle:
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+        if not overwrite:
+            _claim(partial, target)
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+    descriptor = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _claim(partial: Path, target: Path) -> None:
+    """Give the file its name if nobody has it: link(2) refuses where rename(2) would replace."""
+    try:
+        os.link(partial, target)
+    except FileExistsError as error:
+        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite") from error
+    except OSError:
+        # A file system without hard links; whether the name was free was looked at before the work began.
+        return

@@ -1,0 +1,194 @@
+"""Key numbers as cards, and the settings as tables: text only, escaped by the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamkernel.engine import format_bytes
+from streamkernel.estimators import RidgeModel
+from streamkernel.report.facts import Absent, Memory, class_names, gcv_error, memory_use, target_names
+from streamkernel.report.pairs import ClassPairs, Targets
+from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+
+__all__ = ["Card", "Table", "cards", "headline", "settings_tables", "target_table"]
+
+_MOST_NAMES = 12
+_MOST_TARGETS = 24
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number with its name above it and a word on it below."""
+
+    label: str
+    value: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text; `columns` are empty for a list of names and values."""
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+    columns: tuple[str, ...] = ()
+
+
+def headline(model: RidgeModel) -> tuple[str, str]:
+    """What the model is, and a sentence about it."""
+    config = model.config
+    kind = "Kernel ridge classifier" if config.get("classes") is not None else "Kernel ridge regression"
+    kernel = kernel_words(config["kernel"])
+    rows, n = int(config["totals"]["rows"]), int(config["basis_size"])
+    sentence = (
+        f"{kernel[:1].upper()}{kernel[1:]} kernel on {plural(n, 'basis function')}, fitted to {plural(rows, 'row')} of "
+        f"{plural(len(config['columns']), 'feature')} in {plural(int(config['sweep_count']), 'sweep')} over the data."
+    )
+    return kind, sentence
+
+
+def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
+    """Twelve numbers: a number that divides well into rows of six, four, three and two."""
+    config = model.config
+    asked, n = int(config.get("requested_basis", config["basis_size"])), int(config["basis_size"])
+    certificate, rounds = config["certificate"], len(config.get("rounds", []))
+    basis_note = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}.get(config.get("ended"), "")
+    degrees = config.get("solution", {}).get("effective_df")
+    return [
+        Card("Rows", count(config["totals"]["rows"]), "of the fit"),
+        Card("Features", count(len(config["columns"])), _scaling(model)),
+        Card("Basis functions", count(n), f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows"),
+        Card("Sweeps", count(config["sweep_count"]), f"over the rows, {plural(rounds, 'round')} of choosing"),
+        Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
+        Card("Alpha", significant(config["alpha"]), _alpha_note(model, degrees)),
+        Card("Lengthscale", *_lengthscale(model)),
+        _gcv_card(model),
+        *_check_cards(model, pairs),
+        Card("Time", duration((config.get("run") or {}).get("seconds")), _where(model)),
+        _memory_card(model),
+    ]
+
+
+def _scaling(model: RidgeModel) -> str:
+    return "as they are" if model.config.get("scaler") is None else "standardised"
+
+
+def _alpha_note(model: RidgeModel, degrees: Any) -> str:
+    how = "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
+    return how if degrees is None else f"{how}, {significant(float(degrees))} degrees of freedom"
+
+
+def _lengthscale(model: RidgeModel) -> tuple[str, str]:
+    value, choice = model.config.get("lengthscale"), model.config.get("lengthscale_choice")
+    if value is None:
+        return "–", "the kernel has none of its own"
+    if isinstance(value, list):
+        return f"{significant(min(value))} to {significant(max(value))}", "one for each feature"
+    if choice is None:
+        return significant(value), "as given"
+    if choice.get("grid"):
+        return significant(value), f"by GCV; the median is {significant(choice['median'])}"
+    return significant(value), "median distance"
+
+
+def _gcv_card(model: RidgeModel) -> Card:
+    error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv", np.nan))
+    if model.config.get("classes") is not None:
+        note = "squared, per row"
+    elif model.arrays["dual_coef"].shape[1] > 1:
+        note = "in standard deviations"
+    else:
+        note = f"in units of {plain(target_names(model)[0], 24)}"
+    return Card("GCV error", significant(float(error)), note)
+
+
+def _check_cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> tuple[Card, Card]:
+    if isinstance(pairs, Absent):
+        return Card("RMSE", "–", "no rows to check"), Card("R²", "–", "no rows to check")
+    where = "held-out rows" if pairs.held_out else "training rows"
+    if isinstance(pairs, ClassPairs):
+        return (
+            Card("Accuracy", percent(pairs.accuracy), where),
+            Card("Commonest class", percent(pairs.baseline), "right by naming it always"),
+        )
+    if len(pairs.targets) == 1:
+        target = pairs.targets[0]
+        return Card("RMSE", significant(target.rmse), where), Card("R²", significant(target.r2, 4), where)
+    scales = model.config.get("target_scale") or [1.0] * len(pairs.targets)
+    ratio = np.array([target.rmse / scale for target, scale in zip(pairs.targets, scales, strict=True)])
+    r2 = np.array([target.r2 for target in pairs.targets])
+    mean_r2 = float(r2[np.isfinite(r2)].mean()) if np.isfinite(r2).any() else float("nan")
+    return (
+        Card("RMSE", significant(float(np.sqrt((ratio**2).mean()))), f"in standard deviations, {where}"),
+        Card("R²", significant(mean_r2, 4), f"mean over targets, {where}"),
+    )
+
+
+def _where(model: RidgeModel) -> str:
+    executor = (model.config.get("run") or {}).get("executor") or {}
+    threads, workers = int(executor.get("threads") or 0), int(executor.get("workers") or 0)
+    if workers:
+        return f"{plural(workers, 'worker')} × {plural(threads, 'thread')}"
+    return f"on {plural(threads, 'thread')}" if threads else ""
+
+
+def _memory_card(model: RidgeModel) -> Card:
+    memory = memory_use(model)
+    if not isinstance(memory, Memory):
+        return Card("Peak memory", "–", "not recorded")
+    return Card("Peak memory", format_bytes(memory.measured), f"{format_bytes(memory.promised)} promised")
+
+
+def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
+    """Errors of each target, where there are several."""
+    if not isinstance(pairs, Targets) or len(pairs.targets) < 2:
+        return None
+    rows = [
+        (target.name, significant(target.rmse), significant(target.mae), significant(target.r2, 4))
+        for target in pairs.targets[:_MOST_TARGETS]
+    ]
+    if len(pairs.targets) > _MOST_TARGETS:
+        rows.append((f"and {count(len(pairs.targets) - _MOST_TARGETS)} more", "", "", ""))
+    return Table(f"Each target, {pairs.rows}", tuple(rows), ("Target", "RMSE", "Mean absolute error", "R²"))
+
+
+def settings_tables(model: RidgeModel) -> list[Table]:
+    """What was asked for, what the data were, and on what it was computed."""
+    config = model.config
+    settings, rows = config.get("settings", {}), config["rows"]
+    classes = class_names(model)
+    lengthscale, how = _lengthscale(model)
+    asked = [
+        ("Kernel", kernel_words(config["kernel"])),
+        ("Lengthscale", f"{lengthscale} ({how})"),
+        ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model, None)})"),
+        ("Basis functions asked for", count(config.get("requested_basis", config["basis_size"]))),
+        ("Tolerance of the residual trace", percent(settings.get("tol", 0.0)) if settings.get("tol") else "none"),
+        ("Rule", plain(config.get("rule", settings.get("rule", "–")))),
+        *((f"Rule's {plain(name)}", plain(value)) for name, value in (settings.get("rule_options") or {}).items()),
+        ("Intercept", "fitted" if settings.get("fit_intercept", True) else "none"),
+        ("Features", _scaling(model)),
+        ("Seed", plain(settings.get("seed", "–"))),
+    ]
+    data = [
+        ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
+        ("Arithmetic of kernel blocks", plain(config.get("dtype", "–"))),
+        ("Columns", _names([plain(name, 40) for name in config["columns"]])),
+        ("Classes" if classes else "Targets", _names(classes or target_names(model))),
+        ("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)),
+        ("Digest of the model", model.digest),
+    ]
+    software = [(plain(name), plain(value)) for name, value in (config.get("software") or {}).items()]
+    tables = [Table("Settings", tuple(asked)), Table("Data and model", tuple(data))]
+    return [*tables, Table("Software", tuple(software))] if software else tables
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:_MOST_NAMES])
+    rest = len(listed) - _MOST_NAMES
+    return f"{shown} and {count(rest)} more" if rest > 0 else shown

@@ -1,0 +1,114 @@
+"""Numbers and names as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["count", "duration", "kernel_words", "percent", "plain", "plural", "power_of_ten", "shortened", "significant"]
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+# Controls, halves of surrogate pairs (which no UTF-8 file can hold), and marks that turn the direction of what follows.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
+
+_KERNELS = {
+    "gaussian": "Gaussian",
+    "laplacian": "Laplacian",
+    "matern": "Matérn",
+    "rational_quadratic": "rational quadratic",
+    "polynomial": "polynomial",
+    "linear": "linear",
+}
+
+
+def plain(text: object, longest: int = 60) -> str:
+    """Text of the user's as one line that can be shown anywhere; not yet escaped."""
+    return shortened(_UNPRINTABLE.sub("\ufffd", str(text)), longest)
+
+
+def shortened(text: str, longest: int) -> str:
+    """At most so many characters, the last an ellipsis where some were cut."""
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def count(number: float) -> str:
+    """1,234,567"""
+    return f"{number:,.0f}"
+
+
+def plural(number: int, noun: str, nouns: str | None = None) -> str:
+    """1 row, 2 rows."""
+    return f"{count(number)} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def power_of_ten(exponent: int) -> str:
+    """10⁻³"""
+    return "10" + str(exponent).translate(_SUPERSCRIPTS)
+
+
+def significant(number: float | None, digits: int = 3) -> str:
+    """0.0123, 1,230 or 1.23 × 10⁻⁷: so many significant digits, whatever the size."""
+    if number is None or math.isnan(number):
+        return "–"
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if number == 0.0:
+        return "0"
+    mantissa, power = f"{abs(number):.{digits - 1}e}".split("e")
+    exponent = int(power)
+    sign = "−" if number < 0 else ""
+    if not -4 <= exponent < 6:
+        # A bare power reads better than 1 x 10^k.
+        leading = "" if float(mantissa) == 1.0 else f"{mantissa} × "
+        return f"{sign}{leading}{power_of_ten(exponent)}"
+    return f"{sign}{abs(number):,.{max(digits - 1 - exponent, 0)}f}"
+
+
+def percent(share: float | None, digits: int = 3) -> str:
+    """A share as percent; below 0.001 % as the power of ten that it is."""
+    if share is None or not math.isfinite(share):
+        return "–"
+    if share != 0.0 and abs(share) < 1e-5:
+        return significant(share, digits)
+    return f"{significant(100.0 * share, digits)} %"
+
+
+def duration(seconds: float | None) -> str:
+    """12 ms, 3.4 s, 2 min 5 s or 1 h 12 min."""
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    if seconds < 0.9995:
+        return f"{1e3 * seconds:.0f} ms" if seconds >= 0.01 or seconds == 0.0 else f"{1e3 * seconds:.1g} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    if seconds < 3599.5:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(round(seconds / 60.0), 60)
+    return f"{count(hours)} h {minutes} min" if minutes else f"{count(hours)} h"
+
+
+def kernel_words(config: Mapping[str, Any]) -> str:
+    """A kernel's configuration as a phrase without its lengthscale: "Matérn 3/2"."""
+    name = str(config.get("kernel", "unknown"))
+    if "left" in config and "right" in config:
+        sign = {"sum": " + ", "product": " × "}.get(name, f" {plain(name)} ")
+        parts = [kernel_words(config[side]) for side in ("left", "right")]
+        return sign.join(f"({part})" if " + " in part else part for part in parts)
+    words = _KERNELS.get(name, plain(name))
+    if name == "matern":
+        return f"{words} {round(2 * config.get('nu', 0.5))}/2"
+    rest = {key: value for key, value in config.items() if key not in ("kernel", "lengthscale")}
+    shown = ", ".join(f"{plain(key)} {_value(value)}" for key, value in rest.items())
+    return f"{words} ({shown})" if shown else words
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return significant(value, 4)
+    if isinstance(value, (list, tuple)):
+        return f"{len(value)} values"
+    return plain(value)

@@ -1,0 +1,150 @@
+"""Each command on real input: what it prints, what it writes, and that JSON and files keep their contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from streamkernel import KernelRidge, open_table
+from streamkernel.estimators import RidgeModel
+
+FIT_KEYS = {
+    "basis_size", "sweeps", "residual_trace", "relative_residual_trace", "alpha", "lengthscale", "rows", "seconds",
+    "peak_memory_bytes", "planned_memory_bytes",
+}  # fmt: skip
+
+
+def test_ingest_writes_a_table_that_plain_zarr_reads(store: Path) -> None:
+    group = zarr.open_group(store, mode="r")
+    assert group["X"].shape == (6000, 6)
+    assert group["y"].shape == (6000,)
+    assert (store / "COMPLETE").exists()
+
+
+def test_info_of_table_and_model(cli: Callable, store: Path, model: Path) -> None:
+    table = cli("info", store, "--json").result
+    assert table["rows"] == 6000
+    assert table["columns"] == [f"x{j}" for j in range(6)]
+    fitted = cli("info", model, "--json").result
+    assert fitted["basis_size"] == 100
+    assert fitted["rows"] == 5000
+
+
+def test_plan_reads_nothing_and_says_what_fit_will_say(cli: Callable, store: Path, model: Path) -> None:
+    plan = cli("plan", store, "--basis", 100, "--rows", "0:5000", "--scheduler", "threads", "--json").result
+    assert plan["sweeps"] == RidgeModel.load(model).config["sweep_count"]
+    assert plan["planned_memory_bytes"] > 8 * 100**2
+    assert cli("plan", store).status == 0
+
+
+def test_fit_prints_its_contract(cli: Callable, store: Path, tmp_path: Path) -> None:
+    result = cli("fit", store, tmp_path / "m", "--basis", 50, "--scheduler", "threads", "--json").result
+    assert result.keys() >= FIT_KEYS
+    assert result["basis_size"] == 50
+    assert 0.0 < result["relative_residual_trace"] < 1.0
+    assert result["residual_trace"] == pytest.approx(result["relative_residual_trace"] * 6000)
+    assert result["peak_memory_bytes"] > 0
+    assert not list(tmp_path.glob(".m*")), "checkpoints are gone once the model is there"
+
+
+def test_evaluate_agrees_with_the_estimator(cli: Callable, store: Path, model: Path) -> None:
+    scores = cli("evaluate", model, store, "--rows", "5000:", "--scheduler", "threads", "--json").result
+    block = open_table(store).read(5000, 6000)
+    predicted = KernelRidge.load(model).predict(block.X)
+    error = block.Y[:, 0] - predicted
+    assert scores.keys() == {"rows", "rmse", "mae", "r2"}
+    assert scores["rows"] == 1000
+    assert scores["rmse"] == pytest.approx(np.sqrt((error**2).mean()), rel=1e-10)
+    assert scores["mae"] == pytest.approx(np.abs(error).mean(), rel=1e-10)
+    assert scores["r2"] == pytest.approx(1.0 - (error**2).sum() / ((block.Y - block.Y.mean()) ** 2).sum(), rel=1e-10)
+    assert scores["r2"] > 0.95
+
+
+@pytest.mark.parametrize("bounds", ["5000:", "4999:6000", "1:1025", ":"])
+def test_predict_writes_what_the_estimator_says(
+    cli: Callable, store: Path, model: Path, tmp_path: Path, bounds: str
+) -> None:
+    out = tmp_path / "p.zarr"
+    result = cli("predict", model, store, out, "--rows", bounds, "--scheduler", "threads", "--json").result
+    first, _, last = bounds.partition(":")
+    block = open_table(store).read(int(first or 0), int(last or 6000))
+    written = zarr.open_group(out, mode="r")["prediction"][:]
+    assert result["rows"] == len(written) == len(block.X)
+    np.testing.assert_allclose(written, KernelRidge.load(model).predict(block.X), rtol=1e-9)
+    assert (out / "COMPLETE").exists()
+
+
+def test_report_is_one_file(cli: Callable, model: Path, store: Path, tmp_path: Path) -> None:
+    assert cli("report", model, tmp_path / "r.html").status == 0
+    assert "Residual trace" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "exists" in cli("report", model, tmp_path / "r.html").error
+    assert cli("report", model, tmp_path / "r.html", "--data", store, "--rows", "5000:", "--overwrite").status == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 2))
+    labels = np.array(["red", "green", "blue"])[(X[:, 0] > 0).astype(int) + ((X[:, 0] > 0) & (X[:, 1] > 0))]
+    lines = ["a,b,colour", *(f"{a},{b},{label}" for (a, b), label in zip(X, labels, strict=True))]
+    (tmp_path / "c.csv").write_text("\n".join(lines), encoding="utf-8")
+    assert cli("ingest", tmp_path / "c.csv", tmp_path / "c", "--target", "colour").status == 0
+    options = ("--estimator", "ridge-classifier", "--basis", 60, "--rows", ":600", "--scheduler", "threads")
+    assert "ridge-classifier" in cli("fit", tmp_path / "c", tmp_path / "m", "--scheduler", "threads").error
+    cli("fit", tmp_path / "c", tmp_path / "m", *options, "--json").result  # noqa: B018
+    scores = cli("evaluate", tmp_path / "m", tmp_path / "c", "--rows", "600:", "--scheduler", "threads", "--json").result
+    assert scores.keys() == {"rows", "accuracy"}
+    assert scores["accuracy"] > 0.95
+    cli("predict", tmp_path / "m", tmp_path / "c", tmp_path / "p", "--scheduler", "threads", "--json").result  # noqa: B018
+    group = zarr.open_group(tmp_path / "p", mode="r")
+    classes = np.asarray(group.attrs["classes"])
+    assert (classes[group["prediction"][:]] == labels).mean() > 0.95
+
+
+def test_the_default_scheduler_is_a_local_cluster_with_the_bits_of_threads(
+    cli: Callable, store: Path, model: Path, tmp_path: Path
+) -> None:
+    result = cli("fit", store, tmp_path / "m", "--basis", 100, "--rows", "0:5000", "--json").result
+    assert result["digest"] == RidgeModel.load(model).digest
+
+
+def test_a_killed_fit_resumes_with_the_same_bits(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
+    arguments = ["fit", store, tmp_path / "m", "--basis", 100, "--rows", "0:5000", "--scheduler", "threads", "--json"]
+    # The process kills itself as soon as its first sweep is checkpointed: nothing is cleaned up.
+    code = (
+        "import os, signal, sys; from streamkernel.store import Checkpoints; save = Checkpoints.save\n"
+        "def killing(self, *args):\n    save(self, *args); os.kill(os.getpid(), signal.SIGKILL)\n"
+        "Checkpoints.save = killing; from streamkernel.cli import main; main(sys.argv[1:])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr
+    assert not (tmp_path / "m").exists()
+    assert (tmp_path / ".m.run").is_dir()
+    differing = [*arguments[:4], 90, *arguments[5:]]
+    assert "n_components" in cli(*differing, "--resume").error
+    result = cli(*arguments, "--resume").result
+    assert result["resumed_sweeps"] == 1
+    assert result["digest"] == RidgeModel.load(model).digest
+    assert not (tmp_path / ".m.run").exists()
+
+
+def test_help_is_quick_and_needs_no_compiler() -> None:
+    code = "import sys; from streamkernel.cli import main; main(['--help']); print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ))
+    assert done.stdout.rstrip().endswith("False")
+
+
+def test_json_is_one_object_and_progress_goes_to_stderr(cli: Callable, store: Path, tmp_path: Path) -> None:
+    ran = cli("fit", store, tmp_path / "m", "--basis", 20, "--scheduler", "threads", "--json")
+    assert len(ran.out.splitlines()) == 1
+    json.loads(ran.out)
+    assert "final sweep" in ran.err
+    quiet = cli("fit", store, tmp_path / "n", "--basis", 20, "--scheduler", "threads", "--json", "--quiet")
+    assert "final sweep" not in quiet.err

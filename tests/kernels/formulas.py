@@ -1,0 +1,102 @@
+"""The kernels as plain formulas in float64, one row pair at a time where that is clearer: the oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.kernels import (
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Product,
+    RationalQuadratic,
+    Sum,
+)
+
+Matrix = NDArray[np.float64]
+
+
+def squared_distances(X: Matrix, Z: Matrix, lengthscale: Any) -> Matrix:
+    D = np.zeros((len(X), len(Z)))
+    lengths = np.broadcast_to(np.asarray(lengthscale, dtype=np.float64), X.shape[1:])
+    for j, length in enumerate(lengths):
+        D += ((X[:, j, None] - Z[None, :, j]) / length) ** 2
+    return D
+
+
+def gaussian(k: Gaussian, X: Matrix, Z: Matrix) -> Matrix:
+    return np.exp(-0.5 * squared_distances(X, Z, k.lengthscale))
+
+
+def laplacian(k: Laplacian, X: Matrix, Z: Matrix) -> Matrix:
+    lengths = np.broadcast_to(np.asarray(k.lengthscale), X.shape[1:])
+    return np.exp(-sum(np.abs(X[:, j, None] - Z[None, :, j]) / lengths[j] for j in range(X.shape[1])))
+
+
+def matern(k: Matern, X: Matrix, Z: Matrix) -> Matrix:
+    r = np.sqrt(2 * k.nu * squared_distances(X, Z, k.lengthscale))
+    factor = {0.5: np.ones_like(r), 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[k.nu]
+    return factor * np.exp(-r)
+
+
+def rational_quadratic(k: RationalQuadratic, X: Matrix, Z: Matrix) -> Matrix:
+    return np.exp(-k.shape * np.log1p(squared_distances(X, Z, k.lengthscale) / (2 * k.shape)))
+
+
+def polynomial(k: Polynomial, X: Matrix, Z: Matrix) -> Matrix:
+    gamma = 1 / X.shape[1] if k.gamma is None else k.gamma
+    return (gamma * (X @ Z.T) + k.coef0) ** k.degree
+
+
+def linear(k: Linear, X: Matrix, Z: Matrix) -> Matrix:
+    return X @ Z.T
+
+
+FORMULAS: dict[type, Callable[..., Matrix]] = {
+    Gaussian: gaussian,
+    Laplacian: laplacian,
+    Matern: matern,
+    RationalQuadratic: rational_quadratic,
+    Polynomial: polynomial,
+    Linear: linear,
+    Sum: lambda k, X, Z: plain(k.left, X, Z) + plain(k.right, X, Z),
+    Product: lambda k, X, Z: plain(k.left, X, Z) * plain(k.right, X, Z),
+}
+
+
+def plain(kernel: Kernel, X: NDArray[Any], Z: NDArray[Any]) -> Matrix:
+    """``k(X, Z)`` by its formula, in float64."""
+    return FORMULAS[type(kernel)](kernel, X.astype(np.float64), Z.astype(np.float64))
+
+
+def examples(p: int) -> list[Kernel]:
+    """Every kind of kernel for p features, values in [0, 1] but for the last four."""
+    length = float(np.sqrt(p))
+    lengths = tuple(length * (0.7 + 0.6 * ((7 * j) % 5) / 4) for j in range(p))
+    return [
+        Gaussian(length),
+        Gaussian(length / 2),
+        Gaussian(lengths),
+        Matern(length, 0.5),
+        Matern(lengths, 0.5),
+        Matern(length, 1.5),
+        Matern(length, 2.5),
+        Matern(lengths, 2.5),
+        RationalQuadratic(length, 0.7),
+        RationalQuadratic(length, 40.0),
+        RationalQuadratic(lengths, 2.0),
+        Laplacian(float(p)),
+        Laplacian(tuple(length * v for v in lengths)),
+        Gaussian(length) * Matern(length, 1.5),
+        Gaussian(length) + Laplacian(float(p)),
+        Polynomial(),
+        Polynomial(degree=6, gamma=0.1 / p, coef0=0.5),
+        Linear(),
+    ]

@@ -1,0 +1,165 @@
+"""Selection and reduction problems in memory, small enough for the dense oracles of naive.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.kernels import Gaussian, Kernel
+from streamkernel.reductions import PoolGram, PoolRoot, PoolSums, RootSums
+from streamkernel.reductions.pool import PoolColumns
+from streamkernel.selection import Problem, RowCache, Rule, Selection
+from streamkernel.selection.draws import Drawn, UniformDraw
+from streamkernel.table import RowBlock, Table, open_table
+
+Float = NDArray[np.float64]
+FLOAT64 = np.dtype(np.float64)
+
+
+def basis_of(X: NDArray[Any], rows: Iterable[int], kernel: Kernel | None = None) -> Basis:
+    """Rows of X as a basis, in the order given."""
+    numbers = np.asarray(list(rows), dtype=np.int64)
+    return Basis(kernel or Gaussian(1.0), np.ascontiguousarray(X[numbers]), numbers)
+
+
+def columns_of(Y: ArrayLike) -> Float:
+    Y = np.asarray(Y, dtype=np.float64)
+    return Y[:, None] if Y.ndim == 1 else Y
+
+
+def blocks(X: NDArray[Any], Y: Float | None, chunks: Iterable[int], weights: Float | None = None) -> Iterator[RowBlock]:
+    """The rows, cut into blocks of these lengths."""
+    start = 0
+    for length in chunks:
+        rows = slice(start, start + length)
+        yield RowBlock(
+            start,
+            np.ascontiguousarray(X[rows]),
+            None if Y is None else Y[rows],
+            None if weights is None else weights[rows],
+        )
+        start += length
+
+
+def pool_columns(
+    X: NDArray[Any],
+    Y: Float | None,
+    basis: Iterable[int],
+    pool: Iterable[int],
+    kernel: Kernel | None = None,
+    precision: np.dtype[Any] = FLOAT64,
+) -> PoolColumns:
+    d = 0 if Y is None else Y.shape[1]
+    return PoolColumns(basis_of(X, basis, kernel), basis_of(X, pool, kernel), np.zeros(d), precision)
+
+
+def pool_sums(
+    X: NDArray[Any], Y: Float | None, basis: Iterable[int], pool: Iterable[int], weights: Float | None = None
+) -> PoolSums:
+    reduction = PoolGram(pool_columns(X, Y, basis, pool))
+    return reduction.finalize(reduction.map_block(RowBlock(0, X, Y, weights)))
+
+
+def root_sums(
+    X: NDArray[Any], Y: Float | None, basis: Iterable[int], pool: Iterable[int], weights: Float | None = None
+) -> RootSums:
+    reduction = PoolRoot(pool_columns(X, Y, basis, pool))
+    return reduction.finalize(reduction.map_block(RowBlock(0, X, Y, weights)))
+
+
+def problem_of(X: ArrayLike, Y: ArrayLike | None = None, *, n: int, kernel: Kernel | None = None, **options: Any) -> Problem:
+    """A selection problem on rows in memory; targets keep their units (centre 0, scale 1)."""
+    table = open_table(X, Y)
+    d = table.n_targets
+    return Problem(table, kernel or Gaussian(1.0), n, centre=np.zeros(d), scale=np.ones(d), **options)
+
+
+def select(rule: Rule, problem: Problem, session: Session | None = None) -> tuple[Selection, Session]:
+    """Run a rule; returns what it chose and the session that counted its sweeps."""
+    session = session or Session(ThreadExecutor(1))
+    cache = RowCache(problem.table, session)
+    wanted = rule.prefetch(problem)
+    if len(wanted):
+        cache.fetch(wanted)
+    return rule.select(problem, session, cache), session
+
+
+@dataclass(frozen=True)
+class GivenDraw(UniformDraw):
+    """Candidates from a list: the r-th round is given the r-th subset, and all rows score."""
+
+    subsets: tuple[tuple[int, ...], ...] = ()
+
+    def prefetch(self, problem: Problem, take: Any) -> NDArray[np.int64]:
+        return np.unique(np.concatenate([np.asarray(subset, np.int64) for subset in self.subsets]))
+
+    def draw(
+        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
+    ) -> Drawn:
+        rows = np.asarray([i for i in self.subsets[round_] if i not in basis.rows], np.int64)
+        pool = Basis(problem.kernel, np.ascontiguousarray(cache.get(rows).X), rows)
+        return Drawn(pool, None, np.arange(len(rows)) // self.per_pick if self.split else None)
+
+
+@dataclass(frozen=True)
+class RecordingDraw(UniformDraw):
+    """A uniform draw that remembers what it drew, in the order of the pool."""
+
+    drawn: list[list[int]] = field(default_factory=list)
+
+    def draw(
+        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
+    ) -> Drawn:
+        found = super().draw(problem, session, cache, basis, picks, round_)
+        self.drawn.append(found.pool.rows.tolist())
+        return found
+
+
+def smooth_pool(count: int = 200) -> Any:
+    """One feature, wide kernel: residuals fall by ten orders of magnitude within a hundred picks."""
+    return np.sort(np.random.default_rng(0).uniform(0, 60, count))[:, None]
+
+
+def right_picks(K: Any, count: int) -> list[int]:
+    """Greedy by the factor form, g = R_i / sqrt(R_ii), R deflated itself: what the oracle does, in digits it keeps."""
+    R, picks = K.astype(np.longdouble), list[int]()
+    for _ in range(count):
+        pivots = np.diag(R).copy()
+        live = pivots > 1e-12
+        live[picks] = False
+        score = np.where(live, (R**2).sum(axis=0) / np.where(live, pivots, 1), -1)
+        i = int(np.argmax(score))
+        R = R - np.outer(R[:, i], R[i] / pivots[i])
+        picks.append(i)
+    return picks
+
+
+def table_of_chunks(path: Any, X: NDArray[Any], y: NDArray[Any], chunk_rows: int) -> Table:
+    """X and y written as a bare Zarr group with a checksum, in chunks of so many rows, and opened."""
+    return open_table(zarr_of_chunks(path, X, y, chunk_rows))
+
+
+def zarr_of_chunks(path: Any, X: NDArray[Any], y: NDArray[Any], chunk_rows: int) -> str:
+    import zarr
+    from zarr.codecs import BytesCodec, Crc32cCodec
+
+    group = zarr.open_group(str(path), mode="w")
+    for name, values in (("X", X), ("y", y)):
+        array = group.create_array(
+            name,
+            shape=values.shape,
+            chunks=(chunk_rows, *values.shape[1:]),
+            dtype=values.dtype,
+            fill_value=float("nan"),
+            config={"write_empty_chunks": True},
+            serializer=BytesCodec(),
+            compressors=Crc32cCodec(),
+        )
+        array[:] = values
+    return str(path)

@@ -1,0 +1,172 @@
+"""Picks from the sums of a pool against one pick at a time on the dense kernel matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+from problems import GivenDraw, columns_of, pool_sums, problem_of, right_picks, select, smooth_pool
+
+from streamkernel.kernels import Gaussian
+from streamkernel.selection.greedy import Greedy
+from streamkernel.selection.picks import Mixture, Picks, lazy_picks
+from streamkernel.selection.takes import Fixed
+
+CARD = naive.card()
+DIAGONAL_TOLERANCE = {"pivot_tolerance": 1e-12, "digits": 1e-6}
+
+
+def picks_of(
+    X: Any,
+    Y: Any,
+    basis: list[int],
+    pool: list[int],
+    count: int,
+    *,
+    kappa: float,
+    rho: float,
+    weights: Any = None,
+    scale: Any = None,
+    trace: float | None = None,
+    **options: Any,
+) -> Picks:
+    Y = columns_of(Y)
+    sums = pool_sums(X, Y if kappa > 0 else None, basis, pool, weights)
+    mixture = Mixture(kappa, rho, np.ones(Y.shape[1] if kappa > 0 else 0) if scale is None else scale, trace or sums.trace)
+    return lazy_picks(sums, mixture, count, diagonal=np.ones(len(pool)), **{**DIAGONAL_TOLERANCE, **options})
+
+
+def random_rows(m: int, p: int, d: int, seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, p))
+    return X, np.sin(X @ rng.standard_normal((p, d))) + 0.1 * rng.standard_normal((m, d))
+
+
+# ------------------------------------------------------------------------------------------ the numbers of the card
+def test_function_space_picks_of_the_card() -> None:
+    basis = [0, 5, 9]
+    pool = [i for i in CARD.pool if i not in basis]
+    found = picks_of(CARD.X, CARD.y, basis, pool, 4, kappa=0.0, rho=0.0, trace=1.0)
+    assert [pool[i] for i in found.order] == [17, 12, 38, 3]
+    traces = naive.residual_trace(CARD.K, basis) - np.cumsum(found.gains)
+    np.testing.assert_allclose(traces, [20.9244, 15.2620, 12.2872, 9.75942], rtol=1e-5)
+    np.testing.assert_allclose(found.trace_gains, found.gains, rtol=1e-12)
+
+
+def test_greedy_ridge_picks_of_the_card() -> None:
+    basis = [0, 5, 9]
+    pool = [i for i in CARD.pool if i not in basis]
+    found = picks_of(CARD.X, CARD.y, basis, pool, 4, kappa=1.0, rho=0.1)
+    assert [pool[i] for i in found.order] == [10, 19, 3, 31]
+    np.testing.assert_allclose(found.gains * (CARD.y @ CARD.y), [11.7421, 2.14361, 0.210015, 0.100486], rtol=2e-5)
+
+
+def test_split_pool_of_the_card() -> None:
+    found = picks_of(CARD.X, CARD.y, [], CARD.pool, 4, kappa=0.0, rho=0.0, groups=np.arange(12) // 3)
+    assert [CARD.pool[i] for i in found.order] == [17, 38, 12, 33]
+
+
+def test_first_six_picks_of_the_card_when_all_rows_are_candidates() -> None:
+    found = picks_of(CARD.X, CARD.y, [], list(range(40)), 6, kappa=0.0, rho=0.0, trace=1.0)
+    assert found.order.tolist() == [17, 4, 27, 33, 29, 20]
+    np.testing.assert_allclose(
+        40 - np.cumsum(found.gains), [31.8666, 25.0118, 18.3675, 14.5094, 11.0949, 8.62676], rtol=1e-5
+    )
+
+
+# ------------------------------------------------------------------------------------------ any data, any objective
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("targets", [1, 3])
+@pytest.mark.parametrize("kappa", [0.0, 0.6, 1.0])
+def test_equal_to_one_pick_at_a_time(kappa: float, targets: int, weighted: bool, seed: int) -> None:
+    X, Y = random_rows(90, 3, targets, seed)
+    rng = np.random.default_rng(seed + 100)
+    weights = rng.uniform(0.2, 4.0, len(X)) if weighted else None
+    order = rng.permutation(len(X))
+    basis, pool = order[:7].tolist(), np.sort(order[7:47]).tolist()
+    K = naive.gaussian(X, X, 1.0)
+    options: dict[str, Any] = {"Y": Y, "rho": 0.3, "kappa": kappa, "weights": weights}
+    expected = naive.greedy(K, [pool] * 15, naive.prediction, basis, **options)
+    found = picks_of(X, Y, basis, pool, 15, kappa=kappa, rho=0.3, weights=weights)
+    assert [pool[i] for i in found.order] == expected.picks
+    np.testing.assert_allclose(found.gains, expected.scores, rtol=1e-8)
+    assert found.ended == "count"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_split_pools_look_at_their_own_candidates_only(seed: int) -> None:
+    X, Y = random_rows(60, 2, 1, seed)
+    pool = np.random.default_rng(seed).permutation(60)[:40].tolist()
+    K = naive.gaussian(X, X, 1.0)
+    expected = naive.greedy(K, naive.split_pool(pool, 8), naive.prediction, Y=Y, rho=0.5, kappa=0.6)
+    found = picks_of(X, Y, [], pool, 8, kappa=0.6, rho=0.5, groups=np.arange(40) // 5)
+    assert [pool[i] for i in found.order] == expected.picks
+
+
+def test_targets_are_divided_by_their_spread() -> None:
+    X, Y = random_rows(80, 2, 2, 5)
+    scale = np.array([1e3, 1e-3])
+    pool = list(range(5, 45))
+    plain = picks_of(X, Y, list(range(5)), pool, 10, kappa=1.0, rho=0.3)
+    scaled = picks_of(X, Y * scale, list(range(5)), pool, 10, kappa=1.0, rho=0.3, scale=scale)
+    np.testing.assert_array_equal(plain.order, scaled.order)
+    np.testing.assert_allclose(plain.gains, scaled.gains, rtol=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------------- the guards
+def test_worn_digits_end_a_round_rather_than_pick_wrongly() -> None:
+    X = smooth_pool()
+    pool = list(range(200))
+    K = naive.gaussian(X, X, 1.5)
+    sums = pool_sums(X / 1.5, None, [], pool)
+    mixture = Mixture(0.0, 0.0, np.zeros(0), 1.0)
+    expected = naive.greedy(K, [pool] * 60, naive.function_space)
+    found = lazy_picks(sums, mixture, 120, diagonal=np.ones(200), pivot_tolerance=1e-12, digits=1e-6)
+    assert found.ended == "digits"
+    t = len(found.order)
+    assert 10 < t < 120
+    assert found.order[:60].tolist() == expected.picks[:t]
+    blind = lazy_picks(sums, mixture, 120, diagonal=np.ones(200), pivot_tolerance=1e-12, digits=0.0)
+    assert blind.order[:t].tolist() == found.order.tolist()
+
+
+def test_rounds_go_on_with_fresh_sums_until_all_are_picked() -> None:
+    """ALGORITHMS 1.3: 120 picks out of a smooth pool of 200, all right when worn sums are made afresh."""
+    X, count = 2 * smooth_pool(), 120
+    expected = right_picks(naive.gaussian(X, X, 1.5), count)
+    draw = GivenDraw(200, 0, subsets=(tuple(range(200)),) * 20)
+    rule = Greedy("given", draw, 0.0, Fixed(count))
+    selection, session = select(rule, problem_of(X, n=count, kernel=Gaussian(1.5)))
+    assert selection.basis.rows.tolist() == expected
+    assert len(session.records) >= 3
+
+
+def test_duplicates_are_never_picked_twice() -> None:
+    X = np.repeat(np.random.default_rng(1).standard_normal((6, 2)), 4, axis=0)
+    found = picks_of(X, X[:, 0], [], list(range(24)), 24, kappa=0.5, rho=0.1, digits=0.0)
+    assert found.ended == "rank"
+    assert len(np.unique(X[found.order], axis=0)) == len(found.order) == 6
+
+
+def test_trace_gains_end_the_round_at_the_tolerance() -> None:
+    X, Y = random_rows(60, 2, 1, 3)
+    free = picks_of(X, Y, [], list(range(60)), 20, kappa=1.0, rho=0.1, stop_after=1e9)
+    goal = float(free.trace_gains[:8].sum()) - 1e-9
+    found = picks_of(X, Y, [], list(range(60)), 20, kappa=1.0, rho=0.1, stop_after=goal)
+    assert found.ended == "tolerance"
+    assert found.order.tolist() == free.order[:8].tolist()
+
+
+def test_constant_targets_do_not_divide_by_zero() -> None:
+    X, _ = random_rows(30, 2, 1, 0)
+    found = picks_of(X, np.zeros(30), [], list(range(30)), 5, kappa=1.0, rho=0.1)
+    assert len(found.order) == 5
+    assert np.isfinite(found.gains).all()
+
+
+def test_an_empty_pool_gives_no_picks() -> None:
+    X, Y = random_rows(10, 2, 1, 0)
+    assert len(picks_of(X, Y, [0], [], 3, kappa=1.0, rho=0.1).order) == 0
