@@ -22,9 +22,8 @@ from streamkernel.linalg import independent_rows, single_threaded_blas, solve_lo
 
 __all__ = ["PIVOT_TOLERANCE", "Basis"]
 
-# A pivot at or below this share of k_ii is rank exhaustion, not a new function (ALGORITHMS 1.1). Blocks of float32
-# carry rounding of 6e-8 in every entry, which whitening by L^-1 lifts to 6e-8 / sqrt(pivot).
-PIVOT_TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-9}
+# A pivot at or below this share of k_ii is rank exhaustion, not a new function (ALGORITHMS 1.1).
+PIVOT_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ class Basis:
 
     @cached_property
     def prepared(self) -> PreparedKernel:
-        """The kernel with the points packed for the block loops."""
-        return self.kernel.prepare(self.points)
+        """The kernel with the points packed for the block loops, in float64."""
+        return self.kernel.prepare(self.points.astype(np.float64))
 
     @cached_property
     def L(self) -> NDArray[np.float64]:
@@ -73,9 +72,8 @@ class Basis:
         return np.ascontiguousarray(found.L)
 
     def gram(self) -> NDArray[np.float64]:
-        """``k(Z, Z)`` in float64, whatever the table's dtype: the points are exact, so the matrix can be."""
-        Z = self.points.astype(np.float64)
-        return self.kernel.prepare(Z).block(Z)
+        """``k(Z, Z)``, (n, n) float64."""
+        return self.block(self.points)
 
     def append(self, points: NDArray[Any], rows: NDArray[np.int64]) -> tuple[Basis, NDArray[np.int64]]:
         """This basis with more points, less those that depend on the points before them.
@@ -90,10 +88,12 @@ class Basis:
         numbers = np.concatenate([self.rows, np.asarray(rows, dtype=np.int64)])
         grown = Basis(self.kernel, Z, numbers)
         with single_threaded_blas():
-            found = independent_rows(grown.gram(), PIVOT_TOLERANCE[self.points.dtype])
+            found = independent_rows(grown.gram(), PIVOT_TOLERANCE)
         if len(found.kept) < len(Z):
+            # Its factor is made anew when asked for, as a worker will make it: equal bits everywhere.
             grown = Basis(self.kernel, np.ascontiguousarray(Z[found.kept]), numbers[found.kept])
-        grown.__dict__["L"] = np.ascontiguousarray(found.L)
+        else:
+            grown.__dict__["L"] = np.ascontiguousarray(found.L)
         new = found.kept[found.kept >= len(self)] - len(self)
         return grown, new
 
@@ -101,15 +101,26 @@ class Basis:
         """The basis of some of these points."""
         return Basis(self.kernel, np.ascontiguousarray(self.points[positions]), self.rows[positions])
 
-    def block(self, X: NDArray[Any]) -> NDArray[Any]:
-        """``k(X, Z)``, (b, n), in the dtype of X."""
-        return self.prepared.block(X)
+    def block(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """``k(X, Z)``, (b, n) float64 whatever the dtype of X: the rows are exact, so their kernel values can be.
+
+        Whitening and summing lift the rounding of an entry by 1 / pivot; in float32 that would be the answer, and
+        float64 costs a tenth of the sums that follow.
+        """
+        return self.prepared.block(np.ascontiguousarray(X, dtype=np.float64))
 
     def features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Whitened features ``G = k(X, Z) L^-T``, (b, n) float64."""
-        G = np.ascontiguousarray(self.block(X), dtype=np.float64)
+        G = self.block(X)
         solve_lower_transposed(self.L, G)
         return G
+
+    @property
+    def least_pivot(self) -> float:
+        """Smallest pivot of k(Z, Z), relative to k(z, z); 1 for an empty basis."""
+        if len(self) == 0:
+            return 1.0
+        return float(np.min(np.diagonal(self.L) ** 2 / self.kernel.diagonal(self.points)))
 
     def residual(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """``k(x, x) - |L^-1 k(Z, x)|^2`` of each row, clipped at 0; (b,) float64."""

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import click
 
-from streamkernel.errors import StreamKernelError
+from streamkernel.errors import StreamKernelError, StreamKernelWarning
 
 __all__ = ["main"]
 
@@ -62,8 +62,14 @@ def _warn(
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, 1 for an error of data or machine, 2 for usage."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in arguments
-    warnings.showwarning = _warn
+    with warnings.catch_warnings():
+        # Ours are for the user, a line each; what libraries say of themselves is not.
+        warnings.simplefilter("once", StreamKernelWarning)
+        warnings.showwarning = _warn
+        return _run(arguments, debug="--debug" in arguments)
+
+
+def _run(arguments: list[str], *, debug: bool) -> int:
     try:
         result: Any = streamkernel.main(arguments, prog_name="streamkernel", standalone_mode=False)
         return int(result) if isinstance(result, int) else 0

@@ -199,7 +199,9 @@ class _Fit:
         self._warn_of_rank()
         del cache, sample
         self.sums = self.session.sweep(
-            NormalEquations(self.selection.basis, self.targets.centre), self.table, "final sweep"
+            NormalEquations.of(self.selection.basis, self.targets.centre, self.table.n_rows),
+            self.table,
+            "final sweep",
         )
         self.system = RidgeSystem(
             self.selection.basis,
@@ -268,10 +270,10 @@ class _Fit:
             "component_indices": basis.rows,
             "dual_coef": self.solution.coefficients,
             "intercept": self.solution.intercept,
-            "sum_KK": sums.KK,
-            "sum_KY": sums.KY,
+            "sum_H": sums.H,
+            "sum_g": sums.g,
             "sum_YY": sums.YY,
-            "sum_K1": sums.K1,
+            "sum_G1": sums.G1,
             "sum_Y1": sums.Y1,
             "centre": sums.centre,
             "residual_path": self.system.residual_path,

@@ -27,10 +27,10 @@ _ARRAYS = (
     "component_indices",
     "dual_coef",
     "intercept",
-    "sum_KK",
-    "sum_KY",
+    "sum_H",
+    "sum_g",
     "sum_YY",
-    "sum_K1",
+    "sum_G1",
     "sum_Y1",
     "centre",
     "residual_path",
@@ -69,7 +69,7 @@ class RidgeModel:
         """The sums of the final sweep: what appended rows are added to."""
         totals = self.config["totals"]
         return RidgeSums(
-            **{name: self.arrays[f"sum_{name}"] for name in ("KK", "KY", "YY", "K1", "Y1")},
+            **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1")},
             centre=self.arrays["centre"],
             weight=totals["weight"],
             trace=totals["trace"],

@@ -32,6 +32,7 @@ class RidgePath:
     square : (d,) diagonal of YY.
     count : number of rows m.
     intercept_df : degrees of freedom spent on an intercept that was projected out (0 or 1).
+    rounding : size of the most negative eigenvalue of H, which is none of the data's.
     """
 
     values: NDArray[np.float64]
@@ -40,6 +41,7 @@ class RidgePath:
     square: NDArray[np.float64]
     count: float
     intercept_df: int = 0
+    rounding: float = 0.0
 
     @classmethod
     def of(
@@ -51,13 +53,17 @@ class RidgePath:
         intercept_df: int = 0,
     ) -> RidgePath:
         eigen = symmetric_eigen(H, "the whitened normal equations")
-        return cls(np.maximum(eigen.values, 0.0), eigen.vectors, eigen.vectors.T @ g, square, count, intercept_df)
+        rounding = max(0.0, -float(eigen.values[0])) if len(eigen.values) else 0.0
+        return cls(
+            np.maximum(eigen.values, 0.0), eigen.vectors, eigen.vectors.T @ g, square, count, intercept_df, rounding
+        )
 
     @property
     def smallest_alpha(self) -> float:
-        """Alpha below which the solution is rounding: n eps times the largest eigenvalue."""
+        """Alpha below which the solution is rounding: n eps times the largest eigenvalue, and what H shows of it."""
+        eps, tiny = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
         top = float(self.values[-1]) if len(self.values) else 1.0
-        return max(len(self.values), 1) * float(np.finfo(np.float64).eps) * max(top, np.finfo(np.float64).tiny)
+        return max(max(len(self.values), 1) * eps * max(top, tiny), 10.0 * self.rounding)
 
     def beta(self, alpha: float) -> NDArray[np.float64]:
         """Coefficients of the whitened features, (n, d)."""

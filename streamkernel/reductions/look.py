@@ -122,10 +122,10 @@ class Look(Reduction[LookResult]):
 
     def state_bytes(self) -> int:
         p, item = self.basis.points.shape[1], self.basis.points.dtype.itemsize
-        return (self.n_candidates + self.n_scoring + 1) * (24 + p * item + 8 * self.n_targets)
+        return (self.n_candidates + self.n_scoring + 1) * (24 + p * item + 8 * self.n_targets) + 16
 
     def scratch_bytes(self, rows: int) -> int:
-        return rows * (len(self.basis) * (8 + self.basis.points.dtype.itemsize) + 96)
+        return 8 * rows * (sum(self.basis.points.shape) + 12)
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

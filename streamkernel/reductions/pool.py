@@ -56,14 +56,14 @@ class PoolColumns:
     @cached_property
     def prepared(self) -> PreparedKernel:
         points = np.concatenate([self.basis.points, self.pool.points])
-        return self.pool.kernel.prepare(points)
+        return self.pool.kernel.prepare(points.astype(self.precision))
 
     @cached_property
     def features_of_pool(self) -> NDArray[np.float64]:
         """``G_M``, (k, n) float64."""
         if len(self.basis) == 0:
             return np.zeros((len(self.pool), 0))
-        return self.basis.features(self.pool.points.astype(np.float64))
+        return self.basis.features(self.pool.points)
 
     @cached_property
     def _pool_factor(self) -> NDArray[Any]:
@@ -79,7 +79,7 @@ class PoolColumns:
         """``sqrt(w) [G, R, Yc]``, (b, n + k + d)."""
         n, k = len(self.basis), len(self.pool)
         columns = np.empty((len(block.X), self.width), self.precision)
-        K = self.prepared.block(block.X)
+        K = self.prepared.block(np.ascontiguousarray(block.X, dtype=self.precision))
         if n:
             # Whitening divides by small pivots: in float64 whatever the columns are kept in.
             G = np.ascontiguousarray(K[:, :n], dtype=np.float64)
@@ -98,7 +98,7 @@ class PoolColumns:
 
     def scratch_bytes(self, rows: int) -> int:
         item, n = self.precision.itemsize, len(self.basis)
-        block = rows * ((n + len(self.pool)) * self.basis.points.dtype.itemsize + 8 * n + item * n)
+        block = rows * (item * (n + len(self.pool) + self.pool.points.shape[1]) + 8 * n + item * n)
         return block + rows * item * (self.width + len(self.pool))
 
     def flops_per_row(self) -> float:

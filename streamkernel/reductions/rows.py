@@ -63,8 +63,7 @@ class Predictions(RowMap):
 
     def values(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """(b, d) float64."""
-        K = self.basis.block(X).astype(np.float64, copy=False)
-        return K @ self.coefficients + self.intercept
+        return self.basis.block(X) @ self.coefficients + self.intercept
 
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
         values = self.values(block.X)
@@ -73,7 +72,7 @@ class Predictions(RowMap):
         return {"prediction": values[:, 0] if self.columns["prediction"][0] is None else values}
 
     def scratch_bytes(self, rows: int) -> int:
-        return rows * (len(self.basis) * 16 + 24 * self.coefficients.shape[1])
+        return rows * 8 * (sum(self.basis.points.shape) + 3 * self.coefficients.shape[1])
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

@@ -53,7 +53,7 @@ def write_report(
 
 
 def draw_png(model: RidgeModel, path: str | PathLike[str]) -> None:
-    """Draw residual trace, GCV and predictions side by side, 1440 x 490 pixels; an existing picture is replaced.
+    """Draw residual trace, GCV and predictions side by side, 1440 x 518 pixels; an existing picture is replaced.
 
     Raises
     ------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bokeh.models import ColumnDataSource
 from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 
 from streamkernel.engine import format_bytes
-from streamkernel.report.facts import Absent, Memory, Sweeps
+from streamkernel.report.facts import Absent, Memory, Sweep, Sweeps
 from streamkernel.report.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE
 from streamkernel.report.panels import Key, Panel
 from streamkernel.report.plots import FONT, hover, name_ticks, new_plot
@@ -42,22 +42,19 @@ def time_panel(times: Sweeps | Absent) -> Panel:
 
 
 def _named(times: Sweeps) -> figure:
-    names = [shortened(sweep.name, 30) for sweep in times.sweeps] + [_BETWEEN]
+    names = [shortened(sweep.name, 40) for sweep in times.sweeps] + [_BETWEEN]
     seconds = [sweep.seconds for sweep in times.sweeps] + [times.between]
-    words = []
-    for sweep in times.sweeps:
-        rate = sweep.rows / sweep.seconds if sweep.seconds > 0.0 else 0.0
-        fast = f"   {_rate(rate)}" if not sweep.resumed and rate > 0.0 else ""
-        words.append(duration(sweep.seconds) + fast)
     colours = [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps] + [GREY]
-    return _bars(names, seconds, [*words, duration(times.between)], colours, *_time_unit(max(seconds)))
+    details = [_pace(sweep) for sweep in times.sweeps] + ["picking, algebra, and the check rows"]
+    return _bars(names, seconds, [duration(spent) for spent in seconds], colours, details, *_time_unit(max(seconds)))
 
 
-def _rate(rows_per_second: float) -> str:
-    for size, word in ((1e9, " billion"), (1e6, " million")):
-        if rows_per_second >= size:
-            return f"{significant(rows_per_second / size)}{word} rows/s"
-    return f"{significant(rows_per_second)} rows/s"
+def _pace(sweep: Sweep) -> str:
+    if sweep.resumed or sweep.seconds <= 0.0:
+        return f"{plural(sweep.rows, 'row')}, from a checkpoint" if sweep.resumed else plural(sweep.rows, "row")
+    pace = sweep.rows / sweep.seconds
+    words = f"{significant(pace / 1e6)} million" if pace >= 1e6 else significant(pace)
+    return f"{plural(sweep.rows, 'row')}, {words} a second"
 
 
 def _time_unit(longest: float) -> tuple[float, str]:
@@ -69,19 +66,33 @@ def _time_unit(longest: float) -> tuple[float, str]:
 
 
 def _bars(
-    names: list[str], values: list[float], words: list[str], colours: list[str], unit: float, label: str
+    names: list[str],
+    values: list[float],
+    words: list[str],
+    colours: list[str],
+    details: list[str],
+    unit: float,
+    label: str,
 ) -> figure:
     """Horizontal bars from the top, with their numbers at the end."""
     k = len(names)
     source = ColumnDataSource(
-        {"y": list(range(k)), "value": [value / unit for value in values], "words": words, "colour": colours, "name": names}
+        {
+            "y": list(range(k)),
+            "value": [value / unit for value in values],
+            "words": words,
+            "colour": colours,
+            "name": names,
+            "detail": details,
+        }
     )
-    longest = max(source.data["value"]) or 1.0
+    longest = max(values) / unit or 1.0
     # The words stand to the right of the bars, the longest bar included.
-    plot = new_plot(label, "", (0.0, 1.62 * longest), (k - 0.4, -0.6), height=70 + 34 * max(k, 3))
+    plot = new_plot(label, "", (0.0, 1.3 * longest), (k - 0.4, -0.6), height=70 + 34 * max(k, 3))
     plot.yaxis.axis_label = None
     plot.toolbar_location = None
-    plot.hbar("y", height=0.62, right="value", source=source, fill_color="colour", line_color=None)
+    bars = plot.hbar("y", height=0.62, right="value", source=source, fill_color="colour", line_color=None)
+    hover(plot, [bars], [("@name", "@words"), ("", "@detail")])
     plot.text(
         "value", "y", text="words", source=source, x_offset=7, text_baseline="middle", text_font=value(FONT),
         text_font_size="12px", text_color=INK,
@@ -126,8 +137,9 @@ def memory_panel(memory: Memory | Absent) -> Panel:
     plot = _bars(
         ["promised", "measured"],
         [float(memory.promised), float(memory.measured)],
-        [format_bytes(memory.promised), f"{format_bytes(memory.measured)}   {percent(share, 2)} of it"],
+        [format_bytes(memory.promised), format_bytes(memory.measured)],
         [PALE_BLUE, BLUE if kept else ORANGE],
+        ["before the fit, by the plan", "all processes together, at the peak"],
         unit,
         label,
     )
@@ -137,7 +149,8 @@ def memory_panel(memory: Memory | Absent) -> Panel:
     )
     if not kept:
         caption += f" The bound was exceeded by {format_bytes(memory.measured - memory.promised)}."
-    keys = (Key(PALE_BLUE, "box", "promised"), Key(BLUE if kept else ORANGE, "box", "measured"))
+    keys = (
+        Key(PALE_BLUE, "box", "promised"),
+        Key(BLUE if kept else ORANGE, "box", f"measured, {percent(share, 2)} of it"),
+    )
     return Panel("memory", title, caption, plot, keys=keys)
-
-

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from bokeh.models import BoxAnnotation, ColumnDataSource, Span
+from bokeh.models import ColumnDataSource
+from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
 
+from streamkernel.report.axes import decades, log_range, padded
 from streamkernel.report.facts import ROUNDING, Absent, GcvCurve, LengthscaleCurve, TraceCurve
-from streamkernel.report.palette import BAND, BLUE, FAINT, MUTED, ORANGE, decades
+from streamkernel.report.palette import BAND, BLUE, FAINT, MUTED, ORANGE
 from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, log_range, new_plot, note, padded, percent_axis, second_axis
+from streamkernel.report.plots import hover, new_plot, note, percent_axis, second_axis
 from streamkernel.report.words import count, percent, plural, significant
 
 __all__ = ["gcv_panel", "lengthscale_panel", "trace_panel"]
@@ -30,7 +32,7 @@ def trace_panel(curve: TraceCurve | Absent) -> Panel:
     values = unit * curve.relative
     low, high = log_range(float(values.min()), float(values.max()), below=0.22, above=0.13)
     label = "Residual trace, " + ("% of the trace" if in_percent else "share of the trace")
-    plot = new_plot("Basis functions", label, (0.0, 1.02 * n), (low, high), y_log=True, height=340)
+    plot = new_plot("Basis functions", label, (-0.012 * n, 1.02 * n), (low, high), y_log=True, height=340)
     if in_percent:
         percent_axis(plot.yaxis, low, high)
     _draw_rounds(plot, curve, high)
@@ -77,9 +79,9 @@ def _draw_rounds(plot: figure, curve: TraceCurve, top: float) -> None:
                 0.5 * (r.start + r.stop),
                 top,
                 words,
-                y_offset=-5,
+                y_offset=-14,
                 text_align="center",
-                text_baseline="top",
+                text_baseline="alphabetic",
                 text_font_size="11px",
                 text_color=MUTED,
                 background_fill_alpha=0.0,
@@ -129,7 +131,9 @@ def gcv_panel(curve: GcvCurve | Absent) -> Panel:
     degrees_top = max(float(curve.degrees.max()), 1e-6) * 1.18
     second_axis(plot, "degrees", "Effective degrees of freedom", (0.0, degrees_top), FAINT)
     source = ColumnDataSource({"alpha": curve.alpha, "error": curve.error, "degrees": curve.degrees})
-    plot.line("alpha", "degrees", source=source, y_range_name="degrees", line_color=FAINT, line_dash=[5, 4], line_width=1.5)
+    plot.line(
+        "alpha", "degrees", source=source, y_range_name="degrees", line_color=FAINT, line_dash=[5, 4], line_width=1.5
+    )
     line = plot.line("alpha", "error", source=source, line_color=BLUE, line_width=2)
     hover(
         plot,
@@ -170,7 +174,8 @@ def _gcv_caption(curve: GcvCurve, on_axis: bool) -> str:
     if not on_axis:
         words += f" The model has alpha = {significant(curve.chosen)}, which a logarithmic axis cannot show."
     if curve.left_out:
-        words += f" {plural(curve.left_out, 'alpha')} of {len(curve.alpha) + curve.left_out} without a usable error left out."
+        tried = len(curve.alpha) + curve.left_out
+        words += f" {curve.left_out} of {tried} alphas are left out, as their error is 0 to rounding or infinite."
     return words
 
 
@@ -178,7 +183,9 @@ def _gcv_keys(curve: GcvCurve, on_axis: bool) -> tuple[Key, ...]:
     keys = [Key(BLUE, "line", "GCV error"), Key(FAINT, "dash", "effective degrees of freedom")]
     if on_axis:
         chosen = "chosen" if curve.searched else "given"
-        words = f"{chosen}: error {significant(curve.chosen_error)}, {significant(curve.chosen_degrees)} degrees of freedom"
+        words = (
+            f"{chosen}: error {significant(curve.chosen_error)}, {significant(curve.chosen_degrees)} degrees of freedom"
+        )
         keys.append(Key(ORANGE, "dot", words))
     return tuple(keys)
 
@@ -193,9 +200,7 @@ def lengthscale_panel(curve: LengthscaleCurve | Absent, *, standardised: bool) -
     y = (y[0], y[1] + 0.12 * (y[1] - y[0]))
     unit = "standard deviations of the features" if standardised else "units of the features"
     plot = new_plot(f"Lengthscale ({unit})", "GCV error on the sample", x, y, x_log=True, height=340)
-    plot.add_layout(
-        Span(dimension="height", location=curve.median, line_color=FAINT, line_dash=[2, 3], line_width=1.5)
-    )
+    plot.add_layout(Span(dimension="height", location=curve.median, line_color=FAINT, line_dash=[2, 3], line_width=1.5))
     source = ColumnDataSource({"lengthscale": curve.lengthscale, "error": curve.error})
     plot.line("lengthscale", "error", source=source, line_color=BLUE, line_width=2)
     dots = plot.scatter(

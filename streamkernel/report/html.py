@@ -13,6 +13,7 @@ from streamkernel.estimators import RidgeModel
 from streamkernel.report.costs import memory_panel, time_panel
 from streamkernel.report.curves import gcv_panel, lengthscale_panel, trace_panel
 from streamkernel.report.facts import gcv_curve, lengthscale_curve, memory_use, sweep_times, trace_curve
+from streamkernel.report.notices import notices
 from streamkernel.report.page import Section, assemble
 from streamkernel.report.pairs import check_pairs
 from streamkernel.report.panels import Panel
@@ -66,6 +67,7 @@ def render(model: RidgeModel, *, title: str | None = None, pairs: Mapping[str, A
         plain(title, 200) if title is not None else kind,
         lead,
         cards(model, checked),
+        notices(model, checked),
         sections,
         settings_tables(model),
         ["\n".join(library), script] if figures else [],

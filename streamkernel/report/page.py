@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,6 +14,9 @@ from streamkernel.report.panels import Key, Panel
 from streamkernel.report.tables import Card, Table
 
 __all__ = ["Section", "assemble"]
+
+_POWER = re.compile("(?<=10)[⁻⁰¹²³⁴-⁹]+")
+_PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ def assemble(
     title: str,
     lead: str,
     cards: Sequence[Card],
+    notices: Sequence[str],
     sections: Sequence[Section],
     tables: Sequence[Table],
     scripts: Sequence[str],
@@ -59,9 +64,9 @@ def assemble(
 <body>
 <header>
 <h1>{escape(title)}</h1>
-<p class="lead">{escape(lead)}</p>
+<p class="lead">{_text(lead)}</p>
 {_cards(cards)}
-<noscript><p class="reason">The figures need JavaScript, which is off; all numbers are here without it.</p></noscript>
+{_notices(notices)}<noscript><p class="reason">The figures need JavaScript, which is off.</p></noscript>
 </header>
 <main>
 {body}
@@ -71,7 +76,7 @@ def assemble(
 {"".join(_table(table) for table in tables)}</div>
 </section>
 </main>
-<footer>{escape(footer)}</footer>
+<footer>{_text(footer)}</footer>
 {code}
 </body>
 </html>
@@ -82,35 +87,47 @@ def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
+def _text(text: str) -> str:
+    """Escaped text; exponents as HTML has them, since few fonts have all raised digits in one size."""
+    return _POWER.sub(lambda found: f"<sup>{found.group().translate(_PLAIN_DIGITS)}</sup>", escape(text))
+
+
 def _cards(cards: Sequence[Card]) -> str:
     shown = "\n".join(
-        f'<div><dt>{escape(card.label)}</dt><dd class="value">{escape(card.value)}</dd>'
-        f'<dd class="note">{escape(card.note)}</dd></div>'
+        f'<div><dt>{_text(card.label)}</dt><dd class="value">{_text(card.value)}</dd>'
+        f'<dd class="note">{_text(card.note)}</dd></div>'
         for card in cards
     )
     return f'<dl class="cards">\n{shown}\n</dl>'
+
+
+def _notices(notices: Sequence[str]) -> str:
+    if not notices:
+        return ""
+    return '<ul class="notices">\n' + "".join(f"<li>{_text(notice)}</li>\n" for notice in notices) + "</ul>\n"
 
 
 def _section(section: Section) -> str:
     drawn = [panel for panel in section.panels if panel.name in section.drawn]
     odd = " odd" if len(drawn) % 2 else ""
     panels = "\n".join(_panel(panel, section.drawn[panel.name]) for panel in drawn)
-    reasons = "".join(
-        f'<p class="reason">Not drawn: {escape(panel.title[:1].lower() + panel.title[1:])}, as {escape(panel.reason)}.</p>\n'
-        for panel in section.panels
-        if panel.name not in section.drawn
-    )
+    reasons = "".join(_reason(panel) for panel in section.panels if panel.name not in section.drawn)
     grid = f'<div class="panels{odd}">\n{panels}\n</div>\n' if drawn else ""
     tables = "".join(_table(table) for table in section.tables)
-    return f"<section>\n<h2>{escape(section.title)}</h2>\n{grid}{reasons}{tables}</section>"
+    return f"<section>\n<h2>{_text(section.title)}</h2>\n{grid}{reasons}{tables}</section>"
+
+
+def _reason(panel: Panel) -> str:
+    title = panel.title[:1].lower() + panel.title[1:]
+    return f'<p class="reason">Not drawn: {_text(title)}, as {_text(panel.reason)}.</p>\n'
 
 
 def _panel(panel: Panel, drawn: str) -> str:
-    keys = "".join(f"<li>{_swatch(key)}{escape(key.text)}</li>" for key in panel.keys)
+    keys = "".join(f"<li>{_swatch(key)}{_text(key.text)}</li>" for key in panel.keys)
     legend = f'<ul class="keys">{keys}</ul>\n' if keys else ""
     return (
-        f'<article class="panel" id="{escape(panel.name)}">\n<h3>{escape(panel.title)}</h3>\n'
-        f'<p class="caption">{escape(panel.caption)}</p>\n{legend}{drawn}\n</article>'
+        f'<article class="panel" id="{escape(panel.name)}">\n<h3>{_text(panel.title)}</h3>\n'
+        f'<p class="caption">{_text(panel.caption)}</p>\n{legend}{drawn}\n</article>'
     )
 
 
@@ -126,16 +143,16 @@ def _swatch(key: Key) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in table.columns)
     rows = []
     for first, *rest in table.rows:
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-        opening = f"<td>{escape(first)}</td>" if table.columns else f'<th scope="row">{escape(first)}</th>'
+        cells = "".join(f"<td>{_text(cell)}</td>" for cell in rest)
+        opening = f"<td>{_text(first)}</td>" if table.columns else f'<th scope="row">{_text(first)}</th>'
         rows.append(f"<tr>{opening}{cells}</tr>")
     kind = "columns" if table.columns else "pairs"
     header = f"<thead><tr>{head}</tr></thead>" if head else ""
     return (
-        f'<article class="panel">\n<h3>{escape(table.title)}</h3>\n<table class="{kind}">{header}<tbody>\n'
+        f'<article class="panel">\n<h3>{_text(table.title)}</h3>\n<table class="{kind}">{header}<tbody>\n'
         + "\n".join(rows)
         + "\n</tbody></table>\n</article>\n"
     )

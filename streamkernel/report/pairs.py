@@ -102,7 +102,9 @@ def check_pairs(model: RidgeModel, pairs: Mapping[str, Any] | None = None) -> Ta
             raise ParameterError(f"pairs lacks {', '.join(missing)}; give kind, true and predicted")
         kind, true, predicted = str(pairs["kind"]), np.asarray(pairs["true"]), np.asarray(pairs["predicted"])
     if true.shape != predicted.shape:
-        raise ShapeMismatchError(f"true values have shape {true.shape}, predicted ones {predicted.shape}; give equal ones")
+        raise ShapeMismatchError(
+            f"true values have shape {true.shape}, predicted ones {predicted.shape}; give equal ones"
+        )
     if true.size == 0:
         return Absent("there are no rows to compare predictions with")
     rows = f"{count(len(true))} {_words(kind)}"

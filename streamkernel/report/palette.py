@@ -5,9 +5,7 @@ Blue and orange stay apart for colour-blind eyes and in grey print; everything e
 
 from __future__ import annotations
 
-import math
-
-__all__ = ["BAND", "BLUE", "FAINT", "GREY", "GRID", "INK", "MUTED", "ORANGE", "PALE_BLUE", "PAPER", "RULE", "blend", "decades"]
+__all__ = ["BAND", "BLUE", "FAINT", "GREY", "GRID", "INK", "MUTED", "ORANGE", "PALE_BLUE", "PAPER", "RULE", "blend"]
 
 INK = "#1f2a37"
 MUTED = "#5b6878"
@@ -27,8 +25,3 @@ def blend(share: float, low: str = "#f4f7fb", high: str = BLUE) -> str:
     share = min(max(share, 0.0), 1.0)
     ends = [(int(low[i : i + 2], 16), int(high[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in ends)
-
-
-def decades(low: float, high: float) -> float:
-    """Length of a logarithmic axis, in powers of ten."""
-    return math.log10(high / low) if 0.0 < low < high else 0.0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from bokeh.models import (
     BasicTicker,
+    BasicTickFormatter,
     FixedTicker,
     HoverTool,
-    Label,
     LinearAxis,
     LogTicker,
     LogTickFormatter,
@@ -19,25 +19,23 @@ from bokeh.models import (
     Range1d,
     TickFormatter,
 )
+from bokeh.models.annotations import Label
 from bokeh.plotting import figure
 
-from streamkernel.report.palette import GRID, INK, MUTED, PAPER, RULE, decades
+from streamkernel.report.axes import decades, log_ticks
+from streamkernel.report.palette import GRID, INK, MUTED, PAPER, RULE
 
 __all__ = [
     "FONT",
     "hover",
-    "log_range",
     "name_ticks",
     "new_plot",
     "note",
-    "padded",
     "percent_axis",
     "second_axis",
 ]
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
-
-_ROOM = 0.05  # of an axis, left free beyond the data
 
 
 def new_plot(
@@ -55,23 +53,25 @@ def new_plot(
     Labels may hold text of the user's: they are `PlainText`, since Bokeh reads ``$$...$$`` in a str as TeX and would
     fetch a typesetter for it.
     """
-    plot = figure(
-        height=height,
-        sizing_mode="stretch_width",
-        x_range=Range1d(*x),
-        y_range=Range1d(*y),
-        x_axis_type="log" if x_log else "linear",
-        y_axis_type="log" if y_log else "linear",
-        tools="box_zoom,reset,save",
-        active_drag=None,
-        toolbar_location="above",
-        toolbar_inner=True,
-        background_fill_color=PAPER,
-        border_fill_color=PAPER,
-        outline_line_color=None,
-        min_border_right=14,
-        min_border_top=4,
-    )
+    # A dictionary, since Bokeh's types do not know half of what `figure` takes.
+    options: dict[str, Any] = {
+        "height": height,
+        "sizing_mode": "stretch_width",
+        "x_range": _limits(x),
+        "y_range": _limits(y),
+        "x_axis_type": "log" if x_log else "linear",
+        "y_axis_type": "log" if y_log else "linear",
+        "tools": "box_zoom,reset,save",
+        "active_drag": None,
+        "toolbar_location": "above",
+        "toolbar_inner": True,
+        "background_fill_color": PAPER,
+        "border_fill_color": PAPER,
+        "outline_line_color": None,
+        "min_border_right": 14,
+        "min_border_top": 4,
+    }
+    plot = figure(**options)
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.xgrid.grid_line_color = None
@@ -85,6 +85,10 @@ def new_plot(
         else:
             axis.formatter = linear_formatter(low, high)
     return plot
+
+
+def _limits(ends: tuple[float, float]) -> Range1d:
+    return Range1d(start=ends[0], end=ends[1])
 
 
 def dress_axis(axis: Any, colour: str = MUTED) -> None:
@@ -107,8 +111,8 @@ def dress_axis(axis: Any, colour: str = MUTED) -> None:
 def linear_formatter(low: float, high: float) -> TickFormatter:
     """Ticks with thousands separators, or in powers of ten where the numbers are very large or small."""
     largest, span = max(abs(low), abs(high)), high - low
-    if largest >= 1e6 or span < 1e-3:
-        return PrintfTickFormatter(format="%.3g")
+    if largest >= 1e8 or span < 1e-3:
+        return BasicTickFormatter()
     places = max(0, math.ceil(1 - math.log10(span))) if span > 0.0 else 0
     return NumeralTickFormatter(format="0,0" + (f".[{'0' * places}]" if places else ""))
 
@@ -119,20 +123,9 @@ def set_log_axis(axis: Any, low: float, high: float) -> None:
         axis.ticker = LogTicker(desired_num_ticks=6, num_minor_ticks=0)
         axis.formatter = LogTickFormatter(min_exponent=0)
     else:
-        ticks = nice_log_ticks(low, high)
+        ticks = log_ticks(low, high)
         axis.ticker = FixedTicker(ticks=ticks) if len(ticks) > 1 else BasicTicker(desired_num_ticks=5)
         axis.formatter = PrintfTickFormatter(format="%.4g")
-
-
-def nice_log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... between the limits; finer where that leaves fewer than three."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    ticks: list[float] = []
-    for steps in ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)):
-        ticks = [step * 10.0**k for k in range(first, last + 1) for step in steps if low <= step * 10.0**k <= high]
-        if len(ticks) >= 3:
-            break
-    return ticks
 
 
 def percent_axis(axis: Any, low: float, high: float) -> None:
@@ -149,13 +142,16 @@ def name_ticks(axis: Any, names: list[str]) -> None:
 
 def second_axis(plot: figure, name: str, label: str, limits: tuple[float, float], colour: str) -> None:
     """A second vertical axis, on the right."""
-    plot.extra_y_ranges = {name: Range1d(*limits)}
-    axis = LinearAxis(y_range_name=name, axis_label=PlainText(text=label), formatter=linear_formatter(*limits))
+    plot.extra_y_ranges = {name: _limits(limits)}
+    axis: Any = LinearAxis(y_range_name=name, axis_label=PlainText(text=label))
+    axis.formatter = linear_formatter(*limits)
     dress_axis(axis, colour)
     plot.add_layout(axis, "right")
 
 
-def hover(plot: figure, renderers: list[Any], tooltips: list[tuple[str, str]], mode: str = "mouse") -> None:
+def hover(
+    plot: figure, renderers: list[Any], tooltips: list[tuple[str, str]], mode: Literal["mouse", "vline"] = "mouse"
+) -> None:
     """Values under the pointer; Bokeh escapes what it takes from a column."""
     plot.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, mode=mode, attachment="above"))
 
@@ -171,22 +167,3 @@ def note(plot: figure, x: float, y: float, text: str, **style: Any) -> None:
         **style,
     }
     plot.add_layout(Label(x=x, y=y, text=PlainText(text=text), **options))
-
-
-def padded(low: float, high: float, share: float = _ROOM) -> tuple[float, float]:
-    """Limits with some room beyond the data, and with some length where all data are equal."""
-    if not high > low:
-        reach = 0.5 * abs(low) if low else 0.5
-        return low - reach, high + reach
-    room = share * (high - low)
-    # Values whose spread is rounding still need an axis of some length.
-    least = 1e-9 * max(abs(low), abs(high))
-    return low - max(room, least), high + max(room, least)
-
-
-def log_range(low: float, high: float, below: float = 0.06, above: float = 0.06) -> tuple[float, float]:
-    """Limits of a logarithmic axis with room for shares of its length, at least a fifth of a power of ten."""
-    length = max(decades(low, high), 0.2)
-    return low * 10.0 ** (-below * length), high * 10.0 ** (above * length)
-
-

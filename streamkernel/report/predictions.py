@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from bokeh.models import ColumnDataSource, Span
+from bokeh.models import ColumnDataSource
+from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
+from streamkernel.report.axes import padded
 from streamkernel.report.facts import Absent, Array
 from streamkernel.report.pairs import ClassPairs, Margins, TargetPairs, Targets
 from streamkernel.report.palette import BLUE, FAINT, GREY, INK, ORANGE, PALE_BLUE, blend
 from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, name_ticks, new_plot, padded
+from streamkernel.report.plots import hover, name_ticks, new_plot
 from streamkernel.report.words import count, percent, plural, shortened, significant
 
 __all__ = ["histogram", "prediction_panels"]
@@ -50,16 +52,28 @@ def _cloud(target: TargetPairs, pairs: Targets, index: int) -> Panel:
         few = len(target.true) <= 300
         source = ColumnDataSource({"true": target.true, "predicted": target.predicted, "residual": target.residual})
         dots = plot.scatter(
-            "true", "predicted", source=source, size=6 if few else 4, color=BLUE, alpha=0.7 if few else 0.35, line_color=None
+            "true",
+            "predicted",
+            source=source,
+            size=6 if few else 4,
+            color=BLUE,
+            alpha=0.7 if few else 0.35,
+            line_color=None,
         )
         hover(
             plot,
             [dots],
-            [("true", "@true{0,0.[0000]}"), ("predicted", "@predicted{0,0.[0000]}"), ("difference", "@residual{0,0.[0000]}")],
+            [
+                ("true", "@true{0,0.[0000]}"),
+                ("predicted", "@predicted{0,0.[0000]}"),
+                ("difference", "@residual{0,0.[0000]}"),
+            ],
         )
         key = Key(BLUE, "dot", "one row each")
-    caption = f"{_sentence(pairs.rows)}: RMSE {significant(target.rmse)}, mean absolute error {significant(target.mae)}, "
-    caption += "R² undefined, as the target is constant." if np.isnan(target.r2) else f"R² {significant(target.r2, 4)}."
+    caption = (
+        f"{_sentence(pairs.rows)}: RMSE {significant(target.rmse)}, mean absolute error {significant(target.mae)}, "
+    )
+    caption += "R² undefined, as the target is constant." if np.isnan(target.r2) else f"R² {significant(target.r2)}."
     if target.left_out:
         caption += f" {plural(target.left_out, 'row')} without a finite value left out."
     if several and index == 0 and len(pairs.targets) > _MOST_TARGETS:
@@ -92,18 +106,27 @@ def _residuals(target: TargetPairs, pairs: Targets) -> Panel:
     x = (float(edges[0]), float(edges[-1]))
     plot = new_plot("Predicted minus true", "Rows", x, (0.0, 1.08 * float(counts.max())), height=380)
     bars = plot.quad(
-        left=edges[:-1], right=edges[1:], bottom=0, top=counts, fill_color=PALE_BLUE, line_color="white", line_width=1
+        left=edges[:-1],
+        right=edges[1:],
+        bottom=0,
+        top=counts.astype(np.float64),
+        fill_color=PALE_BLUE,
+        line_color="white",
+        line_width=1,
     )
     hover(plot, [bars], [("from", "@left{0,0.[0000]}"), ("to", "@right{0,0.[0000]}"), ("rows", "@top{0,0}")])
     if x[0] < 0.0 < x[1]:
         plot.add_layout(Span(dimension="height", location=0.0, line_color=ORANGE, line_dash=[5, 4], line_width=1.2))
+    mean, deviation, largest = (float(value) for value in (residual.mean(), residual.std(), np.abs(residual).max()))
     caption = (
-        f"{_sentence(pairs.rows)}: mean {significant(float(residual.mean()))}, "
-        f"standard deviation {significant(float(residual.std()))}, largest {significant(float(np.abs(residual).max()))}."
+        f"{_sentence(pairs.rows)}: mean {significant(mean)}, standard deviation {significant(deviation)}, "
+        f"largest {significant(largest)}."
     )
     if beyond:
         caption += f" {plural(beyond, 'row')} beyond the axis counted in the outermost bars."
-    return Panel("residuals", "Errors", caption, plot, keys=(Key(PALE_BLUE, "box", "rows"), Key(ORANGE, "dash", "no error")))
+    return Panel(
+        "residuals", "Errors", caption, plot, keys=(Key(PALE_BLUE, "box", "rows"), Key(ORANGE, "dash", "no error"))
+    )
 
 
 def histogram(values: Array) -> tuple[Array, NDArray[np.int64], int]:
@@ -146,7 +169,14 @@ def _confusion(pairs: ClassPairs) -> Panel:
     height = int(np.clip(160 + 34 * k, 320, 720))
     plot = new_plot("Predicted class", "True class", (-0.5, k - 0.5), (k - 0.5, -0.5), height=height)
     cells = plot.rect(
-        "x", "y", width=1, height=1, source=source, fill_color="colour", line_color="white", line_width=1 if k > 12 else 2
+        "x",
+        "y",
+        width=1,
+        height=1,
+        source=source,
+        fill_color="colour",
+        line_color="white",
+        line_width=1 if k > 12 else 2,
     )
     if k <= _MOST_COUNTS:
         plot.text(
@@ -173,8 +203,8 @@ def _confusion(pairs: ClassPairs) -> Panel:
         plot.xaxis.major_label_orientation = 0.8
     plot.grid.grid_line_color = None
     caption = (
-        f"{_sentence(pairs.rows)}: {percent(pairs.accuracy)} are right; always naming the commonest class would be right "
-        f"for {percent(pairs.baseline)}. The shade is the share of the true class."
+        f"{_sentence(pairs.rows)}: {percent(pairs.accuracy)} are right; always naming the commonest class "
+        f"would be right for {percent(pairs.baseline)}. The shade is the share of the true class."
     )
     if pairs.n_classes > k:
         caption += f" The {k - 1} commonest of {count(pairs.n_classes)} classes are drawn, the others together."

@@ -56,12 +56,17 @@ def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]
     config = model.config
     asked, n = int(config.get("requested_basis", config["basis_size"])), int(config["basis_size"])
     certificate, rounds = config["certificate"], len(config.get("rounds", []))
-    basis_note = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}.get(config.get("ended"), "")
+    ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
+    basis_note = ended.get(str(config.get("ended")), "")
     degrees = config.get("solution", {}).get("effective_df")
     return [
         Card("Rows", count(config["totals"]["rows"]), "of the fit"),
         Card("Features", count(len(config["columns"])), _scaling(model)),
-        Card("Basis functions", count(n), f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows"),
+        Card(
+            "Basis functions",
+            count(n),
+            f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows",
+        ),
         Card("Sweeps", count(config["sweep_count"]), f"over the rows, {plural(rounds, 'round')} of choosing"),
         Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
         Card("Alpha", significant(config["alpha"]), _alpha_note(model, degrees)),
@@ -113,18 +118,18 @@ def _check_cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> tup
     if isinstance(pairs, ClassPairs):
         return (
             Card("Accuracy", percent(pairs.accuracy), where),
-            Card("Commonest class", percent(pairs.baseline), "right by naming it always"),
+            Card("Baseline", percent(pairs.baseline), "always the commonest class"),
         )
     if len(pairs.targets) == 1:
         target = pairs.targets[0]
-        return Card("RMSE", significant(target.rmse), where), Card("R²", significant(target.r2, 4), where)
+        return Card("RMSE", significant(target.rmse), where), Card("R²", significant(target.r2), where)
     scales = model.config.get("target_scale") or [1.0] * len(pairs.targets)
     ratio = np.array([target.rmse / scale for target, scale in zip(pairs.targets, scales, strict=True)])
     r2 = np.array([target.r2 for target in pairs.targets])
     mean_r2 = float(r2[np.isfinite(r2)].mean()) if np.isfinite(r2).any() else float("nan")
     return (
         Card("RMSE", significant(float(np.sqrt((ratio**2).mean()))), f"in standard deviations, {where}"),
-        Card("R²", significant(mean_r2, 4), f"mean over targets, {where}"),
+        Card("R²", significant(mean_r2), f"mean over targets, {where}"),
     )
 
 
@@ -148,7 +153,7 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
     if not isinstance(pairs, Targets) or len(pairs.targets) < 2:
         return None
     rows = [
-        (target.name, significant(target.rmse), significant(target.mae), significant(target.r2, 4))
+        (target.name, significant(target.rmse), significant(target.mae), significant(target.r2))
         for target in pairs.targets[:_MOST_TARGETS]
     ]
     if len(pairs.targets) > _MOST_TARGETS:

@@ -7,7 +7,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["count", "duration", "kernel_words", "percent", "plain", "plural", "power_of_ten", "shortened", "significant"]
+__all__ = [
+    "count",
+    "duration",
+    "kernel_words",
+    "percent",
+    "plain",
+    "plural",
+    "power_of_ten",
+    "shortened",
+    "significant",
+]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

@@ -161,7 +161,6 @@ class Greedy(Rule):
         d = len(problem.centre) if self.kappa > 0.0 else 0
         columns = PoolColumns(basis, pool, problem.centre[:d], self.precision)
         diagonal = problem.kernel.diagonal(pool.points)
-        tolerance = PIVOT_TOLERANCE[np.dtype(problem.table.dtype)]
 
         def sums_of(reduction: PoolGram | PoolRoot) -> object:
             if drawn.scoring is None:
@@ -177,7 +176,7 @@ class Greedy(Rule):
                 mixture,
                 count,
                 diagonal=diagonal,
-                pivot_tolerance=tolerance,
+                pivot_tolerance=PIVOT_TOLERANCE,
                 groups=groups,
             )
         sums = sums_of(PoolGram(columns))
@@ -188,7 +187,7 @@ class Greedy(Rule):
             mixture,
             count,
             diagonal=diagonal,
-            pivot_tolerance=tolerance,
+            pivot_tolerance=PIVOT_TOLERANCE,
             digits=self.digits,
             groups=groups,
             stop_after=stop_after,

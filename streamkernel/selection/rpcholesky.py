@@ -144,13 +144,13 @@ class RPCholesky(Rule):
         sampled = Basis(problem.kernel, np.ascontiguousarray(look.candidates.X), look.candidates.rows)
         H = sampled.gram()
         if len(basis):
-            G = basis.features(sampled.points.astype(np.float64))
+            G = basis.features(sampled.points)
             H = H - G @ G.T
         proposals = np.arange(len(sampled))
         uniforms = None
         if self.exact:
             proposals = proposals_with_replacement(look.residuals, look.residual_trace, len(sampled), generator)
             uniforms = generator.random(len(proposals))
-        tolerance = PIVOT_TOLERANCE[np.dtype(problem.table.dtype)] * float(np.max(problem.kernel.diagonal(sampled.points)))
+        tolerance = PIVOT_TOLERANCE * float(np.max(problem.kernel.diagonal(sampled.points)))
         accepted = accept(H, proposals, uniforms, tolerance)[: problem.n - len(basis)]
         return basis.append(sampled.points[accepted], sampled.rows[accepted])[0]

@@ -1,6 +1,6 @@
 """Reduced kernel ridge regression from the sums of one sweep.
 
-With ``L L^T = k(Z, Z)`` and whitened sums ``H = L^-1 (K^T K) L^-T``, ``g = L^-1 K^T Y``::
+With ``L L^T = k(Z, Z)``, whitened features ``G = K L^-T`` and the sums ``H = G^T G``, ``g = G^T Y``::
 
     beta = (H + alpha I)^-1 g,    coefficients = L^-T beta,    f(x) = k(x, Z) coefficients + intercept
 
@@ -21,7 +21,6 @@ from streamkernel.linalg import (
     RidgePath,
     require_finite,
     single_threaded_blas,
-    solve_lower,
     solve_lower_t,
 )
 from streamkernel.reductions import RidgeSums
@@ -64,30 +63,26 @@ class RidgeSystem:
     def __init__(
         self, basis: Basis, sums: RidgeSums, *, intercept: bool = True, scale: NDArray[np.float64] | None = None
     ) -> None:
-        for name in ("KK", "KY", "YY"):
+        for name in ("H", "g", "YY"):
             require_finite(getattr(sums, name), f"the sum {name}")
         self._basis = basis
         self._sums = sums
         self._intercept = intercept
         self._scale = scale
+        H, g = sums.H.copy(), sums.g.copy()
         with single_threaded_blas():
-            half = solve_lower(basis.L, sums.KK)
-            H = solve_lower(basis.L, half.T)
-            H = 0.5 * (H + H.T)
-            g = solve_lower(basis.L, sums.KY)
             square = np.diagonal(sums.YY).copy()
             # Exact for every leading part of the basis: whitening is triangular in the order of picking.
             self.residual_path = np.maximum(sums.trace - np.concatenate([[0.0], np.cumsum(np.diagonal(H))]), 0.0)
             if intercept:
-                means = solve_lower(basis.L, sums.K1)
-                H -= np.outer(means, means) / sums.weight
-                g -= np.outer(means, sums.Y1) / sums.weight
+                H -= np.outer(sums.G1, sums.G1) / sums.weight
+                g -= np.outer(sums.G1, sums.Y1) / sums.weight
                 square = np.maximum(square - sums.Y1**2 / sums.weight, 0.0)
             self.path = RidgePath.of(H, g, square, sums.count, int(intercept))
 
     @property
     def residual_trace(self) -> float:
-        """``tr(K - K~) = sum_i k(x_i, x_i) - tr(k(Z, Z)^-1 K^T K)``, exact (S1, eq. (22))."""
+        """``tr(K - K~) = sum_i k(x_i, x_i) - tr(G^T G)``, exact (Smola & Schoelkopf 2000, eq. (22))."""
         return float(self.residual_path[-1])
 
     def choose_alpha(self) -> float:
@@ -114,7 +109,7 @@ class RidgeSystem:
         require_finite(coefficients, f"the solution for alpha = {alpha:g}")
         intercept = self._sums.centre.copy()
         if self._intercept:
-            intercept += (self._sums.Y1 - self._sums.K1 @ coefficients) / self._sums.weight
+            intercept += (self._sums.Y1 - self._sums.G1 @ beta) / self._sums.weight
         return RidgeSolution(
             alpha=alpha,
             coefficients=coefficients,

@@ -146,7 +146,7 @@ def test_models_that_are_none(cli: Callable, store: Path, model: Path, tmp_path:
 
 def test_a_table_of_another_width(cli: Callable, model: Path, tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "t", mode="w")
-    group.create_array("X", data=np.zeros((50, 4)), chunks=(10, 4))
+    group.create_array("X", data=np.ones((50, 4)), chunks=(10, 4))
     error = cli("predict", model, tmp_path / "t", tmp_path / "p", *THREADS).error
     assert "4 features" in error
     assert "6" in error

@@ -101,11 +101,11 @@ def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
     cli("fit", tmp_path / "c", tmp_path / "m", *options, "--json").result  # noqa: B018
     scores = cli("evaluate", tmp_path / "m", tmp_path / "c", "--rows", "600:", "--scheduler", "threads", "--json").result
     assert scores.keys() == {"rows", "accuracy"}
-    assert scores["accuracy"] > 0.95
+    assert scores["accuracy"] > 0.9
     cli("predict", tmp_path / "m", tmp_path / "c", tmp_path / "p", "--scheduler", "threads", "--json").result  # noqa: B018
     group = zarr.open_group(tmp_path / "p", mode="r")
     classes = np.asarray(group.attrs["classes"])
-    assert (classes[group["prediction"][:]] == labels).mean() > 0.95
+    assert (classes[group["prediction"][:]] == labels).mean() > 0.9
 
 
 def test_the_default_scheduler_is_a_local_cluster_with_the_bits_of_threads(

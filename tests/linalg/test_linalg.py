@@ -1,0 +1,172 @@
+"""Factorisations by their definitions, on the matrices that make them hard."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import dtypes, seeds
+from threadpoolctl import threadpool_info
+
+from streamkernel.errors import NumericalError
+from streamkernel.linalg import (
+    cholesky,
+    independent_rows,
+    mirror_upper,
+    require_finite,
+    single_threaded_blas,
+    solve_lower,
+    solve_lower_t,
+    solve_lower_transposed,
+    symmetric_eigen,
+    syrk,
+)
+
+
+@given(b=st.integers(0, 50), n=st.integers(0, 30), dtype=dtypes, seed=seeds)
+def test_syrk_adds_into_the_upper_triangle_only(b: int, n: int, dtype: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K, start = rng.standard_normal((b, n)).astype(dtype), rng.standard_normal((n, n)).astype(dtype)
+    sums = start.copy()
+    syrk(K, into=sums)
+    tolerance = 1e-12 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(np.triu(sums), np.triu(start + K.T @ K), rtol=tolerance, atol=tolerance)
+    np.testing.assert_array_equal(np.tril(sums, -1), np.tril(start, -1))
+    whole = mirror_upper(sums.astype(np.float64))
+    np.testing.assert_array_equal(whole, whole.T)
+
+
+@given(b=st.integers(0, 50), n=st.integers(0, 30), dtype=dtypes, seed=seeds)
+def test_rows_are_whitened_in_place(b: int, n: int, dtype: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    L = (np.tril(rng.standard_normal((n, n)), -1) * 0.2 + np.diag(rng.uniform(1, 2, n))).astype(dtype)
+    K = rng.standard_normal((b, n)).astype(dtype)
+    G = K.copy()
+    solve_lower_transposed(L, G)
+    tolerance = 1e-10 if dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(G @ L.T, K, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "K", [np.zeros((3, 4), order="F"), np.zeros((3, 8))[:, ::2], np.zeros(3), np.zeros((3, 4), np.float32)]
+)
+def test_wrong_layouts_are_refused_rather_than_misread(K: Any) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        syrk(K, into=np.zeros((4, 4)))
+    with pytest.raises((ValueError, KeyError)):
+        solve_lower_transposed(np.eye(4), K)
+
+
+def test_a_wrong_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="shape"):
+        syrk(np.zeros((3, 4)), into=np.zeros((5, 5)))
+    with pytest.raises(ValueError, match="shape"):
+        solve_lower_transposed(np.eye(3), np.zeros((3, 4)))
+
+
+@given(n=st.integers(0, 25), rank=st.integers(1, 25), seed=seeds)
+def test_independent_rows_are_kept_in_order(n: int, rank: int, seed: int) -> None:
+    """Rows beyond the rank, and copies of rows, are left out; what is kept is factored."""
+    rng = np.random.default_rng(seed)
+    factor = rng.standard_normal((n, rank))
+    copies = rng.random(n) < 0.3
+    for i in np.flatnonzero(copies):
+        factor[i] = factor[rng.integers(0, i)] if i else factor[i]
+    S = factor @ factor.T
+    found = independent_rows(S, 1e-10)
+    expected: list[int] = []
+    for i in range(n):
+        if np.linalg.matrix_rank(factor[[*expected, i]], tol=1e-4) == len(expected) + 1:
+            expected.append(i)
+    assert found.kept.tolist() == expected
+    np.testing.assert_allclose(found.L @ found.L.T, S[np.ix_(expected, expected)], atol=1e-8)
+    np.testing.assert_array_equal(found.L, np.tril(found.L))
+
+
+def test_pivots_are_judged_relative_to_their_own_diagonal() -> None:
+    tiny = np.diag([1.0, 1e-20, 1e20])
+    assert independent_rows(tiny, 1e-12).kept.tolist() == [0, 1, 2]
+    zero = np.diag([1.0, 0.0, 2.0])
+    assert independent_rows(zero, 1e-12).kept.tolist() == [0, 2]
+
+
+def test_triangular_solves() -> None:
+    L, B = np.array([[2.0, 0.0], [1.0, 4.0]]), np.array([[2.0], [9.0]])
+    np.testing.assert_allclose(solve_lower(L, B), [[1.0], [2.0]])
+    np.testing.assert_allclose(L.T @ solve_lower_t(L, B), B)
+    assert solve_lower(np.zeros((0, 0)), np.zeros((0, 3))).shape == (0, 3)
+    assert solve_lower_t(np.zeros((0, 0)), np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_eigenvalues_ascend_and_rebuild() -> None:
+    A = np.random.default_rng(0).standard_normal((20, 20))
+    A = A + A.T
+    found = symmetric_eigen(A)
+    assert (np.diff(found.values) >= 0).all()
+    np.testing.assert_allclose(found.vectors * found.values @ found.vectors.T, A, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_is_named_before_lapack_sees_it(bad: float) -> None:
+    A = np.eye(3)
+    A[0, 1] = A[1, 0] = bad
+    for action in (cholesky, symmetric_eigen):
+        with pytest.raises(NumericalError, match=r"the sums has 2 values that are NaN or infinite out of 9"):
+            action(A, "the sums")
+    with pytest.raises(NumericalError):
+        independent_rows(A, 1e-12)
+    with pytest.raises(NumericalError):
+        require_finite(A, "it")
+    require_finite(np.eye(2), "it")
+
+
+def test_an_indefinite_matrix_is_a_numerical_error() -> None:
+    with pytest.raises(NumericalError, match="A is not positive definite"):
+        cholesky(np.diag([1.0, -1.0]), "A")
+
+
+# --------------------------------------------------------------------------------------------------- one BLAS thread
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_blas_has_one_thread_inside_and_its_own_number_outside() -> None:
+    before = blas_threads()
+    with single_threaded_blas():
+        assert blas_threads() == {1}
+        with single_threaded_blas():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+    with pytest.raises(RuntimeError), single_threaded_blas():
+        raise RuntimeError
+    assert blas_threads() == before
+
+
+def test_the_last_of_several_tasks_restores_the_threads() -> None:
+    before = blas_threads()
+    inside, first_left = threading.Barrier(2), threading.Event()
+    seen: list[set[int]] = []
+
+    def first() -> None:
+        with single_threaded_blas():
+            inside.wait()
+        first_left.set()
+
+    def second() -> None:
+        with single_threaded_blas():
+            inside.wait()
+            first_left.wait()
+            seen.append(blas_threads())
+
+    tasks = [threading.Thread(target=task) for task in (first, second)]
+    for task in tasks:
+        task.start()
+    for task in tasks:
+        task.join()
+    assert seen == [{1}]
+    assert blas_threads() == before

@@ -1,0 +1,158 @@
+"""The contract of every reduction: any way to cut the rows is one block; arguments are left alone."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import FLOAT64, Float, basis_of, blocks, pool_columns
+from strategies import chunkings, rows, seeds
+
+from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial
+from streamkernel.reductions import (
+    ClassificationScores,
+    Gather,
+    Look,
+    Moments,
+    NormalEquations,
+    PoolGram,
+    PoolRoot,
+    Predictions,
+    Reduction,
+    RegressionScores,
+    State,
+)
+
+X64 = np.ndarray[Any, Any]
+Make = Callable[[X64, Float, list[int]], Reduction[Any]]
+
+
+def _kernel(X: X64) -> Kernel:
+    spread = float(np.abs(X).max()) or 1.0
+    return Gaussian(spread)
+
+
+def _predictions(X: X64, Y: Float, chosen: list[int]) -> Predictions:
+    coefficients = np.linspace(-1, 1, len(chosen) * Y.shape[1]).reshape(len(chosen), -1)
+    return Predictions(basis_of(X, chosen, _kernel(X)), coefficients, np.full(Y.shape[1], 0.25))
+
+
+REDUCTIONS: dict[str, Make] = {
+    "normal equations": lambda X, Y, chosen: NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
+    "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
+        basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1])
+    ),
+    "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),
+    "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),
+    "look": lambda X, Y, chosen: Look(basis_of(X, chosen[:1], _kernel(X)), 3, 5, 7, (3, 1), Y.shape[1]),
+    "look, all rows": lambda X, Y, chosen: Look(basis_of(X, [], Polynomial(degree=2)), 99, 99, 7, (3,), Y.shape[1]),
+    "pool": lambda X, Y, chosen: PoolGram(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X))),
+    "pool without basis": lambda X, Y, chosen: PoolGram(pool_columns(X, Y, [], chosen, _kernel(X))),
+    "pool root": lambda X, Y, chosen: PoolRoot(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X))),
+    "regression scores": lambda X, Y, chosen: RegressionScores(_predictions(X, Y, chosen)),
+    "classification scores": lambda X, Y, chosen: ClassificationScores(_predictions(X, Y, chosen)),
+}
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[X64, Float, Float | None, list[int], tuple[int, ...]]:
+    """Rows in float64 with 1 to 3 targets, perhaps weights, some rows as points, and a way to cut them."""
+    X = draw(rows(min_rows=4, max_rows=40, dtype=FLOAT64))
+    rng = np.random.default_rng(draw(seeds))
+    Y = rng.standard_normal((len(X), draw(st.integers(1, 3))))
+    weights = rng.uniform(0.1, 3.0, len(X)) if draw(st.booleans()) else None
+    # Distinct points: rows may be duplicates, and a basis of duplicates is no basis.
+    _, first = np.unique(X, axis=0, return_index=True)
+    chosen = rng.permutation(first)[:4].tolist()
+    return X, Y, weights, chosen, draw(chunkings(len(X)))
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    return {name: getattr(value, name) for name in getattr(type(value), "__dataclass_fields__", {})}
+
+
+def assert_equal(left: Any, right: Any, tolerance: float = 1e-10) -> None:
+    """Results equal up to `tolerance` of their size; a triangular factor by what it is the root of."""
+    a, b = _plain(left), _plain(right)
+    assert a.keys() == b.keys()
+    if "R_R" in a:
+        for root in (a, b):
+            G, R, Y = root.pop("G_R"), root.pop("R_R"), root.pop("R_Y")
+            root |= {"C": G.T @ G + R.T @ R, "D": R.T @ Y, "B": R.T @ R}
+    for name in a:
+        if _plain(a[name]) and not isinstance(a[name], np.ndarray):
+            assert_equal(a[name], b[name], tolerance)
+        elif a[name] is not None:
+            one, other = np.asarray(a[name]), np.asarray(b[name])
+            size = max(1.0, float(np.abs(one).max(initial=0.0)))
+            np.testing.assert_allclose(other, one, rtol=tolerance, atol=tolerance * size, err_msg=name)
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@given(case=cases())
+def test_any_chunking_is_one_chunk(name: str, case: Any) -> None:
+    X, Y, weights, chosen, chunks = case
+    reduction = REDUCTIONS[name](X, Y, chosen)
+    whole = reduction.map_block(next(blocks(X, Y, [len(X)], weights)))
+    states = [reduction.map_block(block) for block in blocks(X, Y, chunks, weights)]
+    expected = reduction.finalize(whole)
+    assert_equal(reduction.finalize(reduce(reduction.combine, states)), expected)
+    from_the_right = reduce(lambda right, left: reduction.combine(left, right), states[::-1])
+    assert_equal(reduction.finalize(from_the_right), expected)
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@given(case=cases())
+def test_fold_is_combine_of_map(name: str, case: Any) -> None:
+    X, Y, weights, chosen, chunks = case
+    reduction = REDUCTIONS[name](X, Y, chosen)
+    parts = list(blocks(X, Y, chunks, weights))
+    folded = reduction.map_block(parts[0])
+    for block in parts[1:]:
+        folded = reduction.fold(folded, block)
+    combined = reduce(reduction.combine, map(reduction.map_block, parts))
+    assert_equal(reduction.finalize(folded), reduction.finalize(combined))
+
+
+def _digest(state: State) -> dict[str, bytes]:
+    return {name: values.tobytes() for name, values in state.items()}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@given(case=cases())
+def test_arguments_are_left_alone_and_equal_blocks_give_equal_bits(name: str, case: Any) -> None:
+    X, Y, weights, chosen, chunks = case
+    reduction = REDUCTIONS[name](X, Y, chosen)
+    parts = list(blocks(X, Y, chunks, weights))
+    kept = copy.deepcopy(parts)
+    states = [reduction.map_block(block) for block in parts]
+    before = [_digest(state) for state in states]
+    assert before == [_digest(reduction.map_block(block)) for block in parts]
+    for left, right in pairwise(states):
+        reduction.combine(left, right)
+    reduction.finalize(states[0])
+    assert [_digest(state) for state in states] == before
+    for block, original in zip(parts, kept, strict=True):
+        np.testing.assert_array_equal(block.X, original.X)
+        np.testing.assert_array_equal(block.Y, original.Y)
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_the_plan_knows_the_size_of_a_state(name: str) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((400, 4)), rng.standard_normal((400, 2))
+    reduction = REDUCTIONS[name](X, Y, list(range(40)))
+    state = reduction.map_block(next(blocks(X, Y, [400])))
+    held = sum(values.nbytes for values in state.values())
+    assert held <= reduction.state_bytes()
+    assert reduction.scratch_bytes(400) >= 0
+    assert reduction.flops_per_row() > 0

@@ -1,0 +1,171 @@
+"""What the sums are, against plain NumPy and scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+from problems import basis_of, blocks, pool_columns, pool_sums, root_sums
+from sklearn import metrics
+
+from streamkernel.kernels import Gaussian
+from streamkernel.reductions import (
+    ClassificationScores,
+    Moments,
+    NormalEquations,
+    PoolGram,
+    Predictions,
+    Reduction,
+    RegressionScores,
+)
+
+
+def swept(reduction: Reduction[Any], X: Any, Y: Any, weights: Any = None, chunk: int = 64) -> Any:
+    """Blocks folded and combined, as the engine does."""
+    lengths = [min(chunk, len(X) - start) for start in range(0, len(X), chunk)]
+    states = [reduction.map_block(block) for block in blocks(X, Y, lengths, weights)]
+    state = states[0]
+    for other in states[1:]:
+        state = reduction.combine(state, other)
+    return reduction.finalize(state)
+
+
+# -------------------------------------------------------------------------------------------------- normal equations
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("d", [0, 1, 3])
+def test_normal_equations(d: int, weighted: bool, dtype: Any) -> None:
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((300, 4)).astype(dtype)
+    Y = 100 + rng.standard_normal((300, d))
+    w = rng.uniform(0.1, 3, 300) if weighted else np.ones(300)
+    centre = np.full(d, 99.0)
+    basis = basis_of(X, range(0, 300, 15), Gaussian(2.0))
+    sums = swept(NormalEquations(basis, centre), X, Y if d else None, w if weighted else None)
+    K = naive.gaussian(X, X[::15], 2.0)
+    Yc, W = Y - centre, w[:, None]
+    tolerance = 1e-12 if dtype is np.float64 else 1e-6
+    expected = {"KK": K.T @ (W * K), "KY": K.T @ (W * Yc), "YY": Yc.T @ (W * Yc), "K1": K.T @ w, "Y1": Yc.T @ w}
+    for name, value in expected.items():
+        found = getattr(sums, name)
+        assert found.dtype == np.float64
+        scale = float(np.abs(value).max(initial=1.0))
+        np.testing.assert_allclose(found, value, rtol=tolerance, atol=tolerance * scale, err_msg=name)
+    np.testing.assert_array_equal(sums.KK, sums.KK.T)
+    assert (sums.count, sums.weight, sums.trace) == (300, pytest.approx(w.sum()), pytest.approx(w.sum()))
+
+
+def test_sums_of_float32_blocks_are_taken_in_float64() -> None:
+    """A million ones in float32 stop growing at 2^24; what is summed here does not."""
+    X = np.zeros((1 << 16, 1), np.float32)
+    basis = basis_of(X, [0])
+    reduction = NormalEquations(basis, np.zeros(1))
+    state = reduction.map_block(next(blocks(X, np.full((len(X), 1), 0.1), [len(X)])))
+    for _ in range(9):
+        state = reduction.combine(state, state)
+    assert reduction.finalize(state).KK[0, 0] == 2.0**25
+    assert reduction.finalize(state).KY[0, 0] == pytest.approx(0.1 * 2**25, rel=1e-12)
+
+
+# ----------------------------------------------------------------------------------------------------------- moments
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_moments_with_a_large_offset(offset: float) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = offset + rng.standard_normal((1000, 3)), -offset + rng.uniform(size=(1000, 2))
+    found = swept(Moments(3, 2), X, Y)
+    for statistics, values in ((found.X, X), (found.y, Y)):
+        assert statistics.count == 1000
+        np.testing.assert_allclose(statistics.mean, values.mean(axis=0), rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(statistics.std, (values - values.mean(axis=0)).std(axis=0), rtol=1e-8)
+        np.testing.assert_array_equal(statistics.minimum, values.min(axis=0))
+        np.testing.assert_array_equal(statistics.maximum, values.max(axis=0))
+
+
+def test_moments_without_targets() -> None:
+    X = np.arange(10.0)[:, None]
+    assert swept(Moments(1, 0), X, None).y is None
+
+
+# ------------------------------------------------------------------------------------------------------------ scores
+@pytest.mark.parametrize("d", [1, 3])
+def test_regression_scores(d: int) -> None:
+    rng = np.random.default_rng(d)
+    X, Y = rng.standard_normal((200, 2)), 1e3 + rng.standard_normal((200, d))
+    predictions = Predictions(basis_of(X, range(5)), rng.standard_normal((5, d)), np.full(d, 1e3))
+    found = swept(RegressionScores(predictions), X, Y)
+    f = predictions.values(X)
+    assert found["rows"] == 200
+    assert found["rmse"] == pytest.approx(metrics.root_mean_squared_error(Y, f))
+    assert found["mae"] == pytest.approx(metrics.mean_absolute_error(Y, f))
+    assert found["r2"] == pytest.approx(metrics.r2_score(Y, f))
+
+
+def test_regression_scores_of_constant_targets() -> None:
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    exact = Predictions(basis_of(X, [0]), np.zeros((1, 1)), np.array([3.0]))
+    wrong = Predictions(basis_of(X, [0]), np.zeros((1, 1)), np.array([4.0]))
+    Y = np.full((50, 1), 3.0)
+    assert swept(RegressionScores(exact), X, Y)["r2"] == metrics.r2_score(Y, exact.values(X)) == 1.0
+    assert swept(RegressionScores(wrong), X, Y)["r2"] == metrics.r2_score(Y, wrong.values(X)) == 0.0
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_classification_scores(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    X, codes = rng.standard_normal((200, 2)), rng.integers(0, classes, 200)
+    predictions = Predictions(basis_of(X, range(6)), rng.standard_normal((6, classes)), np.zeros(classes))
+    found = swept(ClassificationScores(predictions), X, np.eye(classes)[codes])
+    assert found == {"rows": 200, "accuracy": pytest.approx(metrics.accuracy_score(codes, predictions.values(X).argmax(1)))}
+
+
+def test_predictions_are_the_formula() -> None:
+    rng = np.random.default_rng(0)
+    X, coefficients = rng.standard_normal((40, 3)), rng.standard_normal((7, 1))
+    work = Predictions(basis_of(X, range(7)), coefficients, np.array([0.5]))
+    expected = naive.gaussian(X, X[:7]) @ coefficients[:, 0] + 0.5
+    block = next(blocks(X, None, [40]))
+    np.testing.assert_allclose(work.map_block(block)["prediction"], expected, rtol=1e-12)
+    wide = Predictions(work.basis, coefficients, work.intercept, flat=False)
+    assert wide.map_block(block)["prediction"].shape == (40, 1)
+    codes = Predictions(work.basis, np.hstack([coefficients, -coefficients]), np.zeros(2), argmax=True)
+    np.testing.assert_array_equal(codes.map_block(block)["prediction"], (expected - 0.5 < 0).astype(int))
+    assert {name: dtype for name, (_, dtype) in codes.columns.items()} == {"prediction": np.dtype(np.int64)}
+
+
+# ------------------------------------------------------------------------------------------------------------- pools
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pool_sums(weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((120, 3)), rng.standard_normal((120, 2))
+    w = rng.uniform(0.1, 3, 120) if weighted else np.ones(120)
+    basis, pool = list(range(8)), list(range(20, 50))
+    sums = pool_sums(X, Y, basis, pool, w if weighted else None)
+    K = naive.gaussian(X, X)
+    R = naive.residual(K, basis)[:, pool]
+    L = np.linalg.cholesky(K[:8, :8])
+    G = np.linalg.solve(L, K[:8]).T
+    W = w[:, None]
+    for name, expected in {
+        "C": R.T @ (W * R), "E": G.T @ (W * R), "F": R.T @ (W * Y), "H": G.T @ (W * G), "g": G.T @ (W * Y),
+        "YY": Y.T @ (W * Y), "S": R[pool],
+    }.items():  # fmt: skip
+        np.testing.assert_allclose(getattr(sums, name), expected, rtol=1e-9, atol=1e-9, err_msg=name)
+    assert (sums.weight, sums.trace) == (pytest.approx(w.sum()), pytest.approx(w.sum()))
+    root = root_sums(X, Y, basis, pool, w if weighted else None)
+    np.testing.assert_allclose(root.G_R.T @ root.G_R + root.R_R.T @ root.R_R, sums.C, rtol=1e-9, atol=1e-9)
+    H = np.linalg.inv(sums.H)
+    np.testing.assert_allclose(root.R_R.T @ root.R_R, sums.C - sums.E.T @ H @ sums.E, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(root.R_R.T @ root.R_Y, sums.F - sums.E.T @ H @ sums.g, rtol=1e-8, atol=1e-9)
+
+
+def test_single_precision_serves_for_scores() -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((500, 3)), rng.standard_normal((500, 1))
+    single = PoolGram(pool_columns(X, Y, range(10), range(20, 60), precision=np.dtype(np.float32)))
+    found, exact = swept(single, X, Y), pool_sums(X, Y, range(10), range(20, 60))
+    np.testing.assert_allclose(found.C, exact.C, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.F, exact.F, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(found.S, exact.S)
+    assert found.C.dtype == np.float64

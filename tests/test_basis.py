@@ -1,0 +1,99 @@
+"""A basis: factor, features, residual; dependent points left out in the order of picking."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from problems import basis_of
+from strategies import rows
+
+from streamkernel.basis import PIVOT_TOLERANCE, Basis
+from streamkernel.kernels import Gaussian, Laplacian, Linear
+
+
+@given(X=rows(min_rows=2, max_rows=40))
+def test_features_are_a_factor_of_the_nystroem_approximation(X: Any) -> None:
+    kernel = Gaussian(float(np.abs(X).max()) or 1.0)
+    empty = Basis.empty(kernel, X.shape[1], X.dtype)
+    basis, kept = empty.append(X[:12], np.arange(12)[: len(X)])
+    K = naive.gaussian(X.astype(np.float64), X.astype(np.float64), kernel.lengthscale)
+    np.testing.assert_array_equal(basis.rows, kept)
+    np.testing.assert_allclose(basis.L @ basis.L.T, K[np.ix_(kept, kept)], atol=1e-12)
+    # float32 blocks carry 6e-8, which whitening lifts by 1 / sqrt(pivot).
+    tolerance = 1e-5 if X.dtype == np.float64 else 5e-3
+    G = basis.features(X)
+    assert G.dtype == np.float64
+    approximation = K - naive.residual(K, kept)
+    np.testing.assert_allclose(G @ G.T, approximation, atol=tolerance)
+    residual = basis.residual(X)
+    assert (residual >= 0).all()
+    np.testing.assert_allclose(residual, np.maximum(np.diag(K - approximation), 0), atol=tolerance)
+
+
+def test_residual_and_features_in_float64_are_exact() -> None:
+    X = np.random.default_rng(0).standard_normal((80, 4))
+    basis = basis_of(X, range(20), Laplacian(2.0))
+    K = Laplacian(2.0)(X)
+    np.testing.assert_allclose(basis.residual(X), np.diag(naive.residual(K, range(20))), atol=1e-13)
+    np.testing.assert_allclose(basis.features(X)[:20], basis.L, atol=1e-12)
+
+
+def test_dependent_points_are_left_out_where_they_come() -> None:
+    X = np.random.default_rng(0).standard_normal((6, 2))
+    Z = X[[0, 1, 0, 2, 1, 3]]
+    basis, kept = Basis.empty(Gaussian(1.0), 2, Z.dtype).append(Z, np.arange(6) + 10)
+    assert kept.tolist() == [0, 1, 3, 5]
+    assert basis.rows.tolist() == [10, 11, 13, 15]
+    grown, new = basis.append(X[[3, 4, 0, 5]], np.array([20, 21, 22, 23]))
+    assert new.tolist() == [1, 3]
+    assert grown.rows.tolist() == [10, 11, 13, 15, 21, 23]
+    np.testing.assert_allclose(grown.L @ grown.L.T, grown.gram(), atol=1e-14)
+    np.testing.assert_array_equal(grown.L[:4, :4], basis.L)
+
+
+def test_the_rank_of_a_linear_kernel() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    basis, kept = Basis.empty(Linear(), 3, X.dtype).append(X, np.arange(30))
+    assert kept.tolist() == [0, 1, 2]
+    assert basis.residual(X).max() < 1e-12
+
+
+def test_a_basis_of_dependent_points_is_refused_rather_than_jittered() -> None:
+    X = np.zeros((2, 2))
+    with pytest.raises(ValueError, match="dependent"):
+        basis_of(X, [0, 1]).L
+
+
+def test_an_empty_basis() -> None:
+    X = np.random.default_rng(0).standard_normal((5, 2))
+    empty = Basis.empty(Gaussian(1.0), 2, X.dtype)
+    assert len(empty) == 0
+    assert empty.features(X).shape == (5, 0)
+    np.testing.assert_array_equal(empty.residual(X), 1.0)
+    assert empty.L.shape == (0, 0)
+
+
+def test_what_travels_is_points_and_kernel_only() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    basis = basis_of(X, range(200), Gaussian(0.2))
+    assert basis.L.nbytes == 320_000
+    assert len(pickle.dumps(basis)) < 10_000
+    again = pickle.loads(pickle.dumps(basis))
+    np.testing.assert_array_equal(again.L, basis.L)
+    np.testing.assert_array_equal(again.features(X), basis.features(X))
+
+
+def test_take_keeps_order_and_numbers() -> None:
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    part = basis_of(X, [7, 2, 5]).take(np.array([2, 0]))
+    assert part.rows.tolist() == [5, 7]
+    np.testing.assert_array_equal(part.points, X[[5, 7]])
+
+
+def test_every_dtype_has_a_tolerance() -> None:
+    assert set(PIVOT_TOLERANCE) == {np.dtype(np.float32), np.dtype(np.float64)}
