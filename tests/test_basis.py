@@ -12,7 +12,7 @@ from hypothesis import given
 from problems import basis_of
 from strategies import rows
 
-from streamkernel.basis import PIVOT_TOLERANCE, Basis
+from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian, Laplacian, Linear
 
 
@@ -24,8 +24,7 @@ def test_features_are_a_factor_of_the_nystroem_approximation(X: Any) -> None:
     K = naive.gaussian(X.astype(np.float64), X.astype(np.float64), kernel.lengthscale)
     np.testing.assert_array_equal(basis.rows, kept)
     np.testing.assert_allclose(basis.L @ basis.L.T, K[np.ix_(kept, kept)], atol=1e-12)
-    # float32 blocks carry 6e-8, which whitening lifts by 1 / sqrt(pivot).
-    tolerance = 1e-5 if X.dtype == np.float64 else 5e-3
+    tolerance = 1e-5  # pivots go down to 1e-12, and whitening lifts rounding by 1 / sqrt(pivot)
     G = basis.features(X)
     assert G.dtype == np.float64
     approximation = K - naive.residual(K, kept)
@@ -95,5 +94,22 @@ def test_take_keeps_order_and_numbers() -> None:
     np.testing.assert_array_equal(part.points, X[[5, 7]])
 
 
-def test_every_dtype_has_a_tolerance() -> None:
-    assert set(PIVOT_TOLERANCE) == {np.dtype(np.float32), np.dtype(np.float64)}
+
+def test_the_least_pivot_is_relative() -> None:
+    X = np.array([[0.0], [1.0], [1.001]])
+    basis = basis_of(X, [0, 1, 2])
+    pivots = [1.0, *(naive.residual_diagonal(naive.gaussian(X, X), list(range(t)))[t] for t in (1, 2))]
+    assert basis.least_pivot == pytest.approx(min(pivots), rel=1e-6)
+    assert Basis.empty(Linear(), 1, X.dtype).least_pivot == 1.0
+    scaled = basis_of(1e-6 * X[1:2], [0], Linear())
+    assert scaled.least_pivot == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_are_exact_whatever_the_dtype_of_the_rows(dtype: Any) -> None:
+    """float32 rows are numbers like any other: their kernel values, features and residuals are float64's."""
+    X = np.random.default_rng(0).standard_normal((60, 3)).astype(dtype)
+    basis = basis_of(X, range(30))
+    K = naive.gaussian(X, X)
+    np.testing.assert_allclose(basis.block(X), K[:, :30], rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(basis.residual(X), np.maximum(np.diag(naive.residual(K, range(30))), 0), atol=1e-10)

@@ -175,6 +175,9 @@ class _Fit:
         cache.fetch(np.concatenate([sampled, rule.prefetch(draft)]))
         sample = cache.get(sampled)
         self.targets = self._targets(statistics, sample)
+        if not self.settings.fit_intercept:
+            # The basis then has the mean to explain too.
+            self.targets = _Targets(np.zeros_like(self.targets.centre), self.targets.scale)
         if self.settings.searches_lengthscale:
             self.lengthscale = choose_lengthscale(
                 sample,

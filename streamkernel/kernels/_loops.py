@@ -21,6 +21,7 @@ from numba.extending import overload
 from streamkernel.kernels._tile import (
     ROWS,
     columns,
+    fetch_for_writing,
     fused,
     row_norms,
     scaled_by_power,
@@ -134,64 +135,113 @@ def logarithm_double(t):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def raise_to(tiles, base, size, factor, offset, degree):  # type: ignore[no-untyped-def]
-    """``tiles <- (factor tiles + offset)^degree``, the first `size` values; the degree's bits from the highest."""
-    for c in range(size):
-        base[c] = fused(factor, tiles[c], offset)
-        tiles[c] = base[c]
-    bit = 1
-    while 2 * bit <= degree:
-        bit *= 2
-    bit //= 2
-    while bit > 0:
-        for c in range(size):
-            tiles[c] *= tiles[c]
-        if degree & bit:
-            for c in range(size):
-                tiles[c] *= base[c]
-        bit //= 2
+def write_exponential(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
+    """``exp(-t)``; the factor is part of high + low."""
+    _, _, high, low, cut, _, _ = constants
+    for i in range(size):
+        if wanted[i]:
+            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
+            for c in range(kept):
+                target[c] = exponential(source[c], high, low, cut)
 
 
 @njit(**INNER)
-def write(transform, constants, degree, tiles, base, size, wanted, out, row, column, width):  # type: ignore[no-untyped-def]
-    """``out <- transform(factor tiles + offset)``, the wanted ones of `size` rows; numbers of `base.Transform`."""
-    factor, offset, high, low, cut, shape, largest = constants
-    if transform == 1:
-        raise_to(tiles, base, size * width, factor, offset, degree)
-    kept = min(width, out.shape[1] - column)
+def write_matern12(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
+    """``exp(-r)``, ``r = sqrt t``."""
+    factor, _, high, low, cut, _, _ = constants
     for i in range(size):
-        if not wanted[i]:
-            continue
-        source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
-        if transform == 2:  # exp(-t), the factor being part of high + low
-            for c in range(kept):
-                target[c] = exponential(source[c], high, low, cut)
-        elif transform == 3:  # exp(-r)
+        if wanted[i]:
+            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
             for c in range(kept):
                 target[c] = exponential(np.sqrt(factor * source[c]), high, low, cut)
-        elif transform == 4:  # (1 + r) exp(-r)
+
+
+@njit(**INNER)
+def write_matern32(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
+    """``(1 + r) exp(-r)``, ``r = sqrt t``."""
+    factor, _, high, low, cut, _, largest = constants
+    for i in range(size):
+        if wanted[i]:
+            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
             for c in range(kept):
                 t = factor * source[c]
                 r = np.sqrt(largest if t > largest else t)
                 e = exponential(r, high, low, cut)
                 target[c] = fused(r, e, e)
-        elif transform == 5:  # (1 + r + r^2 / 3) exp(-r)
+
+
+@njit(**INNER)
+def write_matern52(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
+    """``(1 + r + r^2 / 3) exp(-r)``, ``r = sqrt t``; 1/3 is `shape`."""
+    factor, _, high, low, cut, shape, largest = constants
+    for i in range(size):
+        if wanted[i]:
+            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
             for c in range(kept):
                 t = factor * source[c]
                 t = largest if t > largest else t
                 r = np.sqrt(t)
                 e = exponential(r, high, low, cut)
                 target[c] = fused(fused(t, shape, r), e, e)
-        elif transform == 6:  # (1 + t)^-shape
+
+
+@njit(**INNER)
+def write_rational(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
+    """``(1 + t)^-shape``."""
+    factor, _, high, low, cut, shape, largest = constants
+    for i in range(size):
+        if wanted[i]:
+            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
             for c in range(kept):
                 t = factor * source[c]
                 target[c] = exponential(shape * logarithm(largest if t > largest else t), high, low, cut)
-        elif transform == 1:
+
+
+@njit(**INNER)
+def write_power(tiles, width, kept, wanted, size, out, row, column, constants, degree, base):  # type: ignore[no-untyped-def]
+    """``t^degree``, by the bits of the degree from the highest."""
+    factor, offset, _, _, _, _, _ = constants
+    for c in range(size * width):
+        tiles[c] = fused(factor, tiles[c], offset)
+    bit = 1
+    while 2 * bit <= degree:
+        bit *= 2
+    if bit > 1:
+        for c in range(size * width):
+            base[c] = tiles[c]
+    while bit > 1:
+        bit //= 2
+        for c in range(size * width):
+            tiles[c] *= tiles[c]
+        if degree & bit:
+            for c in range(size * width):
+                tiles[c] *= base[c]
+    for i in range(size):
+        if wanted[i]:
+            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
             for c in range(kept):
                 target[c] = source[c]
-        else:
-            for c in range(kept):
-                target[c] = fused(factor, source[c], offset)
+
+
+@njit(**INNER)
+def write(transform, constants, degree, tiles, base, size, wanted, out, row, column, width):  # type: ignore[no-untyped-def]
+    """``out <- transform(t)``, ``t = factor tiles + offset``, the wanted ones of `size` rows.
+
+    Numbers as in `base.Transform`. Each has its own loop over the rows, before which its constants are loaded.
+    """
+    kept = min(width, out.shape[1] - column)
+    if transform == 2:
+        write_exponential(tiles, width, kept, wanted, size, out, row, column, constants)
+    elif transform == 3:
+        write_matern12(tiles, width, kept, wanted, size, out, row, column, constants)
+    elif transform == 4:
+        write_matern32(tiles, width, kept, wanted, size, out, row, column, constants)
+    elif transform == 5:
+        write_matern52(tiles, width, kept, wanted, size, out, row, column, constants)
+    elif transform == 6:
+        write_rational(tiles, width, kept, wanted, size, out, row, column, constants)
+    else:
+        write_power(tiles, width, kept, wanted, size, out, row, column, constants, degree, base)
 
 
 @njit(**INNER)
@@ -260,6 +310,8 @@ def fill_block(X, metric, transform, constants, degree, scale, weights, panels, 
                 row_norms(centred_rows, i, p, row_squares)
         for panel in range(n_panels):
             mixed, n_tiles = False, -(-size // ROWS)
+            for t in range(n_tiles):
+                fetch_for_writing(out, start + t * ROWS, panel * width, out.shape[1])
             if limit >= 0:
                 for t in range(n_tiles):
                     i = t * ROWS

@@ -30,7 +30,6 @@ class Metric(IntEnum):
 class Transform(IntEnum):
     """What is made of the sum: ``t = factor s + offset``, then one of these."""
 
-    IDENTITY = 0  # t
     POWER = 1  # t^shape, shape a whole number
     EXP = 2  # exp(-t)
     MATERN12 = 3  # exp(-sqrt t)

@@ -21,7 +21,7 @@ class Linear(FormulaKernel):
     name: ClassVar[str] = "linear"
 
     def formula(self, n_features: int) -> Formula:
-        return Formula(Metric.INNER, Transform.IDENTITY, np.ones(n_features))
+        return Formula(Metric.INNER, Transform.POWER, np.ones(n_features))
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         rows = checked_rows(X)

@@ -92,6 +92,8 @@ def solve_lower_transposed(L: NDArray[Any], K: NDArray[Any]) -> None:
         return
     _require(K, K.dtype)
     _require(L, K.dtype)
+    if L.shape != (n, n):
+        raise ValueError(f"the factor has shape {L.shape}, the block needs {(n, n)}")
     # Fortran sees K^T (n, b) and L^T (upper): solve (L^T)^T X = K^T.
     one = _scalar(1.0, K.dtype)
     _TRSM[K.dtype](b"L", b"U", b"T", b"N", _int(n), _int(b), one, L.ctypes.data, _int(n), K.ctypes.data, _int(n))

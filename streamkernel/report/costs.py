@@ -82,6 +82,8 @@ def _bars(
             "value": [value / unit for value in values],
             "words": words,
             "colour": colours,
+            # A bar too short to be seen still shows its colour in its number.
+            "ink": [ORANGE if colour == ORANGE else INK for colour in colours],
             "name": names,
             "detail": details,
         }
@@ -95,7 +97,7 @@ def _bars(
     hover(plot, [bars], [("@name", "@words"), ("", "@detail")])
     plot.text(
         "value", "y", text="words", source=source, x_offset=7, text_baseline="middle", text_font=value(FONT),
-        text_font_size="12px", text_color=INK,
+        text_font_size="12px", text_color="ink",
     )  # fmt: skip
     name_ticks(plot.yaxis, names)
     plot.yaxis.major_label_text_font_size = "12px"

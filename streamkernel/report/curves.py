@@ -97,7 +97,7 @@ def _trace_caption(curve: TraceCurve) -> str:
     if len(rounds) > _BANDED_ROUNDS:
         words += f" The basis was chosen in {count(len(rounds))} rounds."
     if curve.tol > ROUNDING:
-        words += f" The selection was to stop at {percent(curve.tol)} (dotted)."
+        words += f" The selection was to stop at {100.0 * curve.tol:.4g} % (dotted)."
     if curve.relative.min() <= ROUNDING:
         words += f" Values below {significant(ROUNDING, 2)} are rounding, and drawn there."
     return words

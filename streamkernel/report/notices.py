@@ -34,14 +34,14 @@ def _lost_digits(model: RidgeModel) -> str:
 
 
 def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
-    if not isinstance(pairs, Targets) or not pairs.held_out or len(pairs.targets) != 1:
+    if not isinstance(pairs, Targets) or pairs.where == "training rows" or len(pairs.targets) != 1:
         return ""
     target = pairs.targets[0]
     expected = float(gcv_error(model, model.config.get("solution", {}).get("gcv", np.nan))[0])
     if len(target.true) < _FEW_ROWS or not np.isfinite(expected) or target.rmse <= _FAR_ABOVE * expected:
         return ""
     return (
-        f"The RMSE on held-out rows, {significant(target.rmse)}, is far above the GCV error, {significant(expected)}: "
+        f"The RMSE on {pairs.where}, {significant(target.rmse)}, is far above the GCV error, {significant(expected)}: "
         "these rows differ from those of the fit (are the rows sorted?), or the fit has lost digits."
     )
 

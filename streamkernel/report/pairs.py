@@ -17,6 +17,7 @@ from streamkernel.report.words import count, plain
 __all__ = ["ClassPairs", "Margins", "TargetPairs", "Targets", "check_pairs"]
 
 _MOST_CLASSES = 20
+_WHERE = {"held-out": "held-out rows", "training": "training rows"}
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,10 @@ class TargetPairs:
 
 @dataclass(frozen=True)
 class Targets:
-    """All targets of a regression; `rows` says which rows these are."""
+    """All targets of a regression; `rows` says how many and which rows these are, `where` the same in two words."""
 
     rows: str
-    held_out: bool
+    where: str
     targets: tuple[TargetPairs, ...]
 
 
@@ -64,13 +65,14 @@ class ClassPairs:
 
     Attributes
     ----------
+    rows, where : as in `Targets`.
     labels : of rows and columns; with many classes the commonest, and "all others" last.
     counts : (k, k), true class by predicted class.
     baseline : accuracy of always naming the commonest class.
     """
 
     rows: str
-    held_out: bool
+    where: str
     labels: tuple[str, ...]
     counts: NDArray[np.int64]
     n_classes: int
@@ -109,18 +111,17 @@ def check_pairs(model: RidgeModel, pairs: Mapping[str, Any] | None = None) -> Ta
         return Absent("there are no rows to compare predictions with")
     rows = f"{count(len(true))} {_words(kind)}"
     if class_names(model) is None:
-        return _targets(model, true, predicted, rows, kind != "training")
-    return _classes(model, true, predicted, rows, kind != "training")
+        return _targets(model, true, predicted, rows, _WHERE.get(kind, "the rows given"))
+    return _classes(model, true, predicted, rows, _WHERE.get(kind, "the rows given"))
 
 
 def _words(kind: str) -> str:
-    known = {"held-out": "held-out rows", "training": "training rows, as none were held out"}
-    return known.get(kind, f"rows ({plain(kind, 80)})")
+    if kind == "training":
+        return "training rows, as none were held out"
+    return _WHERE.get(kind, f"rows ({plain(kind, 80)})")
 
 
-def _targets(
-    model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, held_out: bool
-) -> Targets | Absent:
+def _targets(model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str) -> Targets | Absent:
     names = target_names(model)
     true, predicted = (np.asarray(values, dtype=np.float64).reshape(len(values), -1) for values in (true, predicted))
     if true.shape[1] != len(names):
@@ -132,8 +133,10 @@ def _targets(
             return Absent(f"no prediction of {name} is finite")
         t, f = t[finite], f[finite]
         residual = f - t
-        spread = float(((t - t.mean()) ** 2).mean())
-        mean_square = float((residual**2).mean())
+        # Squares of what a broken fit predicts may overflow: they are then shown as infinite.
+        with np.errstate(over="ignore"):
+            spread = float(((t - t.mean()) ** 2).mean())
+            mean_square = float((residual**2).mean())
         # A spread of rounding only is none: R^2 would be a ratio of rounding errors.
         constant = spread <= (1e-12 * float(np.abs(t).max(initial=0.0))) ** 2
         targets.append(
@@ -147,11 +150,11 @@ def _targets(
                 float("nan") if constant else 1.0 - mean_square / spread,
             )
         )
-    return Targets(rows, held_out, tuple(targets))
+    return Targets(rows, where, tuple(targets))
 
 
 def _classes(
-    model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, held_out: bool
+    model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str
 ) -> ClassPairs | Absent:
     labels = class_names(model) or []
     margins: Margins | Absent = Absent("there are labels only, no scores of the classes")
@@ -170,7 +173,7 @@ def _classes(
     counts = np.bincount(t * k + f, minlength=k * k).reshape(k, k)
     accuracy, baseline = float((t == f).mean()), float(counts.sum(axis=1).max() / len(t))
     shown, counts = _commonest(labels, counts)
-    return ClassPairs(rows, held_out, shown, counts, k, accuracy, baseline, margins)
+    return ClassPairs(rows, where, shown, counts, k, accuracy, baseline, margins)
 
 
 def _codes(model: RidgeModel, values: NDArray[Any]) -> NDArray[np.int64]:

@@ -5,7 +5,23 @@ Blue and orange stay apart for colour-blind eyes and in grey print; everything e
 
 from __future__ import annotations
 
-__all__ = ["BAND", "BLUE", "FAINT", "GREY", "GRID", "INK", "MUTED", "ORANGE", "PALE_BLUE", "PAPER", "RULE", "blend"]
+import math
+
+__all__ = [
+    "BAND",
+    "BLUE",
+    "FAINT",
+    "GREY",
+    "GRID",
+    "INK",
+    "MUTED",
+    "ORANGE",
+    "PALE_BLUE",
+    "PAPER",
+    "RULE",
+    "blend",
+    "shade",
+]
 
 INK = "#1f2a37"
 MUTED = "#5b6878"
@@ -25,3 +41,8 @@ def blend(share: float, low: str = "#f4f7fb", high: str = BLUE) -> str:
     share = min(max(share, 0.0), 1.0)
     ends = [(int(low[i : i + 2], 16), int(high[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in ends)
+
+
+def shade(points: int) -> float:
+    """Opacity of each of so many points: single ones are seen, and a crowd does not become a blot."""
+    return min(max(14.0 / math.sqrt(max(points, 1)), 0.28), 0.75)

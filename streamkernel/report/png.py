@@ -20,7 +20,7 @@ from streamkernel.estimators import RidgeModel
 from streamkernel.report.axes import decades, log_range, padded
 from streamkernel.report.facts import Absent, GcvCurve, Round, TraceCurve, gcv_curve, trace_curve
 from streamkernel.report.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend
+from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, shade
 from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.tables import headline
 from streamkernel.report.words import count, percent, plain, power_of_ten, shortened, significant
@@ -171,11 +171,8 @@ def _cloud(axes: Axes, pairs: Targets) -> None:
     axes.set_ylim(*limits)
     axes.set_aspect("equal")
     axes.plot(limits, limits, color=ORANGE, linewidth=1.0, linestyle=(0, (5, 3)))
-    few = len(target.true) <= 300
-    axes.plot(
-        target.true, target.predicted, "o", color=BLUE, alpha=0.6 if few else 0.25, markersize=3 if few else 2,
-        markeredgewidth=0, rasterized=True,
-    )  # fmt: skip
+    opacity = shade(len(target.true))
+    axes.scatter(target.true, target.predicted, s=9.0 * opacity + 3.0, color=BLUE, alpha=opacity, linewidths=0)
     words = f"RMSE {significant(target.rmse)}"
     if np.isfinite(target.r2):
         words += f"\nR² {significant(target.r2)}"
@@ -183,7 +180,7 @@ def _cloud(axes: Axes, pairs: Targets) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     name = plain(target.name, 24)
-    axes.set_xlabel(f"True {name} ({'held-out' if pairs.held_out else 'training'} rows)")
+    axes.set_xlabel(f"True {name} ({pairs.where})")
     axes.set_ylabel(f"Predicted {name}")
 
 
@@ -210,6 +207,6 @@ def _confusion(axes: Axes, pairs: ClassPairs) -> None:
         axes.set_yticks([])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    axes.set_title(f"{percent(pairs.accuracy)} of {'held-out' if pairs.held_out else 'training'} rows right")
+    axes.set_title(f"{percent(pairs.accuracy)} of {pairs.where} right")
     axes.set_xlabel("Predicted class")
     axes.set_ylabel("True class")

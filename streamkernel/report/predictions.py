@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamkernel.report.axes import padded
 from streamkernel.report.facts import Absent, Array
 from streamkernel.report.pairs import ClassPairs, Margins, TargetPairs, Targets
-from streamkernel.report.palette import BLUE, FAINT, GREY, INK, ORANGE, PALE_BLUE, blend
+from streamkernel.report.palette import BLUE, FAINT, GREY, INK, ORANGE, PALE_BLUE, blend, shade
 from streamkernel.report.panels import Key, Panel
 from streamkernel.report.plots import hover, name_ticks, new_plot
 from streamkernel.report.words import count, percent, plural, shortened, significant
@@ -49,15 +49,15 @@ def _cloud(target: TargetPairs, pairs: Targets, index: int) -> Panel:
         _density(plot, target, limits)
         key = Key(BLUE, "box", "rows, darker where there are more")
     else:
-        few = len(target.true) <= 300
+        opacity = shade(len(target.true))
         source = ColumnDataSource({"true": target.true, "predicted": target.predicted, "residual": target.residual})
         dots = plot.scatter(
             "true",
             "predicted",
             source=source,
-            size=6 if few else 4,
+            size=4 + 3 * opacity,
             color=BLUE,
-            alpha=0.7 if few else 0.35,
+            alpha=opacity,
             line_color=None,
         )
         hover(
@@ -73,7 +73,9 @@ def _cloud(target: TargetPairs, pairs: Targets, index: int) -> Panel:
     caption = (
         f"{_sentence(pairs.rows)}: RMSE {significant(target.rmse)}, mean absolute error {significant(target.mae)}, "
     )
-    caption += "R² undefined, as the target is constant." if np.isnan(target.r2) else f"R² {significant(target.r2)}."
+    caption += (
+        "R² undefined, as the target is constant." if np.isnan(target.r2) else f"R²\u00a0{significant(target.r2)}."
+    )
     if target.left_out:
         caption += f" {plural(target.left_out, 'row')} without a finite value left out."
     if several and index == 0 and len(pairs.targets) > _MOST_TARGETS:
@@ -117,7 +119,9 @@ def _residuals(target: TargetPairs, pairs: Targets) -> Panel:
     hover(plot, [bars], [("from", "@left{0,0.[0000]}"), ("to", "@right{0,0.[0000]}"), ("rows", "@top{0,0}")])
     if x[0] < 0.0 < x[1]:
         plot.add_layout(Span(dimension="height", location=0.0, line_color=ORANGE, line_dash=[5, 4], line_width=1.2))
-    mean, deviation, largest = (float(value) for value in (residual.mean(), residual.std(), np.abs(residual).max()))
+    with np.errstate(over="ignore"):
+        deviation = float(residual.std())
+    mean, largest = float(residual.mean()), float(np.abs(residual).max())
     caption = (
         f"{_sentence(pairs.rows)}: mean {significant(mean)}, standard deviation {significant(deviation)}, "
         f"largest {significant(largest)}."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from streamkernel.engine import format_bytes
+from streamkernel.errors import StreamKernelError
 from streamkernel.estimators import RidgeModel
 from streamkernel.report.facts import Absent, Memory, class_names, gcv_error, memory_use, target_names
 from streamkernel.report.pairs import ClassPairs, Targets
@@ -58,7 +58,6 @@ def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]
     certificate, rounds = config["certificate"], len(config.get("rounds", []))
     ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
     basis_note = ended.get(str(config.get("ended")), "")
-    degrees = config.get("solution", {}).get("effective_df")
     return [
         Card("Rows", count(config["totals"]["rows"]), "of the fit"),
         Card("Features", count(len(config["columns"])), _scaling(model)),
@@ -67,9 +66,9 @@ def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]
             count(n),
             f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows",
         ),
-        Card("Sweeps", count(config["sweep_count"]), f"over the rows, {plural(rounds, 'round')} of choosing"),
+        Card("Sweeps", count(config["sweep_count"]), f"{plural(rounds, 'round')} of choosing"),
         Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
-        Card("Alpha", significant(config["alpha"]), _alpha_note(model, degrees)),
+        Card("Alpha", significant(config["alpha"]), _alpha_note(model)),
         Card("Lengthscale", *_lengthscale(model)),
         _gcv_card(model),
         *_check_cards(model, pairs),
@@ -82,9 +81,8 @@ def _scaling(model: RidgeModel) -> str:
     return "as they are" if model.config.get("scaler") is None else "standardised"
 
 
-def _alpha_note(model: RidgeModel, degrees: Any) -> str:
-    how = "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
-    return how if degrees is None else f"{how}, {significant(float(degrees))} degrees of freedom"
+def _alpha_note(model: RidgeModel) -> str:
+    return "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
 
 
 def _lengthscale(model: RidgeModel) -> tuple[str, str]:
@@ -114,7 +112,7 @@ def _gcv_card(model: RidgeModel) -> Card:
 def _check_cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> tuple[Card, Card]:
     if isinstance(pairs, Absent):
         return Card("RMSE", "–", "no rows to check"), Card("R²", "–", "no rows to check")
-    where = "held-out rows" if pairs.held_out else "training rows"
+    where = pairs.where
     if isinstance(pairs, ClassPairs):
         return (
             Card("Accuracy", percent(pairs.accuracy), where),
@@ -170,9 +168,9 @@ def settings_tables(model: RidgeModel) -> list[Table]:
     asked = [
         ("Kernel", kernel_words(config["kernel"])),
         ("Lengthscale", f"{lengthscale} ({how})"),
-        ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model, None)})"),
+        ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model)})"),
         ("Basis functions asked for", count(config.get("requested_basis", config["basis_size"]))),
-        ("Tolerance of the residual trace", percent(settings.get("tol", 0.0)) if settings.get("tol") else "none"),
+        ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
         ("Rule", plain(config.get("rule", settings.get("rule", "–")))),
         *((f"Rule's {plain(name)}", plain(value)) for name, value in (settings.get("rule_options") or {}).items()),
         ("Intercept", "fitted" if settings.get("fit_intercept", True) else "none"),
@@ -185,11 +183,22 @@ def settings_tables(model: RidgeModel) -> list[Table]:
         ("Columns", _names([plain(name, 40) for name in config["columns"]])),
         ("Classes" if classes else "Targets", _names(classes or target_names(model))),
         ("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)),
-        ("Digest of the model", model.digest),
+        ("Digest of the model", _digest(model)),
     ]
-    software = [(plain(name), plain(value)) for name, value in (config.get("software") or {}).items()]
-    tables = [Table("Settings", tuple(asked)), Table("Data and model", tuple(data))]
-    return [*tables, Table("Software", tuple(software))] if software else tables
+    software = {plain(name): plain(value) for name, value in (config.get("software") or {}).items()}
+    if software:
+        machine = software.pop("machine", "")
+        data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
+        data.append(("Machine", machine or "–"))
+    return [Table("Settings", tuple(asked)), Table("Data and software", tuple(data))]
+
+
+def _digest(model: RidgeModel) -> str:
+    try:
+        return model.digest
+    except StreamKernelError as error:
+        # A model that cannot be saved, for a number that JSON has no word for, can still be drawn.
+        return f"none, as {plain(error, 200)}"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.linalg import cholesky, solve_lower
+from streamkernel.linalg import RidgePath
 from streamkernel.reductions import PoolSums
 
 __all__ = ["Mixture", "Picks", "lazy_picks"]
@@ -107,12 +107,11 @@ def _projected_start(sums: PoolSums, mixture: Mixture) -> tuple[Float, Float]:
     """B and D of the pool with the basis ridge-projected out."""
     if len(sums.H) == 0:
         return sums.C, sums.F / mixture.scale
-    A = sums.H + mixture.rho * np.eye(len(sums.H))
-    L = cholesky(A, "the whitened sums of the basis")
-    half = solve_lower(L, sums.E)
-    B = sums.C - half.T @ half
-    D = (sums.F - half.T @ solve_lower(L, sums.g)) / mixture.scale
-    return B, D
+    # By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
+    path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
+    along = path.vectors.T @ sums.E
+    shrunk = along / (path.values + mixture.rho)[:, None]
+    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / mixture.scale
 
 
 def lazy_picks(

@@ -91,7 +91,7 @@ def choose_lengthscale(
 
 def _gcv(sample: Sample, kernel: Kernel, intercept: bool, scale: NDArray[np.float64]) -> float:
     X = sample.X.astype(np.float64)
-    Y = (sample.Y - sample.Y.mean(axis=0)) / scale
+    Y = (sample.Y - sample.Y.mean(axis=0) if intercept else sample.Y) / scale
     first = np.arange(min(_SEARCH_BASIS, max(1, len(X) // 4)))
     with single_threaded_blas():
         basis, _ = Basis.empty(kernel, X.shape[1], X.dtype).append(X[first], sample.rows[first])

@@ -78,6 +78,10 @@ class RidgeSystem:
                 H -= np.outer(sums.G1, sums.G1) / sums.weight
                 g -= np.outer(sums.G1, sums.Y1) / sums.weight
                 square = np.maximum(square - sums.Y1**2 / sums.weight, 0.0)
+            else:
+                # Nothing stands for the constant that was taken off the targets: it is put back.
+                g += np.outer(sums.G1, sums.centre)
+                square += 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
             self.path = RidgePath.of(H, g, square, sums.count, int(intercept))
 
     @property
@@ -107,9 +111,10 @@ class RidgeSystem:
             beta = self.path.beta(alpha)
             coefficients = solve_lower_t(self._basis.L, beta)
         require_finite(coefficients, f"the solution for alpha = {alpha:g}")
-        intercept = self._sums.centre.copy()
+        sums = self._sums
+        intercept = np.zeros_like(sums.centre)
         if self._intercept:
-            intercept += (self._sums.Y1 - self._sums.G1 @ beta) / self._sums.weight
+            intercept = sums.centre + (sums.Y1 - sums.G1 @ beta) / sums.weight
         return RidgeSolution(
             alpha=alpha,
             coefficients=coefficients,

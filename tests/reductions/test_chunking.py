@@ -47,7 +47,7 @@ def _predictions(X: X64, Y: Float, chosen: list[int]) -> Predictions:
 REDUCTIONS: dict[str, Make] = {
     "normal equations": lambda X, Y, chosen: NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
     "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
-        basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1])
+        basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False
     ),
     "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),
     "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),

@@ -33,40 +33,54 @@ def swept(reduction: Reduction[Any], X: Any, Y: Any, weights: Any = None, chunk:
 
 
 # -------------------------------------------------------------------------------------------------- normal equations
+@pytest.mark.parametrize("whiten_first", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("d", [0, 1, 3])
-def test_normal_equations(d: int, weighted: bool, dtype: Any) -> None:
+def test_normal_equations(d: int, weighted: bool, dtype: Any, whiten_first: bool) -> None:
     rng = np.random.default_rng(d)
     X = rng.standard_normal((300, 4)).astype(dtype)
     Y = 100 + rng.standard_normal((300, d))
     w = rng.uniform(0.1, 3, 300) if weighted else np.ones(300)
     centre = np.full(d, 99.0)
     basis = basis_of(X, range(0, 300, 15), Gaussian(2.0))
-    sums = swept(NormalEquations(basis, centre), X, Y if d else None, w if weighted else None)
-    K = naive.gaussian(X, X[::15], 2.0)
+    reduction = NormalEquations(basis, centre, whiten_first)
+    sums = swept(reduction, X, Y if d else None, w if weighted else None)
+    K = naive.gaussian(X, X, 2.0)
+    G = np.linalg.solve(np.linalg.cholesky(K[::15, ::15]), K[::15]).T
     Yc, W = Y - centre, w[:, None]
-    tolerance = 1e-12 if dtype is np.float64 else 1e-6
-    expected = {"KK": K.T @ (W * K), "KY": K.T @ (W * Yc), "YY": Yc.T @ (W * Yc), "K1": K.T @ w, "Y1": Yc.T @ w}
+    expected = {"H": G.T @ (W * G), "g": G.T @ (W * Yc), "YY": Yc.T @ (W * Yc), "G1": G.T @ w, "Y1": Yc.T @ w}
     for name, value in expected.items():
         found = getattr(sums, name)
         assert found.dtype == np.float64
         scale = float(np.abs(value).max(initial=1.0))
-        np.testing.assert_allclose(found, value, rtol=tolerance, atol=tolerance * scale, err_msg=name)
-    np.testing.assert_array_equal(sums.KK, sums.KK.T)
+        np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-10 * scale, err_msg=name)
+    np.testing.assert_array_equal(sums.H, sums.H.T)
     assert (sums.count, sums.weight, sums.trace) == (300, pytest.approx(w.sum()), pytest.approx(w.sum()))
 
 
-def test_sums_of_float32_blocks_are_taken_in_float64() -> None:
+def test_ill_conditioned_bases_are_whitened_first() -> None:
+    """The quick way loses what it lifts by 1 / pivot; `of` takes it only where nobody can tell."""
+    X = np.linspace(0, 3, 2000)[:, None]
+    good, bad = basis_of(X, range(0, 2000, 400)), basis_of(X, range(0, 2000, 160))
+    assert not NormalEquations.of(good, np.zeros(0), 2000).whiten_first
+    assert NormalEquations.of(bad, np.zeros(0), 2000).whiten_first
+    K = naive.gaussian(X, X[::160])
+    exact = np.linalg.eigvalsh(naive.whitened_features(K, K[::160]).T @ naive.whitened_features(K, K[::160]))
+    H = swept(NormalEquations.of(bad, np.zeros(0), 2000), X, None).H
+    np.testing.assert_allclose(np.linalg.eigvalsh(H), exact, atol=1e-5)
+    assert np.linalg.eigvalsh(H)[0] > -1e-9
+
+
+def test_sums_of_float32_rows_are_taken_in_float64() -> None:
     """A million ones in float32 stop growing at 2^24; what is summed here does not."""
     X = np.zeros((1 << 16, 1), np.float32)
-    basis = basis_of(X, [0])
-    reduction = NormalEquations(basis, np.zeros(1))
+    reduction = NormalEquations(basis_of(X, [0]), np.zeros(1))
     state = reduction.map_block(next(blocks(X, np.full((len(X), 1), 0.1), [len(X)])))
     for _ in range(9):
         state = reduction.combine(state, state)
-    assert reduction.finalize(state).KK[0, 0] == 2.0**25
-    assert reduction.finalize(state).KY[0, 0] == pytest.approx(0.1 * 2**25, rel=1e-12)
+    assert reduction.finalize(state).H[0, 0] == 2.0**25
+    assert reduction.finalize(state).g[0, 0] == pytest.approx(0.1 * 2**25, rel=1e-12)
 
 
 # ----------------------------------------------------------------------------------------------------------- moments

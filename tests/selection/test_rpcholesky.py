@@ -49,11 +49,11 @@ def test_proposals_are_independent_draws() -> None:
     assert stats.chisquare(counts.ravel(), expected.ravel()).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("block", [1, 2, 4])
+@pytest.mark.parametrize("block", [1, 4])
 def test_distribution_on_six_points(block: int) -> None:
     """ALGORITHMS 15, property 22: chi-square of ordered triples, the rule itself, look and all."""
     rule = RPCholesky(block=block)
-    draws = [select(rule, problem_of(SIX, n=3, seed=seed))[0].basis.rows for seed in range(1500)]
+    draws = [select(rule, problem_of(SIX, n=3, seed=seed))[0].basis.rows for seed in range(1000)]
     statistic = naive.chi_square(draws, naive.rpcholesky_distribution(naive.gaussian(SIX, SIX, 1.0), 3))
     assert abs(statistic) < 4.0
 

@@ -1,0 +1,77 @@
+"""One small fit over more than twenty chunks, for the tests of equal bits; also run as a program that is killed.
+
+    python fitting.py STORE RUN [SWEEP [ROWS]]    kill -9 itself after sweep SWEEP, or once ROWS rows of the next are done
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import data_sets
+import numpy as np
+from problems import zarr_of_chunks
+
+from streamkernel.engine import Session, Silent, ThreadExecutor
+from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.store import Checkpoints
+from streamkernel.table import open_table
+
+ROWS, CHUNK = 100_000, 4_000
+SETTINGS: dict[str, dict[str, Any]] = {
+    "trace": {"objective": "trace"},
+    "prediction": {"objective": "prediction"},
+    "mixture, tolerance": {"objective": 0.5, "tol": 0.05},
+    "sgma shared": {"rule": "sgma", "rule_options": {"pool": "shared", "picks": 8, "candidates": 5}},
+    "rpcholesky": {"rule": "rpcholesky", "rule_options": {"block": 20}},
+}
+
+
+def settings_of(name: str, n: int = 32) -> RidgeSettings:
+    return RidgeSettings(n_components=n, seed=3, **SETTINGS[name])
+
+
+def make_store(path: Any) -> str:
+    data = data_sets.friedman(ROWS, 5, seed=1)
+    return zarr_of_chunks(path, data.X.astype(np.float32), data.y, CHUNK)
+
+
+def fit(store: str, name: str = "trace", executor: Any = None, **session: Any) -> RidgeModel:
+    return fit_ridge(open_table(store), settings_of(name), Session(executor or ThreadExecutor(1), **session))
+
+
+def fit_in_memory() -> RidgeModel:
+    """Large enough for OpenBLAS to take a second thread where it may."""
+    data = data_sets.friedman(12_000, 5, seed=1)
+    settings = RidgeSettings(n_components=320, seed=3)
+    return fit_ridge(open_table(data.X, data.y), settings, Session(ThreadExecutor(2)))
+
+
+class Killer(Silent):
+    """kill -9 at a given point of the run."""
+
+    def __init__(self, sweep: int, rows: int | None) -> None:
+        self.left, self.rows, self.seen = sweep, rows, 0
+
+    def advance(self, rows: int) -> None:
+        self.seen += rows
+        if self.left == 0 and self.rows is not None and self.seen >= self.rows:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def end(self, seconds: float) -> None:
+        self.left, self.seen = self.left - 1, 0
+        if self.left == 0 and self.rows is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_of(store: str, folder: Any) -> Checkpoints:
+    config = {"table": open_table(store).fingerprint, "settings": settings_of("trace").to_config()}
+    return Checkpoints(folder, config)
+
+
+if __name__ == "__main__":
+    store, folder, sweep, *rows = sys.argv[1:]
+    with run_of(store, folder) as checkpoints:
+        fit(store, progress=Killer(int(sweep), int(rows[0]) if rows else None), checkpoints=checkpoints)

@@ -1,0 +1,191 @@
+"""The promise: arithmetic before any work, refused with both numbers, and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import data_sets
+import numpy as np
+import pytest
+import zarr
+from problems import zarr_of_chunks
+
+from streamkernel.engine import Machine, PeakMeter, Session, ThreadExecutor, check_memory, format_bytes, resident_bytes
+from streamkernel.engine.plan import Plan, TableShape
+from streamkernel.errors import ResourceLimitError
+from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
+from streamkernel.table import Table, open_table
+
+HERE = Path(__file__).parent
+RULES: list[dict[str, Any]] = [
+    {"objective": "trace"},
+    {"objective": "prediction"},
+    {"rule": "sgma"},
+    {"rule": "sgma", "rule_options": {"pool": "shared"}},
+    {"rule": "rpcholesky"},
+    {"rule": "uniform"},
+]
+
+
+def shaped(tmp_path: Path, rows: int, features: int = 20, chunk: int = 65_536, dtype: Any = np.float32) -> Table:
+    """A table without its rows: plans need shapes only."""
+    path = str(tmp_path / f"{rows}.zarr")
+    group = zarr.open_group(path, mode="w")
+    group.create_array("X", shape=(rows, features), chunks=(chunk, features), dtype=dtype)
+    group.create_array("y", shape=(rows,), chunks=(chunk,), dtype=np.float64)
+    return open_table(path)
+
+
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.UncheckedChunksWarning")
+class TestArithmetic:
+    """No row is read: the chunks of these stores do not exist."""
+
+    @pytest.mark.parametrize("options", RULES, ids=str)
+    @pytest.mark.parametrize("machine", [Machine(0, 2), Machine(2, 1), Machine(1, 2)], ids=str)
+    def test_memory_grows_less_than_ten_percent_with_the_rows(
+        self, tmp_path: Path, machine: Machine, options: dict[str, Any]
+    ) -> None:
+        settings = RidgeSettings(n_components=1000, **options)
+        few, many = (plan_ridge(shaped(tmp_path, m), settings, machine) for m in (250_000, 2_000_000))
+        assert many.memory_bytes < 1.1 * few.memory_bytes
+        assert many.bytes_read > 7 * few.bytes_read
+        assert many.flops > few.flops
+
+    def test_numbers_grow_with_what_they_are_made_of(self, tmp_path: Path) -> None:
+        table = shaped(tmp_path, 500_000)
+        plans = [plan_ridge(table, RidgeSettings(n_components=n), Machine(2, 1)) for n in (100, 300, 1000, 2000)]
+        for small, large in pairwise(plans):
+            for name in ("memory_bytes", "flops", "kernel_entries", "disk_bytes"):
+                assert getattr(large, name) > getattr(small, name)
+        more = plan_ridge(table, RidgeSettings(n_components=1000), Machine(4, 1))
+        assert more.memory_bytes == plans[2].driver_bytes + 4 * plans[2].worker_bytes
+
+    def test_sweeps_are_those_of_the_issue(self, tmp_path: Path) -> None:
+        table = shaped(tmp_path, 500_000)
+        # A bare Zarr group has no stored statistics: one sweep more than an ingested store.
+        for objective, most in (("trace", 6), ("prediction", 3)):
+            for n in (16, 100, 2000):
+                settings = RidgeSettings(n_components=n, objective=objective)
+                assert plan_ridge(table, settings, Machine(0, 1)).sweeps <= most + 1
+
+    def test_the_flops_of_the_final_sweep_are_the_syrk_and_little_more(self, tmp_path: Path) -> None:
+        plan = plan_ridge(shaped(tmp_path, 500_000), RidgeSettings(n_components=1000, rule="uniform"), Machine(0, 1))
+        final = next(step for step in plan.steps if step.name == "final sweep")
+        assert 5e5 * 1e6 <= final.flops <= 2.1 * 5e5 * 1e6
+        assert final.kernel_columns == 1000
+
+    def test_refusal_names_both_numbers_and_a_basis_that_fits(self, tmp_path: Path) -> None:
+        table = shaped(tmp_path, 500_000)
+        settings = RidgeSettings(n_components=4000)
+        limit = 900_000_000
+        machine = Machine(0, 2)
+        with pytest.raises(ResourceLimitError) as caught:
+            fit_ridge(table, settings, Session(ThreadExecutor(2)), memory_limit=limit, driver_bytes=machine.driver_base)
+        message = str(caught.value)
+        plan = plan_ridge(table, settings, machine)
+        assert format_bytes(plan.memory_bytes) in message
+        assert "900 MB" in message
+        size = int(message.rpartition("--basis ")[2].split()[0])
+        assert 0 < size < 4000
+        fits = plan_ridge(table, settings, machine, size)
+        assert fits.memory_bytes <= limit
+        assert plan_ridge(table, settings, machine, size + 40).memory_bytes > limit
+
+    def test_nothing_fits_into_nothing(self, tmp_path: Path) -> None:
+        table, settings = shaped(tmp_path, 500_000), RidgeSettings(n_components=500)
+
+        def fits(n: int) -> Plan:
+            return plan_ridge(table, settings, Machine(2, 1), n)
+
+        with pytest.raises(ResourceLimitError, match="no basis fits"):
+            check_memory(fits(500), 50_000_000, fits, 500)
+        check_memory(fits(500), None, fits, 500)
+        check_memory(fits(500), fits(500).memory_bytes, fits, 500)
+
+    def test_the_plan_is_plain_json(self, tmp_path: Path) -> None:
+        plan = plan_ridge(shaped(tmp_path, 500_000), RidgeSettings(n_components=100), Machine(2, 1))
+        assert json.loads(json.dumps(plan.to_config()))["sweeps"] == plan.sweeps
+
+
+def test_bytes_for_people() -> None:
+    assert [format_bytes(count) for count in (0, 999, 1500, 2e9, 3.21e12)] == ["0 B", "999 B", "1.5 kB", "2 GB", "3.21 TB"]
+
+
+def test_shape_of_rows_in_memory() -> None:
+    table = open_table(np.zeros((100, 3), np.float32), np.zeros(100))
+    assert TableShape.of(table) == TableShape(100, 3, 1, 4, table.chunk_rows, True)
+    assert TableShape.of(table).row_bytes == 20
+
+
+def test_the_meter_sees_a_peak_between_two_looks() -> None:
+    before = resident_bytes()
+    with PeakMeter(interval=0.005) as meter:
+        for _ in range(20):
+            np.ones(8_000_000).sum()
+    assert meter.peak > before + 50_000_000
+
+
+# ------------------------------------------------------------------------------------------------- the promise is kept
+PROGRAM = """
+import sys, json, resource
+import streamkernel
+from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine.cluster import local_cluster
+from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.table import open_table
+store, options, threads = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+run = fit_ridge(open_table(store), RidgeSettings(**options), Session(ThreadExecutor(threads))).config["run"]
+print(json.dumps({**run, "own_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+"""
+
+
+def measured(store: str, threads: int = 2, **options: Any) -> tuple[int, int]:
+    """Planned and measured peak of a fit in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    command = [sys.executable, "-c", PROGRAM, store, json.dumps(options), str(threads)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    return run["planned_memory_bytes"], max(run["peak_memory_bytes"], run["own_peak"])
+
+
+def stored(path: Path, rows: int, features: int, chunk: int, dtype: Any = np.float32) -> str:
+    data = data_sets.friedman(rows, features)
+    return zarr_of_chunks(path, data.X.astype(dtype), data.y, chunk)
+
+
+@pytest.mark.parametrize("objective", ["trace", "prediction"])
+def test_the_promise_is_kept(tmp_path: Path, objective: str) -> None:
+    planned, peak = measured(stored(tmp_path / "t", 100_000, 10, 20_000), n_components=400, objective=objective)
+    assert peak <= planned
+    assert planned < 3 * peak  # a promise that means something
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("rows", "n", "features", "threads"), [(200_000, 100, 40, 2), (100_000, 1200, 6, 2), (200_000, 600, 20, 1)])
+@pytest.mark.parametrize("options", [RULES[0], RULES[1], RULES[3], RULES[4]], ids=str)
+def test_the_promise_is_kept_for_other_shapes(
+    tmp_path: Path, rows: int, n: int, features: int, threads: int, dtype: str, options: dict[str, Any]
+) -> None:
+    if options.get("rule") == "sgma":
+        n = n // 10
+    store = stored(tmp_path / "t", rows, features, 30_000, dtype)
+    planned, peak = measured(store, threads, n_components=n, **options)
+    assert peak <= planned
+
+
+@pytest.mark.slow
+def test_measured_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    peaks = []
+    for rows in (250_000, 2_000_000):
+        planned, peak = measured(stored(tmp_path / str(rows), rows, 10, 50_000), n_components=300)
+        assert peak <= planned
+        peaks.append(peak)
+    assert peaks[1] < 1.1 * peaks[0]

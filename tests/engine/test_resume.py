@@ -1,0 +1,115 @@
+"""A run that is killed and resumed is the uninterrupted one, bit for bit; what is finished is not done again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import fitting
+import pytest
+from fitting import fit, make_store, run_of
+
+from streamkernel.engine import Session, Silent, ThreadExecutor
+from streamkernel.errors import CheckpointMismatchError, RunLockedError, StreamKernelWarning
+from streamkernel.estimators import fit_ridge
+from streamkernel.store import Checkpoints
+from streamkernel.table import open_table
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return make_store(tmp_path_factory.mktemp("resume") / "rows.zarr")
+
+
+@pytest.fixture(scope="module")
+def whole(store: str) -> Any:
+    return fit(store)
+
+
+def killed(store: str, folder: Path, *when: int) -> None:
+    """Run the fit in another process until it kills itself."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(fitting.__file__).parent.parent)}
+    command = [sys.executable, fitting.__file__, store, str(folder), *map(str, when)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+class Counter(Silent):
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def begin(self, name: str, rows: int, tasks: int) -> None:
+        self.begun.append(name)
+
+
+def test_killed_after_the_second_sweep_and_resumed(store: str, whole: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    killed(store, folder, 2)
+    counter = Counter()
+    with run_of(store, folder) as checkpoints:
+        assert [step for step, _ in checkpoints.steps()] == [0, 1]
+        model = fit(store, executor=ThreadExecutor(2), checkpoints=checkpoints, progress=counter)
+    assert model.digest == whole.digest
+    assert len(counter.begun) == whole.config["sweep_count"] - 2
+    assert [record["resumed"] for record in model.config["run"]["sweeps"]][:3] == [True, True, False]
+
+
+def test_killed_in_the_middle_of_a_sweep(store: str, whole: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    killed(store, folder, 3, 40_000)
+    with run_of(store, folder) as checkpoints:
+        assert len(checkpoints.steps()) == 3
+        assert fit(store, checkpoints=checkpoints).digest == whole.digest
+
+
+def test_resumed_twice_and_from_the_end(store: str, whole: Any, tmp_path: Path) -> None:
+    """Killed after every sweep or two: each life adds its own; the last one reads no row."""
+    folder = tmp_path / "run"
+    killed(store, folder, 1)
+    killed(store, folder, 5)
+    with run_of(store, folder) as checkpoints:
+        assert fit(store, checkpoints=checkpoints).digest == whole.digest
+    counter = Counter()
+    with run_of(store, folder) as checkpoints:
+        assert fit(store, checkpoints=checkpoints, progress=counter).digest == whole.digest
+    assert counter.begun == []
+
+
+def test_a_torn_newest_checkpoint_is_done_again(store: str, whole: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    killed(store, folder, 3)
+    newest = sorted(folder.glob("0002-*"))[0]
+    (newest / "COMPLETE").unlink()
+    stray = folder / ".0003-look.partial-1"
+    shutil.copytree(newest, stray)
+    with run_of(store, folder) as checkpoints, pytest.warns(StreamKernelWarning, match="done again"):
+        assert fit(store, checkpoints=checkpoints).digest == whole.digest
+
+
+def test_another_configuration_is_refused(store: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with run_of(store, folder) as checkpoints:
+        config = dict(checkpoints.config)
+    config["settings"] = {**config["settings"], "seed": 4}
+    with pytest.raises(CheckpointMismatchError, match="seed"):
+        Checkpoints(folder, config)
+
+
+def test_a_second_driver_is_refused(store: str, tmp_path: Path) -> None:
+    with run_of(store, tmp_path / "run"), pytest.raises(RunLockedError):
+        run_of(store, tmp_path / "run")
+
+
+def test_the_session_asks_for_its_steps_in_order(store: str, tmp_path: Path) -> None:
+    with run_of(store, tmp_path / "run") as checkpoints:
+        session = Session(ThreadExecutor(2), checkpoints=checkpoints)
+        fit_ridge(open_table(store), fitting.settings_of("prediction"), session)
+        assert [step for step, _ in checkpoints.steps()] == list(range(len(session.records)))
+        assert [name for _, name in checkpoints.steps()] == ["column_statistics", "gather_sampled_rows", "final_sweep"]
+        checkpoints.discard()
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,96 @@
+"""Fitted models to draw: small, real, and with names that a careless page would choke on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import data_sets
+import numpy as np
+import pytest
+
+from streamkernel.engine import Session
+from streamkernel.errors import StreamKernelWarning
+from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.table import open_table
+
+Changed = Callable[..., RidgeModel]
+
+NASTY = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(2)>",
+    "$$\\frac{1}{2}$$",
+    "a & b \" ' \u202e\x00",
+)
+
+
+def _fitted(X: Any, y: Any, *, rows: int | None = None, classify: bool = False, **settings: Any) -> RidgeModel:
+    """A model of the first `rows` rows; the others are held out."""
+    whole = open_table(X, y, classify=classify)
+    table = whole if rows is None else whole.slice(0, rows)
+    kind = "ridge-classifier" if classify else "ridge"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StreamKernelWarning)
+        return fit_ridge(
+            table,
+            RidgeSettings(**{"n_components": 40, **settings}),
+            Session(),
+            whole=whole,
+            estimator=kind,
+            targets_are_2d=np.ndim(y) == 2,
+        )
+
+
+@pytest.fixture(scope="session")
+def fitted() -> Callable[..., RidgeModel]:
+    """``fitted(X, y, rows=..., classify=..., **settings)``"""
+    return _fitted
+
+
+@pytest.fixture(scope="session")
+def nasty() -> tuple[str, ...]:
+    """The labels of `classifier`."""
+    return NASTY
+
+
+@pytest.fixture(scope="session")
+def regression() -> RidgeModel:
+    """Held-out rows, a lengthscale that was searched for, and measured rounds."""
+    rows = data_sets.friedman(2000)
+    return _fitted(rows.X, rows.y, rows=1500, lengthscale="auto", objective="trace")
+
+
+@pytest.fixture(scope="session")
+def classifier() -> RidgeModel:
+    """Four classes whose labels are HTML, JavaScript, TeX and control characters."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 3))
+    labels = np.array(NASTY)[(X[:, 0] > 0).astype(int) + 2 * (X[:, 1] > 0)]
+    return _fitted(X, labels, rows=700, classify=True)
+
+
+@pytest.fixture(scope="session")
+def several() -> RidgeModel:
+    """Six targets."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((600, 2))
+    return _fitted(X, np.stack([np.sin(k * X[:, 0]) for k in range(1, 7)], axis=1), rows=500)
+
+
+@pytest.fixture(scope="session")
+def changed() -> Changed:
+    """``changed(model, config={...}, arrays={...}, without=[...])``: the model with parts replaced or missing."""
+
+    def change(
+        model: RidgeModel,
+        config: dict[str, Any] | None = None,
+        arrays: dict[str, Any] | None = None,
+        without: tuple[str, ...] = (),
+    ) -> RidgeModel:
+        kept = {name: array for name, array in {**model.arrays, **(arrays or {})}.items() if name not in without}
+        settings = {name: value for name, value in {**model.config, **(config or {})}.items() if name not in without}
+        return replace(model, config=settings, arrays=kept)
+
+    return change

@@ -1,0 +1,60 @@
+"""The small picture."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import rcParams
+from matplotlib.image import imread
+
+from streamkernel.errors import ParameterError, StoreNotFoundError
+from streamkernel.estimators import RidgeModel
+from streamkernel.report import draw_png
+
+
+def test_three_panels_with_something_in_each(regression: RidgeModel, classifier: RidgeModel, tmp_path: Path) -> None:
+    for model in (regression, classifier):
+        draw_png(model, tmp_path / "fit.png")
+        picture = imread(tmp_path / "fit.png")[:, :, :3]
+        assert picture.shape[:2] == (518, 1440)
+        for third in np.split(picture, 3, axis=1):
+            bluish = (third[:, :, 2] - third[:, :, 0] > 0.1).mean()
+            assert 0.001 < bluish < 0.9
+    assert os.listdir(tmp_path) == ["fit.png"]
+
+
+def test_the_callers_matplotlib_is_left_as_it_was(regression: RidgeModel, tmp_path: Path) -> None:
+    before = dict(rcParams)
+    draw_png(regression, tmp_path / "fit.png")
+    assert dict(rcParams) == before
+
+
+def test_what_is_hard_to_draw(
+    regression: RidgeModel, several: RidgeModel, changed: Any, fitted: Callable[..., RidgeModel], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    zero = {"trace": 0.0, "residual_trace": 0.0, "relative_residual_trace": 0.0}
+    many = fitted(rng.standard_normal((200, 2)), rng.integers(0, 30, 200).astype(str), classify=True)
+    flat = np.zeros_like(regression.arrays["check_true"])
+    for model in (
+        several,
+        many,
+        changed(regression, {"certificate": zero}, without=("gcv_scores", "check_true")),
+        changed(regression, {"alpha": 0.0}),
+        changed(regression, arrays={"check_true": flat, "check_predicted": flat}),
+        changed(regression, {"target_names": ["$\\nonsense{ 漢字"]}),
+    ):
+        draw_png(model, tmp_path / "fit.png")
+
+
+def test_errors(regression: RidgeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StoreNotFoundError):
+        draw_png(regression, tmp_path / "none" / "fit.png")
+    monkeypatch.setattr("streamkernel.report.find_spec", lambda name: None)
+    with pytest.raises(ParameterError, match=r"matplotlib is not installed.*pip install streamkernel\[png\]"):
+        draw_png(regression, tmp_path / "fit.png")

@@ -1,0 +1,89 @@
+"""The lengthscale: the median distance of a sample, or the best of a grid around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import data_sets
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from streamkernel.errors import DegenerateBandwidthError
+from streamkernel.kernels import Gaussian, Laplacian, Matern
+from streamkernel.reductions import Sample
+from streamkernel.solvers import choose_lengthscale, median_lengthscale
+
+
+def sample_of(X: Any, Y: Any) -> Sample:
+    return Sample(np.arange(len(X)), X, Y, np.ones(len(X)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_median_distance_in_the_kernels_metric(dtype: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((300, 4)).astype(dtype)
+    exact = X.astype(np.float64)
+    assert median_lengthscale(X, Gaussian(1.0)) == pytest.approx(np.median(pdist(exact)))
+    assert median_lengthscale(X, Matern(2.5)) == pytest.approx(np.median(pdist(exact)))
+    assert median_lengthscale(X, Laplacian(1.0)) == pytest.approx(np.median(pdist(exact, "cityblock")))
+
+
+def test_a_thousand_rows_are_enough() -> None:
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    assert median_lengthscale(X, Gaussian(1.0)) == median_lengthscale(X[:1000], Gaussian(1.0))
+
+
+@pytest.mark.parametrize("rows", [1, 50])
+def test_equal_rows_have_no_median_distance(rows: int) -> None:
+    with pytest.raises(DegenerateBandwidthError, match=f"all {rows} sampled rows are equal.*give a lengthscale"):
+        median_lengthscale(np.ones((rows, 3)), Gaussian(1.0))
+
+
+def test_mostly_equal_rows_are_told_what_the_others_have() -> None:
+    X = np.zeros((40, 2))
+    X[:4] = [[3.0, 4.0]]
+    with pytest.raises(DegenerateBandwidthError, match=r"more than half.*distinct pairs is 5\)"):
+        median_lengthscale(X, Gaussian(1.0))
+
+
+def test_without_a_search_the_median_is_taken() -> None:
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    found = choose_lengthscale(sample_of(X, X[:, :1]), Gaussian(1.0), search=False, intercept=True, scale=np.ones(1))
+    assert found.value == found.median == median_lengthscale(X, Gaussian(1.0))
+    assert found.grid == found.scores == []
+    assert found.to_config()["sample_rows"] == 100
+
+
+@pytest.mark.parametrize(("frequency", "longer"), [(0.15, True), (6.0, False)])
+def test_the_search_follows_the_targets(frequency: float, longer: bool) -> None:
+    """A slow target wants a long lengthscale, a fast one a short one."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (1500, 2))
+    Y = np.sin(frequency * X[:, :1] * 2) + 0.05 * rng.standard_normal((1500, 1))
+    found = choose_lengthscale(sample_of(X, Y), Gaussian(1.0), search=True, intercept=True, scale=Y.std(axis=0))
+    assert (found.value > found.median) == longer
+    assert len(found.grid) == len(found.scores) >= 9
+    assert found.value == found.grid[int(np.argmin(found.scores))]
+    assert found.grid[0] == pytest.approx(found.median / 8)
+    assert found.grid[-1] == pytest.approx(4 * found.median)
+    assert found.sample_rows == 1500
+
+
+def test_the_search_improves_on_the_median() -> None:
+    data = data_sets.friedman(3000, 5)
+    found = choose_lengthscale(
+        sample_of(data.X, data.y[:, None]), Gaussian(1.0), search=True, intercept=True, scale=np.array([data.y.std()])
+    )
+    at_median = found.scores[int(np.argmin(abs(np.array(found.grid) - found.median)))]
+    assert min(found.scores) <= at_median
+
+
+def test_equal_samples_equal_choices() -> None:
+    data = data_sets.friedman(600, 5)
+    choices = [
+        choose_lengthscale(
+            sample_of(data.X, data.y[:, None]), Gaussian(1.0), search=True, intercept=False, scale=np.ones(1)
+        )
+        for _ in range(2)
+    ]
+    assert choices[0] == choices[1]
