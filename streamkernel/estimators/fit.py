@@ -119,7 +119,7 @@ def fit_ridge(
     )
     if table.classes is not None and len(table.classes) < 2:
         raise SingleClassError(
-            f"y holds one class only, {table.classes[0]!r}; a classifier needs rows of at least two classes"
+            f"y holds one class only, {table.classes.tolist()[0]!r}; a classifier needs rows of at least two classes"
         )
     began = time.perf_counter()
     # One BLAS thread on the driver too, held throughout: equal bits on any number of cores.

@@ -25,9 +25,9 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):  # type: ignore[mi
     _classify = True
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        if y is not None:
-            check_classification_targets(y)
-        return super()._validated(X, y)
+        X, y = super()._validated(X, y)
+        check_classification_targets(y)
+        return X, y
 
     def _adopt(self, model: RidgeModel) -> Self:
         super()._adopt(model)

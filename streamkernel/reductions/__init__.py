@@ -6,9 +6,10 @@ from streamkernel.reductions.gather import Gather, Sample
 from streamkernel.reductions.look import Look, LookResult
 from streamkernel.reductions.moments import Moments
 from streamkernel.reductions.normal_equations import NormalEquations, RidgeSums
-from streamkernel.reductions.pool import PoolGram, PoolSums
+from streamkernel.reductions.pool import PoolColumns, PoolGram, PoolSums
 from streamkernel.reductions.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.rows import Predictions, RowMap
+from streamkernel.reductions.screen import Screen, ScreenSums
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "LookResult",
     "Moments",
     "NormalEquations",
+    "PoolColumns",
     "PoolGram",
     "PoolRoot",
     "PoolSums",
@@ -28,6 +30,8 @@ __all__ = [
     "RootSums",
     "RowMap",
     "Sample",
+    "Screen",
+    "ScreenSums",
     "State",
     "row_uniforms",
     "stream_generator",

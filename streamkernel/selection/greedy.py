@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.linalg import RidgePath
-from streamkernel.reductions import Look, PoolGram, PoolRoot
-from streamkernel.reductions.pool import PoolColumns, PoolSums
+from streamkernel.reductions import (
+    Look,
+    PoolColumns,
+    PoolGram,
+    PoolRoot,
+    PoolSums,
+    Reduction,
+    RootSums,
+    Screen,
+    ScreenSums,
+)
 from streamkernel.selection.draws import Draw, Drawn
-from streamkernel.selection.picks import Mixture, Picks, lazy_picks
+from streamkernel.selection.picks import Mixture, Picks, lazy_picks, screened
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.root_picks import root_picks
 from streamkernel.selection.takes import Take
 
 __all__ = ["Greedy"]
+
+Result = TypeVar("Result")
 
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 
@@ -36,7 +47,7 @@ class Greedy(Rule):
     root : keep the sums in square-root form.
     precision : dtype of the scoring columns.
     digits : see `lazy_picks`.
-    rho : ridge of the projection in units of the mean of k(x, x); None for the round's own GCV choice.
+    rho : ridge of the projection, in units of the mean of k(x, x).
     """
 
     name: str
@@ -46,14 +57,13 @@ class Greedy(Rule):
     root: bool = False
     precision: np.dtype[np.generic] = np.dtype(np.float64)
     digits: float = 1e-6
-    rho: float | None = 1.0
+    rho: float = 1.0
 
     def prefetch(self, problem: Problem) -> NDArray[np.int64]:
         return self.draw.prefetch(problem, self.take)
 
     def steps(self, problem: Problem) -> list[Step]:
         steps = self.draw.steps(problem, self.take)
-        d = len(problem.centre) if self.kappa > 0.0 else 0
         have = 0
         sizes: dict[int, int] = {}
         while have < problem.n:
@@ -62,14 +72,22 @@ class Greedy(Rule):
             sizes[picks] = have
             have += picks
         for picks, have in sizes.items():
-            steps.append(self._score_step(problem, have, picks, d))
+            screening = self.draw.screening(problem, picks, have + picks)
+            if screening is not None:
+                steps.append(self._screen_step(problem, have, *screening))
+            steps.append(self._score_step(problem, have, picks))
         return steps
 
-    def _score_step(self, problem: Problem, have: int, picks: int, d: int) -> Step:
+    def _screen_step(self, problem: Problem, have: int, candidates: int, rows: int) -> Step:
+        work = Screen(self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, candidates)))
+        # The sums once more in the eigenvectors' coordinates, and the shrunk ones.
+        held = 3 * work.state_bytes()
+        name = f"screen {candidates} candidates"
+        return step_of(name, work, rows, kernel_columns=have + candidates, where="sample", held_bytes=held)
+
+    def _score_step(self, problem: Problem, have: int, picks: int) -> Step:
         pool = self.draw.pool_size(problem, picks)
-        columns = PoolColumns(
-            unfilled_basis(problem, have), unfilled_basis(problem, pool), problem.centre[:d], self.precision
-        )
+        columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work: PoolGram | PoolRoot = PoolRoot(columns) if self.root else PoolGram(columns)
         rows = self.draw.scoring_rows(problem, have + picks)
         # C, S, their starting copies and the stored vectors of the picks; with a prediction part B beside them.
@@ -134,7 +152,7 @@ class Greedy(Rule):
         self, problem: Problem, session: Session, basis: Basis, drawn: Drawn, picks: int, stop_after: float
     ) -> tuple[Basis, NDArray[np.float64]]:
         """Picks of one round; sums that have lost their digits are made afresh as long as they cost no sweep."""
-        pool, groups, goal = drawn.pool, drawn.groups, len(basis) + picks
+        pool, groups, goal = self._screen(problem, session, basis, drawn), drawn.groups, len(basis) + picks
         gains = []
         while len(basis) < goal and len(pool):
             found = self._pick(problem, session, basis, pool, groups, drawn, goal - len(basis), stop_after)
@@ -158,33 +176,22 @@ class Greedy(Rule):
         count: int,
         stop_after: float,
     ) -> Picks:
-        d = len(problem.centre) if self.kappa > 0.0 else 0
-        columns = PoolColumns(basis, pool, problem.centre[:d], self.precision)
+        columns = self._columns(problem, basis, pool)
         diagonal = problem.kernel.diagonal(pool.points)
-
-        def sums_of(reduction: PoolGram | PoolRoot) -> object:
-            if drawn.scoring is None:
-                return session.sweep(reduction, problem.table, f"score candidates beyond {len(basis)} functions")
-            return session.local(reduction, drawn.scoring)
-
         if self.root:
-            root = sums_of(PoolRoot(columns))
-            assert not isinstance(root, PoolSums)
-            mixture = Mixture(self.kappa, 0.0, problem.scale[:d], root.trace)  # type: ignore[attr-defined]
+            root = self._sums(PoolRoot(columns), problem, session, drawn, len(basis))
             return root_picks(
-                root,  # type: ignore[arg-type]
-                mixture,
+                root,
+                self._mixture(problem, root),
                 count,
                 diagonal=diagonal,
                 pivot_tolerance=PIVOT_TOLERANCE,
                 groups=groups,
             )
-        sums = sums_of(PoolGram(columns))
-        assert isinstance(sums, PoolSums)
-        mixture = Mixture(self.kappa, self._ridge(problem, sums, d), problem.scale[:d], sums.trace)
+        sums = self._sums(PoolGram(columns), problem, session, drawn, len(basis))
         return lazy_picks(
             sums,
-            mixture,
+            self._mixture(problem, sums),
             count,
             diagonal=diagonal,
             pivot_tolerance=PIVOT_TOLERANCE,
@@ -193,11 +200,34 @@ class Greedy(Rule):
             stop_after=stop_after,
         )
 
-    def _ridge(self, problem: Problem, sums: PoolSums, d: int) -> float:
-        """rho, in the kernel's own units: its diagonal's mean stands for 1."""
-        mean = sums.trace / sums.weight
-        if self.rho is not None or d == 0 or len(sums.H) == 0:
-            return mean * (1.0 if self.rho is None else self.rho)
-        scale = problem.scale[:d]
-        path = RidgePath.of(sums.H, sums.g / scale, np.diagonal(sums.YY) / scale**2, sums.weight)
-        return float(np.clip(path.choose(), 1e-2 * mean, mean))
+    def _screen(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> Basis:
+        """The pool, narrowed to the candidates that are worth their k x k sums."""
+        if drawn.screening is None or len(drawn.pool) <= drawn.keep:
+            return drawn.pool
+        sums = session.local(Screen(self._columns(problem, basis, drawn.pool)), drawn.screening)
+        kept = screened(
+            sums,
+            self._mixture(problem, sums),
+            drawn.keep,
+            diagonal=problem.kernel.diagonal(drawn.pool.points),
+            pivot_tolerance=PIVOT_TOLERANCE,
+        )
+        return drawn.pool.take(kept)
+
+    def _columns(self, problem: Problem, basis: Basis, pool: Basis) -> PoolColumns:
+        d = len(problem.centre) if self.kappa > 0.0 else 0
+        return PoolColumns(basis, pool, problem.centre[:d], self.precision)
+
+    @staticmethod
+    def _sums(
+        reduction: Reduction[Result], problem: Problem, session: Session, drawn: Drawn, size: int
+    ) -> Result:
+        """The sums over the scoring rows: a sample at hand, or a sweep over all."""
+        if drawn.scoring is None:
+            return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")
+        return session.local(reduction, drawn.scoring)
+
+    def _mixture(self, problem: Problem, sums: PoolSums | RootSums | ScreenSums) -> Mixture:
+        """The objective, with rho in the kernel's own units: the mean of its diagonal stands for 1."""
+        d = len(problem.centre) if self.kappa > 0.0 else 0
+        return Mixture(self.kappa, self.rho * sums.trace / sums.weight, problem.scale[:d], sums.trace)

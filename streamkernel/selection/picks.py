@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import RidgePath
-from streamkernel.reductions import PoolSums
+from streamkernel.reductions import PoolSums, ScreenSums
 
-__all__ = ["Mixture", "Picks", "lazy_picks"]
+__all__ = ["Mixture", "Picks", "lazy_picks", "screened"]
 
 Float = NDArray[np.float64]
 
@@ -103,15 +103,59 @@ class _Projected(_Deflated):
         self.diagonal -= self.h[t] ** 2 / self.a[t]
 
 
+def _score(
+    mixture: Mixture, square: float, D: Float | None, b: Float | None, c: Float | None, pivots: Float
+) -> Float:
+    """Score of each candidate; D and b are needed for kappa > 0, c for kappa < 1."""
+    score = np.zeros(len(pivots))
+    if D is not None and b is not None:
+        explained = np.einsum("ij,ij->i", D, D) / pivots
+        score += mixture.kappa / square * explained / (mixture.rho + np.maximum(b, 0.0) / pivots)
+    if c is not None and mixture.kappa < 1.0:
+        score += (1.0 - mixture.kappa) / mixture.trace * np.maximum(c, 0.0) / pivots
+    return score
+
+
+def _square(YY: Float, mixture: Mixture) -> float:
+    """``|Y|^2`` of the standardised targets; 1 where there are none, or they are constant."""
+    return float((np.diagonal(YY) / mixture.scale**2).sum()) or 1.0
+
+
+def screened(
+    sums: ScreenSums, mixture: Mixture, keep: int, *, diagonal: Float, pivot_tolerance: float
+) -> NDArray[np.int64]:
+    """Positions of the `keep` candidates with the largest scores as a next pick, ascending.
+
+    Parameters as `lazy_picks`; candidates that depend on the basis are left out.
+    """
+    alive = sums.s > pivot_tolerance * diagonal
+    pivots = np.where(alive, sums.s, 1.0)
+    D, b = None, None
+    if mixture.kappa > 0.0:
+        along, shrunk, D = _projection(sums.H, sums.g, sums.E, sums.F, sums.YY, mixture)
+        b = sums.c - np.einsum("ij,ij->j", along, shrunk)
+    score = np.where(alive, _score(mixture, _square(sums.YY, mixture), D, b, sums.c, pivots), -1.0)
+    order = np.argsort(-score, kind="stable")[:keep]
+    return np.sort(order[alive[order]])
+
+
+def _projection(H: Float, g: Float, E: Float, F: Float, YY: Float, mixture: Mixture) -> tuple[Float, Float, Float]:
+    """``V^T E``, ``(H + rho I)^-1`` of it in the same coordinates, and D.
+
+    By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
+    """
+    path = RidgePath.of(H, g, np.diagonal(YY), 1.0)
+    along = path.vectors.T @ E
+    shrunk = along / (path.values + mixture.rho)[:, None]
+    return along, shrunk, (F - shrunk.T @ path.rotated) / mixture.scale
+
+
 def _projected_start(sums: PoolSums, mixture: Mixture) -> tuple[Float, Float]:
     """B and D of the pool with the basis ridge-projected out."""
     if len(sums.H) == 0:
         return sums.C, sums.F / mixture.scale
-    # By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
-    path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
-    along = path.vectors.T @ sums.E
-    shrunk = along / (path.values + mixture.rho)[:, None]
-    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / mixture.scale
+    along, shrunk, D = _projection(sums.H, sums.g, sums.E, sums.F, sums.YY, mixture)
+    return sums.C - along.T @ shrunk, D
 
 
 def lazy_picks(
@@ -151,7 +195,7 @@ def lazy_picks(
     if mixture.kappa > 0.0:
         start, D = _projected_start(sums, mixture)
         B = _Projected(start, count, mixture.rho)
-    square = float((np.diagonal(sums.YY) / mixture.scale**2).sum()) or 1.0
+    square = _square(sums.YY, mixture)
     free = np.ones(k, dtype=bool)
     order: list[int] = []
     gains: list[float] = []
@@ -165,15 +209,14 @@ def lazy_picks(
             ended = "rank"
             break
         pivots = np.where(alive, sd, 1.0)
-        score = np.zeros(k)
-        if B is not None:
-            explained = np.einsum("ij,ij->i", D, D) / pivots
-            # Zero only where rho = 0 and the column is spanned already: nothing is left there to explain.
-            left = mixture.rho + np.maximum(B.diagonal, 0.0) / pivots
-            gain = np.divide(explained, left, out=np.zeros(k), where=left > 0.0)
-            score += mixture.kappa / square * gain
-        if C is not None and mixture.kappa < 1.0:
-            score += (1.0 - mixture.kappa) / mixture.trace * np.maximum(C.diagonal, 0.0) / pivots
+        score = _score(
+            mixture,
+            square,
+            D if B is not None else None,
+            None if B is None else B.diagonal,
+            None if C is None else C.diagonal,
+            pivots,
+        )
         j = int(np.argmax(np.where(alive, score, -1.0)))
         worn = sd[j] < digits * sd_start[j] or (
             C is not None and mixture.kappa < 1.0 and C.diagonal[j] < digits * c_start[j]
