@@ -20,7 +20,7 @@ from streamkernel.solvers import median_lengthscale
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-import data_sets  # noqa: E402
+import data_sets
 
 REAL = ("kin40k", "protein-casp", "covtype-subset", "california-housing", "abalone", "pumadyn-32nm")
 SYNTHETIC = ("rare-clusters", "gaussian-mixture")
@@ -78,7 +78,7 @@ def _split(name: str, X: NDArray[np.float64], y: NDArray[np.float64], most: int)
     deviation = X[train].std(axis=0)
     varies = deviation > 0
     shift, scale = X[train][:, varies].mean(axis=0), deviation[varies]
-    centre, spread = y[train].mean(), y[train].std()
+    target = (y - y[train].mean()) / y[train].std()
     standard = (X[:, varies] - shift) / scale
     median = median_lengthscale(standard[train], Gaussian())
-    return Split(name, standard[train], (y[train] - centre) / spread, standard[test], (y[test] - centre) / spread, median)
+    return Split(name, standard[train], target[train], standard[test], target[test], median)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import (
+    BASE_BYTES,
     Machine,
     PeakMeter,
     Plan,
@@ -39,6 +40,7 @@ __all__ = ["fit_ridge", "plan_ridge"]
 _SAMPLE_ROWS = {"median": 1000, "auto": 4000}
 _SAMPLE_STREAM = (6,)
 _CHECK_ROWS, _CHECK_RUNS = 2000, 8
+_COMPILING_BYTES = 60 << 20  # what the compiler and its loops may still add to a process that has just begun
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def fit_ridge(
     n = settings.components(table)
     executor = session.executor
     workers = executor.n_workers if executor.name == "cluster" else 0
-    machine = Machine(workers, executor.threads_per_worker, **({"driver_base": driver_bytes} if driver_bytes else {}))
+    machine = Machine(workers, executor.threads_per_worker, max(BASE_BYTES, (driver_bytes or 0) + _COMPILING_BYTES))
     plan = plan_ridge(table, settings, machine, n)
     check_memory(plan, memory_limit, lambda size: plan_ridge(table, settings, machine, size), n)
     session.progress.note(

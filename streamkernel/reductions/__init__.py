@@ -9,7 +9,6 @@ from streamkernel.reductions.normal_equations import NormalEquations, RidgeSums
 from streamkernel.reductions.pool import PoolColumns, PoolGram, PoolSums
 from streamkernel.reductions.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.rows import Predictions, RowMap
-from streamkernel.reductions.screen import Screen, ScreenSums
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
 
 __all__ = [
@@ -30,8 +29,6 @@ __all__ = [
     "RootSums",
     "RowMap",
     "Sample",
-    "Screen",
-    "ScreenSums",
     "State",
     "row_uniforms",
     "stream_generator",

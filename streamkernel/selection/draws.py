@@ -21,9 +21,6 @@ __all__ = ["Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
 # Streams of the counter-based generator: one for each kind of draw, so that none disturbs another.
 _POOL, _SCORING, _LOOK = 1, 2, 3
 
-# Candidates are screened on every fourth scoring row: it sorts out the useless, not the best.
-_SCREENING_SHARE = 4
-
 
 @dataclass(frozen=True)
 class Drawn:
@@ -33,7 +30,6 @@ class Drawn:
     ----------
     pool : the candidates, as an unwhitened basis, by row number.
     scoring : rows in memory with their weights, or None for all rows of the table.
-    screening : fewer of them, on which the pool is first narrowed to `keep` candidates; None to keep all.
     groups : (k,) sub-pool of each candidate, or None where all compete at every pick.
     residual_trace : exact, where the draw looked at all rows.
     """
@@ -42,8 +38,6 @@ class Drawn:
     scoring: Table | None
     groups: NDArray[np.int64] | None = None
     residual_trace: float | None = None
-    screening: Table | None = None
-    keep: int = 0
 
 
 class Draw(Protocol):
@@ -55,9 +49,6 @@ class Draw(Protocol):
 
     def pool_size(self, problem: Problem, picks: int) -> int:
         """How many candidates so many picks are given."""
-
-    def screening(self, problem: Problem, picks: int, size: int) -> tuple[int, int] | None:
-        """How many candidates are screened to that pool, and on how many rows; None where they are not."""
 
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
         """Row numbers that are known beforehand."""
@@ -91,43 +82,35 @@ class UniformDraw:
 
     Parameters
     ----------
-    per_pick : candidates for each pick.
-    screened_per_pick : candidates drawn for each pick, of which the best `per_pick`, taken one by one, are kept.
+    per_pick : candidates for each pick; None for 4, or more where n is small and candidates are cheap.
     scoring_per_function : uniform scoring rows for each basis function of the round's end, each of weight m / s;
-        None for all rows of the table (a sweep).
-    least_scoring, least_pool : never fewer scoring rows and candidates than this.
+        None for 20, or more where n is small.
+    all_rows : score on all rows of the table, by a sweep, instead.
+    least_scoring : never fewer scoring rows than this.
     split : give each pick a sub-pool of its own (Smola & Schoelkopf 2000, Algorithm 2, several picks a sweep).
     """
 
-    per_pick: int
-    scoring_per_function: int | None
+    per_pick: int | None = None
+    scoring_per_function: int | None = None
     least_scoring: int = 2000
+    all_rows: bool = False
     split: bool = False
-    screened_per_pick: int = 0
-    least_pool: int = 0
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
-        if self.scoring_per_function is None:
+        if self.all_rows:
             return None
-        return min(max(self.least_scoring, self.scoring_per_function * size), problem.table.n_rows)
+        each = self.scoring_per_function or min(max(round(15_000 / problem.n), 20), 50)
+        return min(max(self.least_scoring, each * size), problem.table.n_rows)
+
+    def _per_pick(self, problem: Problem) -> int:
+        return self.per_pick or min(max(round(4_000 / problem.n), 4), 16)
 
     def pool_size(self, problem: Problem, picks: int) -> int:
-        return min(max(self.per_pick * picks, self.least_pool), problem.table.n_rows)
-
-    def screening(self, problem: Problem, picks: int, size: int) -> tuple[int, int] | None:
-        scoring, drawn = self.scoring_rows(problem, size), self._drawn(problem, picks)
-        if scoring is None or drawn <= self.pool_size(problem, picks):
-            return None
-        return drawn, -(-scoring // _SCREENING_SHARE)
-
-    def _drawn(self, problem: Problem, picks: int) -> int:
-        """Candidates that are drawn, before any are screened out."""
-        share = max(self.screened_per_pick, self.per_pick) / self.per_pick
-        return min(round(share * self.pool_size(problem, picks)), problem.table.n_rows)
+        return min(self._per_pick(problem) * picks, problem.table.n_rows)
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         rows = sum(
-            self._drawn(problem, picks) + (self.scoring_rows(problem, have + picks) or 0)
+            self.pool_size(problem, picks) + (self.scoring_rows(problem, have + picks) or 0)
             for _, picks, have in self._schedule(problem, take)
         )
         return [gather_step(problem, rows)]
@@ -135,7 +118,7 @@ class UniformDraw:
     def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> NDArray[np.int64]:
         # Some more than wanted, so that the rows of the basis among them can be left out.
         spare = min(chosen, 8 + picks // 8)
-        return _choice(problem, (_POOL, round_), self._drawn(problem, picks) + spare)
+        return _choice(problem, (_POOL, round_), self._per_pick(problem) * picks + spare)
 
     def _scoring_rows(self, problem: Problem, round_: int, size: int) -> NDArray[np.int64] | None:
         wanted = self.scoring_rows(problem, size)
@@ -165,8 +148,8 @@ class UniformDraw:
         self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
     ) -> Drawn:
         rows = self._pool_rows(problem, round_, picks, len(basis))
-        rows = rows[~np.isin(rows, basis.rows)][: self._drawn(problem, picks)]
-        groups = np.arange(len(rows)) // self.per_pick if self.split else None
+        rows = rows[~np.isin(rows, basis.rows)][: self._per_pick(problem) * picks]
+        groups = np.arange(len(rows)) // self._per_pick(problem) if self.split else None
         if groups is None:
             # Ties go to the lowest position: by row number they do not depend on the draw's order.
             rows = np.sort(rows)
@@ -175,21 +158,8 @@ class UniformDraw:
         if scoring_rows is None:
             return Drawn(pool, None, groups)
         scoring = cache.get(scoring_rows)
-        screening = None
-        if self.screening(problem, picks, len(basis) + picks) is not None:
-            screening = self._weighted(problem, scoring.at_positions(np.arange(0, len(scoring), _SCREENING_SHARE)))
-        return Drawn(
-            pool,
-            self._weighted(problem, scoring),
-            groups,
-            screening=screening,
-            keep=self.pool_size(problem, picks),
-        )
-
-    @staticmethod
-    def _weighted(problem: Problem, sample: Sample) -> Table:
-        """A uniform sample that stands for all rows."""
-        return sample_table(sample, np.full(len(sample), problem.table.n_rows / max(len(sample), 1)))
+        weights = np.full(len(scoring), problem.table.n_rows / max(len(scoring), 1))
+        return Drawn(pool, sample_table(scoring, weights), groups)
 
 
 @dataclass(frozen=True)
@@ -213,9 +183,6 @@ class ResidualDraw:
 
     def pool_size(self, problem: Problem, picks: int) -> int:
         return min(self.per_pick * picks + self.extra, problem.table.n_rows)
-
-    def screening(self, problem: Problem, picks: int, size: int) -> tuple[int, int] | None:
-        return None
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         steps = []

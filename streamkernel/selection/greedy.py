@@ -18,11 +18,9 @@ from streamkernel.reductions import (
     PoolSums,
     Reduction,
     RootSums,
-    Screen,
-    ScreenSums,
 )
 from streamkernel.selection.draws import Draw, Drawn
-from streamkernel.selection.picks import Mixture, Picks, lazy_picks, screened
+from streamkernel.selection.picks import Mixture, Picks, lazy_picks
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.root_picks import root_picks
 from streamkernel.selection.takes import Take
@@ -72,18 +70,8 @@ class Greedy(Rule):
             sizes[picks] = have
             have += picks
         for picks, have in sizes.items():
-            screening = self.draw.screening(problem, picks, have + picks)
-            if screening is not None:
-                steps.append(self._screen_step(problem, have, *screening))
             steps.append(self._score_step(problem, have, picks))
         return steps
-
-    def _screen_step(self, problem: Problem, have: int, candidates: int, rows: int) -> Step:
-        work = Screen(self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, candidates)))
-        # The sums once more in the eigenvectors' coordinates, and the shrunk ones.
-        held = 3 * work.state_bytes()
-        name = f"screen {candidates} candidates"
-        return step_of(name, work, rows, kernel_columns=have + candidates, where="sample", held_bytes=held)
 
     def _score_step(self, problem: Problem, have: int, picks: int) -> Step:
         pool = self.draw.pool_size(problem, picks)
@@ -152,7 +140,7 @@ class Greedy(Rule):
         self, problem: Problem, session: Session, basis: Basis, drawn: Drawn, picks: int, stop_after: float
     ) -> tuple[Basis, NDArray[np.float64]]:
         """Picks of one round; sums that have lost their digits are made afresh as long as they cost no sweep."""
-        pool, groups, goal = self._screen(problem, session, basis, drawn), drawn.groups, len(basis) + picks
+        pool, groups, goal = drawn.pool, drawn.groups, len(basis) + picks
         gains = []
         while len(basis) < goal and len(pool):
             found = self._pick(problem, session, basis, pool, groups, drawn, goal - len(basis), stop_after)
@@ -200,20 +188,6 @@ class Greedy(Rule):
             stop_after=stop_after,
         )
 
-    def _screen(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> Basis:
-        """The pool, narrowed to the candidates that are worth their k x k sums."""
-        if drawn.screening is None or len(drawn.pool) <= drawn.keep:
-            return drawn.pool
-        sums = session.local(Screen(self._columns(problem, basis, drawn.pool)), drawn.screening)
-        kept = screened(
-            sums,
-            self._mixture(problem, sums),
-            drawn.keep,
-            diagonal=problem.kernel.diagonal(drawn.pool.points),
-            pivot_tolerance=PIVOT_TOLERANCE,
-        )
-        return drawn.pool.take(kept)
-
     def _columns(self, problem: Problem, basis: Basis, pool: Basis) -> PoolColumns:
         d = len(problem.centre) if self.kappa > 0.0 else 0
         return PoolColumns(basis, pool, problem.centre[:d], self.precision)
@@ -227,7 +201,7 @@ class Greedy(Rule):
             return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")
         return session.local(reduction, drawn.scoring)
 
-    def _mixture(self, problem: Problem, sums: PoolSums | RootSums | ScreenSums) -> Mixture:
+    def _mixture(self, problem: Problem, sums: PoolSums | RootSums) -> Mixture:
         """The objective, with rho in the kernel's own units: the mean of its diagonal stands for 1."""
         d = len(problem.centre) if self.kappa > 0.0 else 0
         return Mixture(self.kappa, self.rho * sums.trace / sums.weight, problem.scale[:d], sums.trace)

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import RidgePath
-from streamkernel.reductions import PoolSums, ScreenSums
+from streamkernel.reductions import PoolSums
 
-__all__ = ["Mixture", "Picks", "lazy_picks", "screened"]
+__all__ = ["Mixture", "Picks", "lazy_picks"]
 
 Float = NDArray[np.float64]
 
@@ -116,46 +116,16 @@ def _score(
     return score
 
 
-def _square(YY: Float, mixture: Mixture) -> float:
-    """``|Y|^2`` of the standardised targets; 1 where there are none, or they are constant."""
-    return float((np.diagonal(YY) / mixture.scale**2).sum()) or 1.0
-
-
-def screened(
-    sums: ScreenSums, mixture: Mixture, keep: int, *, diagonal: Float, pivot_tolerance: float
-) -> NDArray[np.int64]:
-    """Positions of the `keep` candidates with the largest scores as a next pick, ascending.
-
-    Parameters as `lazy_picks`; candidates that depend on the basis are left out.
-    """
-    alive = sums.s > pivot_tolerance * diagonal
-    pivots = np.where(alive, sums.s, 1.0)
-    D, b = None, None
-    if mixture.kappa > 0.0:
-        along, shrunk, D = _projection(sums.H, sums.g, sums.E, sums.F, sums.YY, mixture)
-        b = sums.c - np.einsum("ij,ij->j", along, shrunk)
-    score = np.where(alive, _score(mixture, _square(sums.YY, mixture), D, b, sums.c, pivots), -1.0)
-    order = np.argsort(-score, kind="stable")[:keep]
-    return np.sort(order[alive[order]])
-
-
-def _projection(H: Float, g: Float, E: Float, F: Float, YY: Float, mixture: Mixture) -> tuple[Float, Float, Float]:
-    """``V^T E``, ``(H + rho I)^-1`` of it in the same coordinates, and D.
-
-    By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
-    """
-    path = RidgePath.of(H, g, np.diagonal(YY), 1.0)
-    along = path.vectors.T @ E
-    shrunk = along / (path.values + mixture.rho)[:, None]
-    return along, shrunk, (F - shrunk.T @ path.rotated) / mixture.scale
-
-
 def _projected_start(sums: PoolSums, mixture: Mixture) -> tuple[Float, Float]:
     """B and D of the pool with the basis ridge-projected out."""
     if len(sums.H) == 0:
         return sums.C, sums.F / mixture.scale
-    along, shrunk, D = _projection(sums.H, sums.g, sums.E, sums.F, sums.YY, mixture)
-    return sums.C - along.T @ shrunk, D
+    # By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
+    path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
+    along = path.vectors.T @ sums.E
+    weight = (path.values + mixture.rho)[:, None]
+    shrunk = np.divide(along, weight, out=np.zeros_like(along), where=weight > 0.0)
+    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / mixture.scale
 
 
 def lazy_picks(
@@ -195,7 +165,8 @@ def lazy_picks(
     if mixture.kappa > 0.0:
         start, D = _projected_start(sums, mixture)
         B = _Projected(start, count, mixture.rho)
-    square = _square(sums.YY, mixture)
+    # |Y|^2 of the standardised targets; 1 where there are none, or they are constant.
+    square = float((np.diagonal(sums.YY) / mixture.scale**2).sum()) or 1.0
     free = np.ones(k, dtype=bool)
     order: list[int] = []
     gains: list[float] = []

@@ -7,7 +7,7 @@
 | rpcholesky | residual-weighted | accept / reject | block |
 | rpcholesky-block | residual-weighted | - | block |
 | few-sweep, trace | residual-weighted, 4 a pick | function-space gain, on weighted rows | a geometric share of n |
-| few-sweep, prediction | uniform, 4 a pick | what it explains of Y | a geometric share of n |
+| few-sweep, prediction | uniform, 4 to 16 a pick | what it explains of Y | a geometric share of n |
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def as_rule(
         if pool not in ("single", "split", "shared"):
             raise ParameterError(f"pool must be 'single', 'split' or 'shared', not {pool!r}")
         at_once = 1 if pool == "single" else picks or 10
-        draw = UniformDraw(candidates or SGMA_CANDIDATES, None, split=pool == "split")
+        draw = UniformDraw(candidates or SGMA_CANDIDATES, all_rows=True, split=pool == "split")
         return Greedy("sgma", draw, 0.0, Fixed(at_once), root=pool != "single")
     if rule == "few-sweep":
         kappa = as_kappa(objective) if has_targets else 0.0
@@ -81,6 +81,6 @@ def as_rule(
             return Greedy("few-sweep trace", ResidualDraw(candidates or 4), 0.0, Geometric())
         single = np.dtype(np.float32)
         return Greedy(
-            "few-sweep prediction", UniformDraw(candidates or 4, 20), kappa, Geometric(), precision=single
+            "few-sweep prediction", UniformDraw(candidates), kappa, Geometric(), precision=single, rho=0.3
         )
     raise ParameterError(f"unknown rule {rule!r}; known rules are {', '.join(RULES)}")

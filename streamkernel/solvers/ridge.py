@@ -109,7 +109,8 @@ class RidgeSystem:
             )
         with single_threaded_blas():
             beta = self.path.beta(alpha)
-            coefficients = solve_lower_t(self._basis.L, beta)
+            # In the order of the disk: the bits of a product differ with the order of its factors in memory.
+            coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
         require_finite(coefficients, f"the solution for alpha = {alpha:g}")
         sums = self._sums
         intercept = np.zeros_like(sums.centre)

@@ -128,7 +128,7 @@ def test_the_meter_sees_a_peak_between_two_looks() -> None:
 
 # ------------------------------------------------------------------------------------------------- the promise is kept
 PROGRAM = """
-import sys, json, resource
+import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import local_cluster
@@ -136,7 +136,9 @@ from streamkernel.estimators import RidgeSettings, fit_ridge
 from streamkernel.table import open_table
 store, options, threads = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
 run = fit_ridge(open_table(store), RidgeSettings(**options), Session(ThreadExecutor(threads))).config["run"]
-print(json.dumps({**run, "own_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+# Not getrusage's ru_maxrss, which begins with the size of the process that started this one.
+own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+print(json.dumps({**run, "own_peak": own_peak}))
 """
 
 
@@ -163,8 +165,10 @@ def test_the_promise_is_kept(tmp_path: Path, objective: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("rows", "n", "features", "threads"), [(200_000, 100, 40, 2), (100_000, 1200, 6, 2), (200_000, 600, 20, 1)])
+@pytest.mark.parametrize(
+    ("rows", "n", "features", "threads", "dtype"),
+    [(100_000, 100, 40, 2, "float32"), (60_000, 900, 6, 2, "float64"), (100_000, 400, 20, 1, "float32")],
+)
 @pytest.mark.parametrize("options", [RULES[0], RULES[1], RULES[3], RULES[4]], ids=str)
 def test_the_promise_is_kept_for_other_shapes(
     tmp_path: Path, rows: int, n: int, features: int, threads: int, dtype: str, options: dict[str, Any]
