@@ -73,7 +73,9 @@ def root_sums(
     return reduction.finalize(reduction.map_block(RowBlock(0, X, Y, weights)))
 
 
-def problem_of(X: ArrayLike, Y: ArrayLike | None = None, *, n: int, kernel: Kernel | None = None, **options: Any) -> Problem:
+def problem_of(
+    X: ArrayLike, Y: ArrayLike | None = None, *, n: int, kernel: Kernel | None = None, **options: Any
+) -> Problem:
     """A selection problem on rows in memory; targets keep their units (centre 0, scale 1)."""
     table = open_table(X, Y)
     d = table.n_targets
@@ -99,9 +101,7 @@ class GivenDraw(UniformDraw):
     def prefetch(self, problem: Problem, take: Any) -> NDArray[np.int64]:
         return np.unique(np.concatenate([np.asarray(subset, np.int64) for subset in self.subsets]))
 
-    def draw(
-        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
-    ) -> Drawn:
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         rows = np.asarray([i for i in self.subsets[round_] if i not in basis.rows], np.int64)
         pool = Basis(problem.kernel, np.ascontiguousarray(cache.get(rows).X), rows)
         return Drawn(pool, None, np.arange(len(rows)) // self.per_pick if self.split else None)
@@ -113,9 +113,7 @@ class RecordingDraw(UniformDraw):
 
     drawn: list[list[int]] = field(default_factory=list)
 
-    def draw(
-        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
-    ) -> Drawn:
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         found = super().draw(problem, session, cache, basis, picks, round_)
         self.drawn.append(found.pool.rows.tolist())
         return found

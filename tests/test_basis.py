@@ -94,7 +94,6 @@ def test_take_keeps_order_and_numbers() -> None:
     np.testing.assert_array_equal(part.points, X[[5, 7]])
 
 
-
 def test_the_least_pivot_is_relative() -> None:
     X = np.array([[0.0], [1.0], [1.001]])
     basis = basis_of(X, [0, 1, 2])

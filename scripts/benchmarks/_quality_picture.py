@@ -23,11 +23,16 @@ MOST_COLUMNS = 4
 class Point(Protocol):
     """What is drawn of a measurement; no residual, no point below."""
 
-    data: str
-    rule: str
-    n: int
-    residual: float | None
-    error: float
+    @property
+    def data(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def residual(self) -> float | None: ...
+    @property
+    def error(self) -> float: ...
 
 
 def draw(path: Path, points: Sequence[Point], rules: Sequence[str]) -> None:

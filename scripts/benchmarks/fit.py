@@ -65,7 +65,7 @@ def _at(folder: Path, m: int, n: int, repetitions: int, both: bool) -> dict[tupl
 
 
 def _median(runs: list[dict[str, Any]], name: str) -> float:
-    return statistics.median(run[name] for run in runs)
+    return statistics.median(float(run[name]) for run in runs)
 
 
 def _rows(found: dict[tuple[str, str], list[dict[str, Any]]]) -> list[list[Any]]:

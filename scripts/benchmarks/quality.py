@@ -190,9 +190,9 @@ def _claims(cells: list[Cell], missing: list[str]) -> list[dict[str, Any]]:
     worst("few-sweep, prediction: error over uniform's at the same n", plain, 1.01)
     worst("few-sweep, prediction: error over scikit-learn's at its best alpha", best, 1.01)
     for n in SIZES:
-        cell = found.get(("kin40k", False, PEER, n))
-        if cell is not None:
-            gain = 1.0 - found["kin40k", False, PREDICTION, n].error / cell.error
+        peer = found.get(("kin40k", False, PEER, n))
+        if peer is not None:
+            gain = 1.0 - found["kin40k", False, PREDICTION, n].error / peer.error
             claims.append(at_least(f"kin40k, n = {n}: error below scikit-learn's at its best alpha by", gain, 0.05))
     claims += [not_asked("claims about this set", reason) for reason in missing]
     return claims

@@ -110,7 +110,9 @@ def _score(
     score = np.zeros(len(pivots))
     if D is not None and b is not None:
         explained = np.einsum("ij,ij->i", D, D) / pivots
-        score += mixture.kappa / square * explained / (mixture.rho + np.maximum(b, 0.0) / pivots)
+        left = mixture.rho + np.maximum(b, 0.0) / pivots
+        # With rho = 0 a candidate of which nothing is left explains nothing.
+        score += mixture.kappa / square * np.divide(explained, left, out=np.zeros_like(left), where=left > 0.0)
     if c is not None and mixture.kappa < 1.0:
         score += (1.0 - mixture.kappa) / mixture.trace * np.maximum(c, 0.0) / pivots
     return score

@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
+# `streamkernel.table.ingest` is imported by whoever ingests: its parsers would cost every worker 100 MB.
 from streamkernel.table.block import RowBlock
 from streamkernel.table.info import TableInfo, table_info
-from streamkernel.table.ingest import Progress, ingest
 from streamkernel.table.open import open_table
 from streamkernel.table.scaler import Scaler
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
@@ -18,13 +18,11 @@ from streamkernel.table.table import Table
 
 __all__ = [
     "ColumnStatistics",
-    "Progress",
     "RowBlock",
     "Scaler",
     "Table",
     "TableInfo",
     "TableStatistics",
-    "ingest",
     "open_table",
     "table_info",
 ]

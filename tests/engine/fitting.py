@@ -1,6 +1,6 @@
 """One small fit over more than twenty chunks, for the tests of equal bits; also run as a program that is killed.
 
-    python fitting.py STORE RUN [SWEEP [ROWS]]    kill -9 itself after sweep SWEEP, or once ROWS rows of the next are done
+python fitting.py STORE RUN [SWEEP [ROWS]]    kill -9 itself after sweep SWEEP, or ROWS rows later
 """
 
 from __future__ import annotations

@@ -43,9 +43,7 @@ class TestArithmetic:
 
     @pytest.mark.parametrize("options", RULES, ids=str)
     @pytest.mark.parametrize("machine", [Machine(0, 2), Machine(2, 1), Machine(1, 2)], ids=str)
-    def test_memory_grows_less_than_ten_percent_with_the_rows(
-        self, machine: Machine, options: dict[str, Any]
-    ) -> None:
+    def test_memory_grows_less_than_ten_percent_with_the_rows(self, machine: Machine, options: dict[str, Any]) -> None:
         settings = RidgeSettings(n_components=1000, **options)
         few, many = (plan_ridge(shaped(m), settings, machine) for m in (250_000, 2_000_000))
         assert many.memory_bytes < 1.1 * few.memory_bytes
@@ -109,7 +107,8 @@ class TestArithmetic:
 
 
 def test_bytes_for_people() -> None:
-    assert [format_bytes(count) for count in (0, 999, 1500, 2e9, 3.21e12)] == ["0 B", "999 B", "1.5 kB", "2 GB", "3.21 TB"]
+    counts, texts = (0, 999, 1500, 2e9, 3.21e12), ["0 B", "999 B", "1.5 kB", "2 GB", "3.21 TB"]
+    assert [format_bytes(count) for count in counts] == texts
 
 
 def test_shape_of_rows_in_memory() -> None:

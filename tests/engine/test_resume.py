@@ -83,7 +83,7 @@ def test_resumed_twice_and_from_the_end(store: str, whole: Any, tmp_path: Path) 
 def test_a_torn_newest_checkpoint_is_done_again(store: str, whole: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     killed(store, folder, 3)
-    newest = sorted(folder.glob("0002-*"))[0]
+    newest = min(folder.glob("0002-*"))
     (newest / "COMPLETE").unlink()
     stray = folder / ".0003-look.partial-1"
     shutil.copytree(newest, stray)

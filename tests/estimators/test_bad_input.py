@@ -56,7 +56,7 @@ BAD: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values], ids=repr)
+@pytest.mark.parametrize(("name", "value"), [(name, v) for name, values in BAD.items() for v in values], ids=repr)
 @pytest.mark.parametrize("estimator", [KernelRidge, KernelRidgeClassifier])
 def test_bad_parameters_before_any_io(estimator: Any, name: str, value: Any) -> None:
     options = {"rule": "sgma", name: value} if name == "rule_options" else {name: value}
@@ -87,12 +87,12 @@ def test_lengthscales_for_another_number_of_features() -> None:
 def test_values_that_are_not_finite(where: str, bad: float) -> None:
     rows, targets = X.copy(), y.copy()
     (rows if where == "X" else targets)[(57, 1) if where == "X" else 57] = bad
-    with pytest.raises(NonFiniteDataError, match=rf"(?s)57") as caught:
+    with pytest.raises(NonFiniteDataError, match=r"(?s)57") as caught:
         KernelRidge(10).fit(da.from_array(rows, chunks=(40, 3)), da.from_array(targets, chunks=40))
     assert where in str(caught.value)
     with pytest.raises(NonFiniteDataError):
         KernelRidge(10).fit(open_table(rows, targets))
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         KernelRidge(10).fit(rows, targets)
 
 
@@ -147,7 +147,7 @@ def test_duplicate_rows_are_reported() -> None:
         model = KernelRidge(60).fit(rows, targets)
     assert len(model.components_) == 20
     assert model.score(rows, targets) > 0.9
-    with pytest.raises(SingularKernelError, match="duplicate rows.*give alpha > 0"):
+    with pytest.raises(SingularKernelError, match=r"duplicate rows.*give alpha > 0"):
         KernelRidge(60, alpha=0.0).fit(rows, targets)
 
 

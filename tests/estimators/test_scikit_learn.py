@@ -51,9 +51,8 @@ def test_all_rows_as_basis_are_scikit_learns_kernel_ridge(alpha: float, targets:
 def test_grid_search_over_pipelines() -> None:
     X, y = data()
     pipeline = make_pipeline(StandardScaler(), KernelRidge(40))
-    search = GridSearchCV(
-        pipeline, {"kernelridge__lengthscale": [0.01, 1.0], "kernelridge__alpha": ["gcv", 0.1]}, cv=3, error_score="raise"
-    )
+    grid = {"kernelridge__lengthscale": [0.01, 1.0], "kernelridge__alpha": ["gcv", 0.1]}
+    search = GridSearchCV(pipeline, grid, cv=3, error_score="raise")
     search.fit(X, y)
     assert search.best_params_["kernelridge__lengthscale"] == 1.0
     assert search.best_score_ > 0.65
@@ -61,9 +60,10 @@ def test_grid_search_over_pipelines() -> None:
 
 
 def test_grid_search_over_a_classifier() -> None:
-    X, y = make_classification(300, 5, n_informative=4, n_redundant=0, n_clusters_per_class=1, class_sep=2.0, random_state=0)
+    X, y = make_classification(300, 5, n_informative=4, n_redundant=0, class_sep=3.0, random_state=0)
     labels = np.array(["no", "yes"])[y]
-    search = GridSearchCV(KernelRidgeClassifier(30), {"lengthscale": [0.5, 2.0]}, cv=3, error_score="raise").fit(X, labels)
+    search = GridSearchCV(KernelRidgeClassifier(30), {"lengthscale": [0.5, 2.0]}, cv=3, error_score="raise")
+    search.fit(X, labels)
     assert search.best_score_ > 0.9
     assert set(search.predict(X)) == {"no", "yes"}
     assert cross_val_score(KernelRidgeClassifier(30), X, labels, cv=3, scoring="roc_auc").mean() > 0.9
@@ -104,7 +104,7 @@ def test_attributes_of_a_fit() -> None:
     assert model.residual_trace_ == pytest.approx(300 * model.relative_residual_trace_)
     assert model.n_sweeps_ <= 4
     with pytest.raises(AttributeError):
-        KernelRidge().model_  # noqa: B018
+        KernelRidge().model_
 
 
 def test_default_basis_sizes() -> None:

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.linalg
-from streamkernel.linalg import single_threaded_blas
 from threadpoolctl import threadpool_info, threadpool_limits
+
+from streamkernel.linalg import single_threaded_blas
 
 
 def blas_threads() -> set[int]:

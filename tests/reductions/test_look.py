@@ -36,7 +36,7 @@ def look(n_candidates: int, n_scoring: int, seed: int, order: Any = None, chunks
 
 
 # ---------------------------------------------------------------------------------------------- the counter generator
-@given(seed=seeds, stream=st.integers(0, 50), start=st.integers(0, 2**40), count=st.integers(1, 40), cut=st.integers(0, 40))
+@given(seeds, st.integers(0, 50), st.integers(0, 2**40), st.integers(1, 40), st.integers(0, 40))
 def test_variates_belong_to_rows(seed: int, stream: int, start: int, count: int, cut: int) -> None:
     cut = min(cut, count)
     whole = row_uniforms(seed, (stream, 2), start, count)
@@ -51,8 +51,8 @@ def test_variates_are_uniform_and_streams_differ() -> None:
     for column in u.T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
     assert abs(np.corrcoef(u.T) - np.eye(4)).max() < 0.03
-    others = [row_uniforms(2, (3, 0), 0, 20_000), row_uniforms(1, (3, 1), 0, 20_000), row_uniforms(1, (4, 0), 0, 20_000)]
-    for other in others:
+    for seed, stream in ((2, (3, 0)), (1, (3, 1)), (1, (4, 0))):
+        other = row_uniforms(seed, stream, 0, 20_000)
         assert abs(np.corrcoef(u[:, 0], other[:, 0])[0, 1]) < 0.03
     assert stream_generator(1, (3, 0)).random() not in u[:4]
 

@@ -131,7 +131,8 @@ def test_classification_scores(classes: int) -> None:
     X, codes = rng.standard_normal((200, 2)), rng.integers(0, classes, 200)
     predictions = Predictions(basis_of(X, range(6)), rng.standard_normal((6, classes)), np.zeros(classes))
     found = swept(ClassificationScores(predictions), X, np.eye(classes)[codes])
-    assert found == {"rows": 200, "accuracy": pytest.approx(metrics.accuracy_score(codes, predictions.values(X).argmax(1)))}
+    expected = metrics.accuracy_score(codes, predictions.values(X).argmax(axis=1))
+    assert found == {"rows": 200, "accuracy": pytest.approx(expected)}
 
 
 def test_predictions_are_the_formula() -> None:

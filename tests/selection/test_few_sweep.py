@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import data_sets
 import naive
 import numpy as np
@@ -24,7 +26,7 @@ def test_rounds_grow_geometrically_to_n(n: int) -> None:
         sizes.append(have)
     assert sizes[-1] == n
     assert len(sizes) <= 5
-    assert all(b <= 2 * a + 1 for a, b in zip(sizes, sizes[1:], strict=False))
+    assert all(b <= 2 * a + 1 for a, b in pairwise(sizes))
     assert Fixed(3).count(n - 1, n) == 1
 
 

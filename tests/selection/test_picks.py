@@ -34,7 +34,9 @@ def picks_of(
 ) -> Picks:
     Y = columns_of(Y)
     sums = pool_sums(X, Y if kappa > 0 else None, basis, pool, weights)
-    mixture = Mixture(kappa, rho, np.ones(Y.shape[1] if kappa > 0 else 0) if scale is None else scale, trace or sums.trace)
+    if scale is None:
+        scale = np.ones(Y.shape[1] if kappa > 0 else 0)
+    mixture = Mixture(kappa, rho, scale, trace or sums.trace)
     return lazy_picks(sums, mixture, count, diagonal=np.ones(len(pool)), **{**DIAGONAL_TOLERANCE, **options})
 
 

@@ -15,7 +15,9 @@ from streamkernel.selection.root_picks import root_picks
 CARD = naive.card()
 
 
-def both(X: Any, Y: Any, basis: list[int], pool: list[int], count: int, kappa: float, **options: Any) -> tuple[Picks, Picks]:
+def both(
+    X: Any, Y: Any, basis: list[int], pool: list[int], count: int, kappa: float, **options: Any
+) -> tuple[Picks, Picks]:
     Y = columns_of(Y) if kappa > 0 else None
     d = 0 if Y is None else Y.shape[1]
     limits: dict[str, Any] = {"diagonal": np.ones(len(pool)), "pivot_tolerance": 1e-12, **options}
@@ -67,9 +69,7 @@ def test_the_hard_case_needs_no_fresh_sums() -> None:
     """ALGORITHMS 1.3: 120 picks out of a smooth pool of 200 in one pass, all right, and the trace to six digits."""
     X = 2 * smooth_pool() / 1.5
     sums = root_sums(X, None, [], list(range(200)))
-    found = root_picks(
-        sums, Mixture(0.0, 0.0, np.zeros(0), 1.0), 120, diagonal=np.ones(200), pivot_tolerance=1e-12
-    )
+    found = root_picks(sums, Mixture(0.0, 0.0, np.zeros(0), 1.0), 120, diagonal=np.ones(200), pivot_tolerance=1e-12)
     K = naive.gaussian(X, X, 1.0)
     assert found.order.tolist() == right_picks(K, 120)
     for t in (20, 60, 100):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from streamkernel.errors import IncompleteStoreError
-from streamkernel.table import ingest, open_table
+from streamkernel.table import open_table
+from streamkernel.table.ingest import ingest
 
 CODE = """
 import json, resource, sys
-from streamkernel.table import ingest
+from streamkernel.table.ingest import ingest
 source, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 info = ingest(source, store, **options)
@@ -73,7 +74,7 @@ def test_csv_of_2_gigabytes_within_1_gigabyte(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from streamkernel.table import ingest
+from streamkernel.table.ingest import ingest
 def watch(done, total, unit):
     if done > 0.5 * total:
         os.kill(os.getpid(), signal.SIGKILL)

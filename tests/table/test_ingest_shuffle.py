@@ -9,7 +9,8 @@ import scipy.stats
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamkernel.table import ingest, open_table
+from streamkernel.table import open_table
+from streamkernel.table.ingest import ingest
 from streamkernel.table.ingest.shuffle import RowSpool, row_keys
 
 

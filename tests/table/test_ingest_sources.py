@@ -35,7 +35,8 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
-from streamkernel.table import ingest, open_table
+from streamkernel.table import open_table
+from streamkernel.table.ingest import ingest
 from streamkernel.table.ingest.ingest import open_reader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
 

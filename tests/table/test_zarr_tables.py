@@ -34,7 +34,8 @@ from streamkernel.errors import (
     StoreNotFoundError,
     UncheckedChunksWarning,
 )
-from streamkernel.table import Table, ingest, open_table, table_info
+from streamkernel.table import Table, open_table, table_info
+from streamkernel.table.ingest import ingest
 from streamkernel.table.zarr_metadata import node_kind
 
 RNG = np.random.default_rng(0)

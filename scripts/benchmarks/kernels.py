@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from _report import main
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -168,3 +169,7 @@ def run(quick: bool = False) -> dict[str, Any]:
         "claims": claims,
         "crossover": details,
     }
+
+
+if __name__ == "__main__":
+    main(run, __doc__)
