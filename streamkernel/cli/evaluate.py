@@ -40,9 +40,7 @@ def command(
     fitted = RidgeModel.load(model)
     table = opened(fitted, store, rows, targets=True)
     work: Reduction[dict[str, float]] = (
-        RegressionScores(fitted.predictions())
-        if fitted.classes is None
-        else ClassificationScores(fitted.predictions())
+        RegressionScores(fitted.predictions()) if fitted.classes is None else ClassificationScores(fitted.predictions())
     )
     with SweepBar(quiet) as bar, place.executor() as executor:
         scores: dict[str, Any] = Session(executor, progress=bar).sweep(work, table, "evaluate")

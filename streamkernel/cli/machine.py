@@ -50,7 +50,9 @@ def place_of(scheduler: str, workers: int | None) -> Place:
     if scheduler == "local":
         return Place(scheduler, workers or available_cpus())
     if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
-        raise ParameterError(f"--scheduler must be local, threads or an address such as tcp://host:8786, not {scheduler!r}")
+        raise ParameterError(
+            f"--scheduler must be local, threads or an address such as tcp://host:8786, not {scheduler!r}"
+        )
     if workers is not None:
         raise ParameterError("--workers is for the local cluster; a remote scheduler has the workers it has")
     return Place(scheduler, 1)
@@ -59,5 +61,3 @@ def place_of(scheduler: str, workers: int | None) -> Place:
 def total_memory() -> int:
     """Bytes of memory of this machine, the limit where none is given."""
     return int(psutil.virtual_memory().total)
-
-

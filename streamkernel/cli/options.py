@@ -13,7 +13,7 @@ __all__ = ["ROWS", "common", "cut", "fit_options", "overwrite", "rows", "run_opt
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Rows(click.ParamType):
+class _Rows(click.ParamType[Any]):
     """A half-open slice A:B; either end may be left out."""
 
     name = "A:B"
@@ -28,7 +28,7 @@ class _Rows(click.ParamType):
         return (int(first) if first else None, int(last) if last else None)
 
 
-class _NumberOr(click.ParamType):
+class _NumberOr(click.ParamType[Any]):
     """One of some words, a number, or numbers with commas between."""
 
     def __init__(self, *words: str, many: bool = False) -> None:

@@ -24,7 +24,7 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any)
     """Show what a fit on STORE would cost, without reading a row."""
     wanted = asked(store, options)
     plan = wanted.plan
-    result = {
+    result: dict[str, Any] = {
         "rows": wanted.table.n_rows,
         "basis_size": wanted.settings.components(wanted.table),
         "sweeps": plan.sweeps,

@@ -12,9 +12,7 @@ from streamkernel.table import Table, open_table
 __all__ = ["opened"]
 
 
-def opened(
-    model: RidgeModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool
-) -> Table:
+def opened(model: RidgeModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool) -> Table:
     """The rows of a store, scaled for the model; with `targets` also y, in the model's classes."""
     table: Any = cut(open_table(store), bounds)
     if not targets:

@@ -16,7 +16,8 @@ from typing import Any
 
 import dask
 import numpy as np
-from distributed import Client, Future, LocalCluster, as_completed
+from distributed import Client, LocalCluster, as_completed
+from distributed import Future as _Future
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
@@ -31,6 +32,8 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
 from streamkernel.table import Table
+
+Future = _Future[Any]
 
 __all__ = ["ClusterExecutor", "connect", "local_cluster"]
 
@@ -48,6 +51,11 @@ _CONFIG = {
     "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": 1,
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
 }
+
+
+def _address(client: Client) -> str:
+    scheduler = client.scheduler
+    return "its address" if scheduler is None else str(scheduler.address)
 
 
 def _hold(*payload: Any) -> tuple[Any, ...]:
@@ -102,16 +110,14 @@ class ClusterExecutor:
         self.remote = remote
         threads = list(client.nthreads().values())
         if not threads:
-            raise ClusterError(f"the scheduler at {client.scheduler.address} has no workers; start some and try again")
+            raise ClusterError(f"the scheduler at {_address(client)} has no workers; start some and try again")
         self.n_workers = len(threads)
         self.threads_per_worker = max(threads)
         self._threads = sum(threads)
 
     # --- one sweep ---------------------------------------------------------------------------------------------------
 
-    def reduce(
-        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
-    ) -> State:
+    def reduce(self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
         with self._sweep(table, reduction, layout.block_rows) as (prefix, payload):
             count = iter(range(1, 2 * len(layout.spans)))
 
@@ -141,7 +147,7 @@ class ClusterExecutor:
             if type(error).__module__.startswith("streamkernel"):
                 raise
             raise ClusterError(
-                f"the scheduler at {self._client.scheduler.address} was lost during sweep {self._sweeps} "
+                f"the scheduler at {_address(self._client)} was lost during sweep {self._sweeps} "
                 f"({type(error).__name__}: {error}); start it again and resume from the last checkpoint"
             ) from error
 
@@ -165,7 +171,7 @@ class ClusterExecutor:
             if leaf is None:
                 return
             future = self._submit(task, f"{prefix}/leaf-{leaf}", payload, layout.spans[leaf])
-            running[future.key] = leaf
+            running[str(future.key)] = leaf
             if submitted is not None:
                 submitted(leaf, future)
             completed.add(future)
@@ -173,7 +179,7 @@ class ClusterExecutor:
         for _ in range(_OUTSTANDING * self._threads):
             submit_next()
         for future in completed:
-            leaf = running.pop(future.key)
+            leaf = running.pop(str(future.key))
             start, stop = layout.spans[leaf]
             if future.status != "finished":
                 self._result(future, f"rows {start}:{stop}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
+from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from streamkernel.linalg import single_threaded_blas
@@ -33,8 +33,8 @@ def lazy_rows(work: RowMap, table: Table, name: str, block_rows: int) -> Any:
     """
     width, dtype = work.columns[name]
     # One delayed object each, so that the basis is in the graph once and not in every task.
-    held_table, held_work = dask.delayed(table, pure=False), dask.delayed(work, pure=False)
-    task = dask.delayed(_rows, pure=False)
+    held_table, held_work = delayed(table, pure=False), delayed(work, pure=False)
+    task = delayed(_rows, pure=False)
     spans = table.spans(block_rows)
     parts = []
     for start, stop in spans:

@@ -17,7 +17,17 @@ from streamkernel.errors import ResourceLimitError
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
 
-__all__ = ["BASE_BYTES", "Machine", "Plan", "Step", "TableShape", "check_memory", "format_bytes", "make_plan", "step_of"]
+__all__ = [
+    "BASE_BYTES",
+    "Machine",
+    "Plan",
+    "Step",
+    "TableShape",
+    "check_memory",
+    "format_bytes",
+    "make_plan",
+    "step_of",
+]
 
 # Resident bytes of a Python process with NumPy, SciPy, Numba, Zarr, Dask and scikit-learn loaded and kernels compiled.
 BASE_BYTES = 350 << 20

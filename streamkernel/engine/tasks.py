@@ -24,9 +24,7 @@ def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], blo
     return state
 
 
-def write_span(
-    table: Table, rows: RowMap, sink: RowSink, span: tuple[int, int], block_rows: int
-) -> dict[str, str]:
+def write_span(table: Table, rows: RowMap, sink: RowSink, span: tuple[int, int], block_rows: int) -> dict[str, str]:
     """Compute and write the values of one span; returns the digests of the chunks written."""
     parts: dict[str, list[Any]] = {name: [] for name in rows.columns}
     with single_threaded_blas():
@@ -34,6 +32,6 @@ def write_span(
             for name, values in rows.map_block(block).items():
                 parts[name].append(values)
     digests: dict[str, str] = {}
-    for name, values in parts.items():
-        digests |= sink.write(name, span[0] - table.start, np.concatenate(values))
+    for name, pieces in parts.items():
+        digests |= sink.write(name, span[0] - table.start, np.concatenate(pieces))
     return digests

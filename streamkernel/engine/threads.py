@@ -68,9 +68,7 @@ class ThreadExecutor:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def reduce(
-        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
-    ) -> State:
+    def reduce(self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
         tree: PairingTree[State] = PairingTree(len(layout.spans), reduction.combine)
 
         def task(leaf: int) -> None:

@@ -47,7 +47,7 @@ def _is_array_like(X: Any) -> bool:
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
 
 
-class RidgeEstimator(BaseEstimator):  # type: ignore[misc]
+class RidgeEstimator(BaseEstimator):
     """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""
 
     _kind: str

@@ -346,9 +346,7 @@ def _scaler(statistics: TableStatistics | None, settings: RidgeSettings, table: 
     return Scaler(statistics.X.mean, np.where(constant, 1.0, std))
 
 
-def _check_rows(
-    fitted: _Fit, whole: Table | None
-) -> tuple[str, NDArray[np.float64], NDArray[np.float64]] | None:
+def _check_rows(fitted: _Fit, whole: Table | None) -> tuple[str, NDArray[np.float64], NDArray[np.float64]] | None:
     """True and predicted targets of some rows for the report: held out where there are any, else of the fit."""
     table = fitted.table
     kind, lo, hi = "training", table.start, table.stop

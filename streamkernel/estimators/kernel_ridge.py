@@ -11,7 +11,7 @@ from streamkernel.estimators.base import RidgeEstimator
 __all__ = ["KernelRidge"]
 
 
-class KernelRidge(RegressorMixin, RidgeEstimator):  # type: ignore[misc]
+class KernelRidge(RegressorMixin, RidgeEstimator):
     """Reduced kernel ridge regression: ``f(x) = sum_j a_j k(x, z_j) + b`` on n chosen rows z_j.
 
     Minimises ``|Y - K a - b|^2 + alpha a^T k(Z, Z) a`` (Smola & Schoelkopf 2000, eq. (7)) from the sums of one sweep.

@@ -15,7 +15,7 @@ from streamkernel.estimators.model import RidgeModel
 __all__ = ["KernelRidgeClassifier"]
 
 
-class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):  # type: ignore[misc]
+class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):
     """Least squares classification: one indicator column per class, all from the same sums; the largest wins.
 
     Parameters and attributes are those of `KernelRidge`, and ``classes_``: the sorted labels.
@@ -31,6 +31,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):  # type: ignore[mi
 
     def _adopt(self, model: RidgeModel) -> Self:
         super()._adopt(model)
+        assert model.classes is not None
         self.classes_ = model.classes
         return self
 

@@ -116,7 +116,9 @@ class RidgeModel:
         if labels is None:
             d = self.arrays["dual_coef"].shape[1]
             if table.classes is not None:
-                raise DataError("the table's targets are class labels, the model is a regression; evaluate a classifier")
+                raise DataError(
+                    "the table's targets are class labels, the model is a regression; evaluate a classifier"
+                )
             if table.n_targets != d:
                 raise ShapeMismatchError(f"the table has {table.n_targets} targets, the model {d}; give equal ones")
             return table

@@ -111,9 +111,7 @@ class RidgeSettings:
         if isinstance(lengthscale, str):
             lengthscale = None
         options = dict(self.kernel_params or {})
-        for name, value in (("degree", self.degree), ("coef0", self.coef0)):
-            if value is not None:
-                options[name] = value
+        options |= {name: getattr(self, name) for name in ("degree", "coef0") if getattr(self, name) is not None}
         try:
             return as_kernel(self.kernel, lengthscale=lengthscale, gamma=self.gamma, **options)
         except TypeError as error:

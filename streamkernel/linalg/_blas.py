@@ -30,7 +30,7 @@ _PTR = ctypes.c_void_p
 
 
 def _routine(name: str, *argument_types: Any) -> Callable[..., None]:
-    capsule = _cython_blas.__pyx_capi__[name]
+    capsule = getattr(_cython_blas, "__pyx_capi__")[name]  # noqa: B009
     pointer = _capsule_pointer(capsule, _capsule_name(capsule))
     function: Callable[..., None] = ctypes.CFUNCTYPE(None, *argument_types)(pointer)
     return function

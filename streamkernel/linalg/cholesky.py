@@ -38,10 +38,9 @@ def cholesky(S: NDArray[np.float64], what: str = "the matrix") -> NDArray[np.flo
     """Lower Cholesky factor of a positive definite matrix, or `NumericalError` naming `what`."""
     require_finite(S, what)
     try:
-        factor: NDArray[np.float64] = np.linalg.cholesky(S)
+        return np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         raise NumericalError(f"{what} is not positive definite to working precision") from None
-    return factor
 
 
 def independent_rows(S: NDArray[np.float64], tolerance: float) -> RankRevealed:
@@ -59,7 +58,7 @@ def independent_rows(S: NDArray[np.float64], tolerance: float) -> RankRevealed:
     if n == 0:
         return RankRevealed(everything, np.zeros((0, 0)))
     try:
-        L = np.linalg.cholesky(S)
+        L: NDArray[np.float64] = np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         pass
     else:

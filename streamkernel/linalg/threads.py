@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
-import scipy.linalg.cython_blas
 from threadpoolctl import ThreadpoolController
 
-# Only libraries that are loaded can be found and limited.
-assert scipy.linalg.cython_blas
+from streamkernel.linalg import _blas
 
 __all__ = ["single_threaded_blas"]
 
@@ -22,7 +20,9 @@ _limiter = None
 
 @cache
 def _controller() -> ThreadpoolController:
+    # Only libraries that are loaded can be found: SciPy's is by `_blas`, which every caller has imported.
     # Looking through the loaded libraries takes milliseconds: once a process is enough.
+    assert _blas.__all__
     return ThreadpoolController()
 
 

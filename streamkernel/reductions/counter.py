@@ -15,7 +15,8 @@ _PER_COUNTER = 4  # one Philox4x64 counter yields four 64-bit words
 
 
 def _key(seed: int, stream: tuple[int, ...]) -> NDArray[np.uint64]:
-    return np.random.SeedSequence(entropy=seed, spawn_key=stream).generate_state(2, np.uint64)
+    words = np.random.SeedSequence(entropy=seed, spawn_key=stream).generate_state(2, np.uint64)
+    return words.astype(np.uint64, copy=False)
 
 
 def row_uniforms(seed: int, stream: tuple[int, ...], start: int, count: int) -> NDArray[np.float64]:

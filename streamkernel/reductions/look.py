@@ -75,9 +75,7 @@ class Look(Reduction[LookResult]):
         b = len(block.X)
         residual = self.basis.residual(block.X)
         variates = row_uniforms(self.seed, self.stream, block.start, b)
-        state: State = {
-            "totals": np.array([residual.sum(), self.basis.kernel.diagonal(block.X).sum(dtype=np.float64)])
-        }
+        state: State = {"totals": np.array([residual.sum(), self.basis.kernel.diagonal(block.X).sum(dtype=np.float64)])}
         alive = np.flatnonzero(residual > 0.0)
         # A chosen row's own residual is rounding, and rounding must not be drawn.
         alive = alive[~np.isin(block.start + alive, self.basis.rows)]
@@ -125,7 +123,7 @@ class Look(Reduction[LookResult]):
         return (self.n_candidates + self.n_scoring + 1) * (24 + p * item + 8 * self.n_targets) + 16
 
     def scratch_bytes(self, rows: int) -> int:
-        return 8 * rows * (sum(self.basis.points.shape) + 12)
+        return int(8 * rows * (sum(self.basis.points.shape) + 12))
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,9 @@ def _to_state(prefix: str, statistics: ColumnStatistics) -> State:
 
 
 def _of_state(prefix: str, state: State) -> ColumnStatistics:
-    values = {name: state[f"{prefix}_{name}"] for name in _NAMES}
-    return ColumnStatistics(**{**values, "count": int(values["count"])})
+    values: dict[str, Any] = {name: state[f"{prefix}_{name}"] for name in _NAMES}
+    values["count"] = int(values["count"])
+    return ColumnStatistics(**values)
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ class NormalEquations(Reduction[RidgeSums]):
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
-        return 8 * rows * (n + p + len(self.centre) + 2)
+        return int(8 * rows * (n + p + len(self.centre) + 2))
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

@@ -99,7 +99,7 @@ class PoolColumns:
     def scratch_bytes(self, rows: int) -> int:
         item, n = self.precision.itemsize, len(self.basis)
         block = rows * (item * (n + len(self.pool) + self.pool.points.shape[1]) + 8 * n + item * n)
-        return block + rows * item * (self.width + len(self.pool))
+        return int(block + rows * item * (self.width + len(self.pool)))
 
     def flops_per_row(self) -> float:
         n, k, p = len(self.basis), len(self.pool), self.pool.points.shape[1]

@@ -20,6 +20,12 @@ from streamkernel.table import RowBlock
 __all__ = ["PoolRoot", "RootSums"]
 
 
+def _triangular(A: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Upper triangular U with ``U^T U = A^T A``."""
+    U: NDArray[np.float64] = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
+    return U
+
+
 @dataclass(frozen=True)
 class RootSums:
     """Blocks of the triangular factor and what needs no rows.
@@ -51,13 +57,13 @@ class PoolRoot(Reduction[RootSums]):
         weights = np.ones(len(diagonal)) if block.weights is None else block.weights
         wide = self.columns.of(block).astype(np.float64, copy=False)
         return {
-            "root": np.linalg.qr(wide, mode="r"),
+            "root": _triangular(wide),
             "totals": np.array([weights.sum(), weights @ diagonal]),
         }
 
     def combine(self, left: State, right: State) -> State:
         stacked = np.concatenate([left["root"], right["root"]])
-        return {"root": np.linalg.qr(stacked, mode="r"), "totals": left["totals"] + right["totals"]}
+        return {"root": _triangular(stacked), "totals": left["totals"] + right["totals"]}
 
     def finalize(self, state: State) -> RootSums:
         n, k = len(self.columns.basis), len(self.columns.pool)

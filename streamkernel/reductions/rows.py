@@ -72,7 +72,7 @@ class Predictions(RowMap):
         return {"prediction": values[:, 0] if self.columns["prediction"][0] is None else values}
 
     def scratch_bytes(self, rows: int) -> int:
-        return rows * 8 * (sum(self.basis.points.shape) + 3 * self.coefficients.shape[1])
+        return int(rows * 8 * (sum(self.basis.points.shape) + 3 * self.coefficients.shape[1]))
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

@@ -46,7 +46,9 @@ class RegressionScores(Reduction[dict[str, float]]):
         rows = float(state["count"][0])
         spread = state["square"]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(spread > 0.0, state["squared_error"] / spread, np.where(state["squared_error"] > 0.0, 1.0, 0.0))
+            share = np.where(
+                spread > 0.0, state["squared_error"] / spread, np.where(state["squared_error"] > 0.0, 1.0, 0.0)
+            )
         return {
             "rows": int(rows),
             "rmse": float(np.sqrt(state["squared_error"] / rows).mean()),
@@ -55,7 +57,7 @@ class RegressionScores(Reduction[dict[str, float]]):
         }
 
     def state_bytes(self) -> int:
-        return 64 * self.predictions.coefficients.shape[1]
+        return int(64 * self.predictions.coefficients.shape[1])
 
     def scratch_bytes(self, rows: int) -> int:
         return self.predictions.scratch_bytes(rows)

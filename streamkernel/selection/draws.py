@@ -53,9 +53,7 @@ class Draw(Protocol):
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
         """Row numbers that are known beforehand."""
 
-    def draw(
-        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
-    ) -> Drawn:
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         """Candidates for `picks` picks beyond `basis`."""
 
 
@@ -144,9 +142,7 @@ class UniformDraw:
                 parts.append(scoring)
         return np.unique(np.concatenate(parts))
 
-    def draw(
-        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
-    ) -> Drawn:
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         rows = self._pool_rows(problem, round_, picks, len(basis))
         rows = rows[~np.isin(rows, basis.rows)][: self._per_pick(problem) * picks]
         groups = np.arange(len(rows)) // self._per_pick(problem) if self.split else None
@@ -210,9 +206,7 @@ class ResidualDraw:
         picks = take.count(0, problem.n)
         return self._first().prefetch(replace(problem, n=picks), Fixed(picks))
 
-    def draw(
-        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int
-    ) -> Drawn:
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         if round_ == 0 and len(basis) == 0 and problem.kernel.stationary:
             drawn = self._first().draw(problem, session, cache, basis, picks, round_)
             trace = float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows

@@ -29,6 +29,8 @@ __all__ = ["Greedy"]
 
 Result = TypeVar("Result")
 
+_DOUBLE = np.dtype(np.float64)
+
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 
 
@@ -53,7 +55,7 @@ class Greedy(Rule):
     kappa: float
     take: Take
     root: bool = False
-    precision: np.dtype[np.generic] = np.dtype(np.float64)
+    precision: np.dtype[np.generic] = _DOUBLE
     digits: float = 1e-6
     rho: float = 1.0
 
@@ -193,9 +195,7 @@ class Greedy(Rule):
         return PoolColumns(basis, pool, problem.centre[:d], self.precision)
 
     @staticmethod
-    def _sums(
-        reduction: Reduction[Result], problem: Problem, session: Session, drawn: Drawn, size: int
-    ) -> Result:
+    def _sums(reduction: Reduction[Result], problem: Problem, session: Session, drawn: Drawn, size: int) -> Result:
         """The sums over the scoring rows: a sample at hand, or a sweep over all."""
         if drawn.scoring is None:
             return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")

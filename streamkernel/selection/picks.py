@@ -103,9 +103,7 @@ class _Projected(_Deflated):
         self.diagonal -= self.h[t] ** 2 / self.a[t]
 
 
-def _score(
-    mixture: Mixture, square: float, D: Float | None, b: Float | None, c: Float | None, pivots: Float
-) -> Float:
+def _score(mixture: Mixture, square: float, D: Float | None, b: Float | None, c: Float | None, pivots: Float) -> Float:
     """Score of each candidate; D and b are needed for kappa > 0, c for kappa < 1."""
     score = np.zeros(len(pivots))
     if D is not None and b is not None:

@@ -50,8 +50,8 @@ def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
     DegenerateBandwidthError
         More than half of the pairs coincide, so that the median is 0.
     """
-    metric = "cityblock" if isinstance(kernel, Laplacian) else "euclidean"
-    distances = pdist(X[:_MEDIAN_ROWS].astype(np.float64), metric)
+    rows = X[:_MEDIAN_ROWS].astype(np.float64)
+    distances = pdist(rows, "cityblock") if isinstance(kernel, Laplacian) else pdist(rows, "euclidean")
     median = float(np.median(distances)) if len(distances) else 0.0
     if median <= 0.0:
         positive = distances[distances > 0.0]

@@ -11,6 +11,7 @@ from typing import Any
 import data_sets
 import numpy as np
 import pytest
+
 from streamkernel.cli import main
 
 

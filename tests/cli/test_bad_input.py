@@ -46,9 +46,7 @@ def _nothing_but(folder: Path, *names: str) -> None:
         (["--gamma", "1", "--lengthscale", "2"], "gamma"),
     ],
 )
-def test_bad_options_of_fit(
-    cli: Callable, store: Path, tmp_path: Path, options: list[object], said: str
-) -> None:
+def test_bad_options_of_fit(cli: Callable, store: Path, tmp_path: Path, options: list[object], said: str) -> None:
     place = () if "--scheduler" in options else THREADS
     assert said in cli("fit", store, tmp_path / "m", *place, *options).error
     _nothing_but(tmp_path)
@@ -66,7 +64,13 @@ def test_usage_is_status_2(cli: Callable, arguments: list[str]) -> None:
 
 
 def test_missing_store(cli: Callable, tmp_path: Path) -> None:
-    for command in (["fit", "no", "m"], ["plan", "no"], ["info", "no"], ["evaluate", "no", "no"], ["report", "no", "r"]):
+    for command in (
+        ["fit", "no", "m"],
+        ["plan", "no"],
+        ["info", "no"],
+        ["evaluate", "no", "no"],
+        ["report", "no", "r"],
+    ):
         arguments = [command[0], *(tmp_path / name for name in command[1:])]
         assert "no" in cli(*arguments).error
     _nothing_but(tmp_path)

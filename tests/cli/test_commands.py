@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+
 from streamkernel import KernelRidge, open_table
 from streamkernel.estimators import RidgeModel
 
@@ -98,11 +99,13 @@ def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
     assert cli("ingest", tmp_path / "c.csv", tmp_path / "c", "--target", "colour").status == 0
     options = ("--estimator", "ridge-classifier", "--basis", 60, "--rows", ":600", "--scheduler", "threads")
     assert "ridge-classifier" in cli("fit", tmp_path / "c", tmp_path / "m", "--scheduler", "threads").error
-    cli("fit", tmp_path / "c", tmp_path / "m", *options, "--json").result  # noqa: B018
-    scores = cli("evaluate", tmp_path / "m", tmp_path / "c", "--rows", "600:", "--scheduler", "threads", "--json").result
+    cli("fit", tmp_path / "c", tmp_path / "m", *options, "--json").result
+    scores = cli(
+        "evaluate", tmp_path / "m", tmp_path / "c", "--rows", "600:", "--scheduler", "threads", "--json"
+    ).result
     assert scores.keys() == {"rows", "accuracy"}
     assert scores["accuracy"] > 0.9
-    cli("predict", tmp_path / "m", tmp_path / "c", tmp_path / "p", "--scheduler", "threads", "--json").result  # noqa: B018
+    cli("predict", tmp_path / "m", tmp_path / "c", tmp_path / "p", "--scheduler", "threads", "--json").result
     group = zarr.open_group(tmp_path / "p", mode="r")
     classes = np.asarray(group.attrs["classes"])
     assert (classes[group["prediction"][:]] == labels).mean() > 0.9
@@ -137,7 +140,9 @@ def test_a_killed_fit_resumes_with_the_same_bits(cli: Callable, store: Path, mod
 
 def test_help_is_quick_and_needs_no_compiler() -> None:
     code = "import sys; from streamkernel.cli import main; main(['--help']); print('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
     assert done.stdout.rstrip().endswith("False")
 
 

@@ -51,7 +51,7 @@ def test_plain_zarr_reads_it_and_nothing_is_pickled(tmp_path: Path) -> None:
     group: Any = zarr.open_group(str(tmp_path / "model"), mode="r")
     np.testing.assert_array_equal(group["dual_coef"][:, 0], model.dual_coef_)
     Z = group["components"][:]
-    scaler = json.loads((tmp_path / "model" / "model.json").read_text())["config"]["scaler"]
+    scaler = json.loads((tmp_path / "model" / "config.json").read_text())["config"]["scaler"]
     rows = (X - np.array(scaler["mean"])) / np.array(scaler["scale"])
     K = np.exp(-((rows[:, None] - Z) ** 2).sum(axis=2) / (2 * model.lengthscale_**2))
     np.testing.assert_allclose(K @ group["dual_coef"][:, 0] + group["intercept"][0], model.predict(X), rtol=1e-9)
