@@ -29,7 +29,9 @@ __all__ = [
     "step_of",
 ]
 
-# Resident bytes of a Python process with NumPy, SciPy, Numba, Zarr, Dask and scikit-learn loaded and kernels compiled.
+# Resident bytes of a Python process with NumPy, SciPy, Numba, Zarr and Dask loaded and kernels compiled: a worker's,
+# and with scikit-learn beside them a driver's.
+WORKER_BYTES = 240 << 20
 BASE_BYTES = 350 << 20
 _SLACK = 1.1  # what the allocator keeps beyond what is asked of it
 
@@ -72,7 +74,7 @@ class Machine:
     workers: int
     threads: int
     driver_base: int = BASE_BYTES
-    worker_base: int = BASE_BYTES
+    worker_base: int = WORKER_BYTES
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_by
             worker = max(worker, process(step))
             driver = max(driver, step.held_bytes + 3 * step.state_bytes)
         elif step.where in ("sweep", "sample"):
-            driver = max(driver, step.held_bytes + process(step))
+            # What the driver makes of the sums comes after the tasks that made them.
+            driver = max(driver, process(step), step.held_bytes + step.state_bytes)
     driver_bytes = machine.driver_base + int(_SLACK * driver)
     worker_bytes = machine.worker_base + int(_SLACK * worker) if machine.workers else 0
     return Plan(

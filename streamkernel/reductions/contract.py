@@ -41,7 +41,7 @@ class Reduction(ABC, Generic[Result]):
 
     @abstractmethod
     def finalize(self, state: State) -> Result:
-        """What the sweep was for, from the state of all rows."""
+        """What the sweep was for, from the state of all rows, whose arrays it may use up."""
 
     def fold(self, state: State, block: RowBlock) -> State:
         """``combine(state, map_block(block))``; a subclass with large sums may add into `state` in place."""

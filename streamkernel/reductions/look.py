@@ -120,7 +120,7 @@ class Look(Reduction[LookResult]):
 
     def state_bytes(self) -> int:
         p, item = self.basis.points.shape[1], self.basis.points.dtype.itemsize
-        return (self.n_candidates + self.n_scoring + 1) * (24 + p * item + 8 * self.n_targets) + 16
+        return int((self.n_candidates + self.n_scoring + 1) * (24 + p * item + 8 * self.n_targets) + 16)
 
     def scratch_bytes(self, rows: int) -> int:
         return int(8 * rows * (sum(self.basis.points.shape) + 12))

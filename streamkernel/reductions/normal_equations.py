@@ -27,8 +27,9 @@ from streamkernel.table import RowBlock
 
 __all__ = ["NormalEquations", "RidgeSums"]
 
-# Rounding of the whitened sums, in the units of alpha, that no fit notices: alphas of use are some 1e-3 and more.
-_MOST_LIFTED_ROUNDING = 1e-5
+# Rounding of the whitened sums, in the units of alpha, that a fit does not notice: alphas of use are 1e-3 and more,
+# and what is lifted is random, where alpha is a shift.
+_MOST_LIFTED_ROUNDING = 3e-4
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class NormalEquations(Reduction[RidgeSums]):
 
     def finalize(self, state: State) -> RidgeSums:
         count, weight, trace = (float(value) for value in state["totals"])
-        H, g, G1 = mirror_upper(state["H"].copy()), state["g"], state["G1"]
+        H, g, G1 = mirror_upper(state["H"]), state["g"], state["G1"]
         if not self.whiten_first:
             L = self.basis.L
             H = solve_lower(L, solve_lower(L, H).T)

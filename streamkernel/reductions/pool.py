@@ -152,15 +152,15 @@ class PoolGram(Reduction[PoolSums]):
 
     def finalize(self, state: State) -> PoolSums:
         n, k = len(self.columns.basis), len(self.columns.pool)
-        gram = mirror_upper(state["gram"].copy())
+        gram = mirror_upper(state["gram"])
         basis, pool, targets = slice(0, n), slice(n, n + k), slice(n + k, None)
         return PoolSums(
-            C=gram[pool, pool].copy(),
-            E=gram[basis, pool].copy(),
-            F=gram[pool, targets].copy(),
-            H=gram[basis, basis].copy(),
-            g=gram[basis, targets].copy(),
-            YY=gram[targets, targets].copy(),
+            C=gram[pool, pool],
+            E=gram[basis, pool],
+            F=gram[pool, targets],
+            H=gram[basis, basis],
+            g=gram[basis, targets],
+            YY=gram[targets, targets],
             S=self.columns.pool_residual(),
             weight=float(state["totals"][0]),
             trace=float(state["totals"][1]),

@@ -80,8 +80,8 @@ class Greedy(Rule):
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work: PoolGram | PoolRoot = PoolRoot(columns) if self.root else PoolGram(columns)
         rows = self.draw.scoring_rows(problem, have + picks)
-        # C, S, their starting copies and the stored vectors of the picks; with a prediction part B beside them.
-        parts = 5 + (2 if self.kappa > 0.0 else 0)
+        # S and its product, with a prediction part B and its product; the stored vectors of the picks; whitening.
+        parts = 2 + (2 if self.kappa > 0.0 else 0)
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
         if rows is not None:
             held += rows * problem.table.n_features * problem.table.dtype.itemsize

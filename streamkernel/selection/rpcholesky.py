@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine.layout import block_rows
 from streamkernel.reductions import LookResult, stream_generator
 from streamkernel.selection.draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
@@ -99,7 +100,8 @@ class RPCholesky(Rule):
         look = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0).reduction(
             problem, unfilled_basis(problem, problem.n), block, 0
         )
-        held = 24 * block**2 + 24 * problem.n**2
+        # Row blocks widen with every look, and the allocator keeps some of those that were outgrown (measured).
+        held = 24 * block**2 + 24 * problem.n**2 + 5 * look.scratch_bytes(block_rows(look.scratch_bytes))
         return [
             step_of(
                 "look at the residual",

@@ -62,13 +62,13 @@ def test_normal_equations(d: int, weighted: bool, dtype: Any, whiten_first: bool
 def test_ill_conditioned_bases_are_whitened_first() -> None:
     """The quick way loses what it lifts by 1 / pivot; `of` takes it only where nobody can tell."""
     X = np.linspace(0, 3, 2000)[:, None]
-    good, bad = basis_of(X, range(0, 2000, 400)), basis_of(X, range(0, 2000, 160))
+    good, bad = basis_of(X, range(0, 2000, 400)), basis_of(X, range(0, 2000, 125))
     assert not NormalEquations.of(good, np.zeros(0), 2000).whiten_first
     assert NormalEquations.of(bad, np.zeros(0), 2000).whiten_first
-    K = naive.gaussian(X, X[::160])
-    exact = np.linalg.eigvalsh(naive.whitened_features(K, K[::160]).T @ naive.whitened_features(K, K[::160]))
+    K = naive.gaussian(X, X[::125])
+    exact = np.linalg.eigvalsh(naive.whitened_features(K, K[::125]).T @ naive.whitened_features(K, K[::125]))
     H = swept(NormalEquations.of(bad, np.zeros(0), 2000), X, None).H
-    np.testing.assert_allclose(np.linalg.eigvalsh(H), exact, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.eigvalsh(H)[-10:], exact[-10:], rtol=1e-6, atol=1e-8)
     assert np.linalg.eigvalsh(H)[0] > -1e-9
 
 
