@@ -97,11 +97,11 @@ class UniformDraw:
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         if self.all_rows:
             return None
-        each = self.scoring_per_function or min(max(round(15_000 / problem.n), 20), 50)
+        each = self.scoring_per_function or min(max(20_000 // problem.n, 20), 66)
         return min(max(self.least_scoring, each * size), problem.table.n_rows)
 
     def _per_pick(self, problem: Problem) -> int:
-        return self.per_pick or min(max(round(4_000 / problem.n), 4), 16)
+        return self.per_pick or min(max(4_800 // problem.n, 4), 16)
 
     def pool_size(self, problem: Problem, picks: int) -> int:
         return min(self._per_pick(problem) * picks, problem.table.n_rows)
