@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import data_sets
 import numpy as np
+import pandas as pd
 import pytest
 
+from streamkernel import KernelRidge, KernelRidgeClassifier, errors, ingest, open_table
 from streamkernel.cli.main import main, streamkernel
+from streamkernel.linalg import ridge
+from streamkernel.reductions import normal_equations
+from streamkernel.selection import as_rule
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -29,9 +36,7 @@ def blocks(page: Path, *languages: str) -> list[tuple[int, str]]:
     """Line number and text of each fenced block of these languages."""
     text = page.read_text(encoding="utf-8")
     return [
-        (text.count("\n", 0, found.start(2)) + 1, found[2])
-        for found in _FENCE.finditer(text)
-        if found[1] in languages
+        (text.count("\n", 0, found.start(2)) + 1, found[2]) for found in _FENCE.finditer(text) if found[1] in languages
     ]
 
 
@@ -72,12 +77,14 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     for name in set(re.findall(r"\b[\w-]+\.csv\b", page.read_text(encoding="utf-8"))):
         write_csv(tmp_path / name)
-    # What the page's Python reads may have been ingested by a command above it.
+    python = blocks(page, "python")
+    # What the page's Python reads may have been ingested by a command above it, if not by itself.
+    own = set(re.findall(r"\bingest\([^)]*?,\s*[\"']([^\"']+)", "\n".join(source for _, source in python)))
     for words in of_streamkernel(page):
-        if words[0] == "ingest" and not words[1].startswith("-") and os.path.exists(words[1]):
+        if words[0] == "ingest" and os.path.exists(words[1]) and words[2] not in own:
             assert main([*words, "--quiet"]) == 0
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for line, source in blocks(page, "python"):
+    for line, source in python:
         # As many empty lines before it as the page has, so that a traceback names the page's own line.
         exec(compile("\n" * (line - 1) + source, str(page), "exec"), namespace)
 
@@ -123,16 +130,76 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(linked), target
 
 
+def test_numbers_in_methods_are_those_of_the_code() -> None:
+    text = " ".join((ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split())
+    draw = as_rule("few-sweep").draw  # type: ignore[attr-defined]
+    few, many = (SimpleNamespace(n=n, table=SimpleNamespace(n_rows=10**9)) for n in (10, 10**5))
+    rows = [draw.scoring_rows(problem, 10**5) // 10**5 for problem in (many, few)]
+    pool = [draw.pool_size(problem, 100) // 100 for problem in (many, few)]
+    assert "uniform, {} to {} per pick".format(*pool) in text
+    assert "on {} to {} uniform rows per basis function, at least {:,}".format(*rows, draw.least_scoring) in text
+    assert f"rho = {as_rule('few-sweep').rho} times the mean" in text  # type: ignore[attr-defined]
+    assert f"relative to k(z, z)) > {normal_equations._MOST_LIFTED_ROUNDING}".replace("0.0003", "3e-4") in text
+    assert f"argmin GCV_{ridge._INFLATION}" in text
+
+
+RELIABILITY = ROOT / "docs" / "reliability.md"
+
+
 def test_modules_that_reliability_names_exist() -> None:
-    page = ROOT / "docs" / "reliability.md"
-    for name in set(re.findall(r"`(\w+/[\w/]+\.py|\w+\.py)`", page.read_text(encoding="utf-8"))):
-        assert (ROOT / name).exists() or (ROOT / "streamkernel" / name).exists(), name
+    named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", RELIABILITY.read_text(encoding="utf-8")))
+    assert len(named) > 20
+    for name in named:
+        assert (ROOT / "streamkernel" / name).is_file(), name
 
 
 def test_every_error_has_its_place_in_reliability() -> None:
-    from streamkernel import errors
-
-    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    bases = {"DataError", "StoreError", "StreamKernelError", "StreamKernelWarning"}
-    for name in set(errors.__all__) - bases:
+    text = RELIABILITY.read_text(encoding="utf-8")
+    for name in set(errors.__all__) - {"StoreError", "StreamKernelError"}:
         assert f"`{name}`" in text, name
+
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((6000, 3))
+Y = np.sin(X[:, 0]) + X[:, 1]
+NUMBER_Y = {
+    "ragged.csv": "a,b,y\n1,2,3\n4,5\n",
+    "text.csv": "a,b,y\n1,2,3\n4,five,6\n",
+    "empty.csv": "",
+    "header.csv": "a,b,y\n",
+    "twice.csv": "a,a,y\n1,2,3\n",
+    "target.csv": "a,b\n1,2\n",
+    "nan.csv": "a,b,y\n1,2,3\n4,,6\n",
+}
+FAILING: dict[str, Callable[[], object]] = {
+    "complex": lambda: open_table(X + 1j),
+    "text": lambda: open_table(pd.DataFrame({"a": [1, 2], "town": ["x", "y"]})),
+    "no rows": lambda: open_table(np.zeros((0, 3))),
+    "three axes": lambda: open_table(np.zeros((4, 3, 2))),
+    "two lengths": lambda: open_table(X, Y[:5999]),
+    "overflow": lambda: open_table((X * 1e25).astype(np.float32)).read(0, 6000),
+    "all equal": lambda: KernelRidge(5, scale="none").fit(np.ones((50, 3)), Y[:50]),
+    "singular": lambda: KernelRidge(60, alpha=0.0).fit(np.repeat(X[:20], 5, axis=0), np.repeat(Y[:20], 5)),
+    "one class": lambda: KernelRidgeClassifier(10).fit(X, np.full(6000, "yes")),
+    "too many functions": lambda: KernelRidge(7000).fit(X, Y),
+    "no functions": lambda: KernelRidge(0).fit(X, Y),
+    "lengthscale": lambda: KernelRidge(10, lengthscale=float("nan")).fit(X, Y),
+    "alpha": lambda: KernelRidge(10, alpha=-1).fit(X, Y),
+    "a bool": lambda: KernelRidge(10, alpha=True).fit(X, Y),
+    "rows": lambda: open_table(X).slice(0, 9000),
+    "no targets": lambda: KernelRidge(10).fit(open_table(X)),
+    "no store": lambda: open_table("nowhere.zarr"),
+    "no source": lambda: ingest("nowhere.csv", "t.zarr"),
+    **{name: lambda name=name: ingest(name, "t.zarr", target="y") for name in NUMBER_Y},  # type: ignore[misc]
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_messages_in_reliability_are_real(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in NUMBER_Y.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(errors.StreamKernelError) as caught:
+        FAILING[case]()
+    row = f"| `{type(caught.value).__name__}` | `{caught.value}` |"
+    assert row in RELIABILITY.read_text(encoding="utf-8"), row

@@ -7,6 +7,7 @@ promise that the bits are equal; the tree is the other half.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
 _SPAN_FLOPS = 4e10  # about a second of one core
 _MIN_SPAN = 4096
+_WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
 _MIN_SPANS, _MAX_SPANS = 16, 256  # enough to share out; few enough that waiting states never add up
 
 
@@ -38,4 +40,9 @@ def block_rows(scratch_bytes: Callable[[int], int]) -> int:
 def span_rows(m: int, flops_per_row: float) -> int:
     """Rows of a span, before it is rounded to whole chunks, for m rows of so many operations each."""
     by_work = int(_SPAN_FLOPS / max(flops_per_row, 1.0))
-    return max(_MIN_SPAN, min(by_work, -(-m // _MIN_SPANS)), -(-m // _MAX_SPANS))
+    rows = max(_MIN_SPAN, min(by_work, -(-m // _MIN_SPANS)), -(-m // _MAX_SPANS))
+    if rows > _MIN_SPAN:
+        return rows
+    # Few rows: a power of two of equal spans, so that two, four or eight threads share them evenly.
+    shares = 1 << max(round(math.log2(max(m, 1) / _MIN_SPAN)), int(m * flops_per_row > _WORTH_SHARING))
+    return max(1, m // shares)

@@ -7,9 +7,15 @@ from numpy.typing import NDArray
 
 __all__ = ["mirror_upper"]
 
+_PANEL = 256  # columns read down together: one at a time would miss the cache at every row
+
 
 def mirror_upper(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Copy the upper triangle onto the lower one, in place, and return the matrix."""
-    for i in range(1, len(matrix)):
-        matrix[i, :i] = matrix[:i, i]
+    n = len(matrix)
+    for start in range(0, n, _PANEL):
+        stop = min(start + _PANEL, n)
+        matrix[start:stop, :start] = matrix[:start, start:stop].T
+        corner = matrix[start:stop, start:stop]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
     return matrix

@@ -21,6 +21,8 @@ __all__ = ["Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
 # Streams of the counter-based generator: one for each kind of draw, so that none disturbs another.
 _POOL, _SCORING, _LOOK = 1, 2, 3
 
+_EVEN_SCORING = 8192  # many scoring rows come in pairs of whole spans, so that two threads share them evenly
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -82,7 +84,7 @@ class UniformDraw:
     ----------
     per_pick : candidates for each pick; None for 4, or more where n is small and candidates are cheap.
     scoring_per_function : uniform scoring rows for each basis function of the round's end, each of weight m / s;
-        None for 20, or more where n is small.
+        None for 16, or more where n is small.
     all_rows : score on all rows of the table, by a sweep, instead.
     least_scoring : never fewer scoring rows than this.
     split : give each pick a sub-pool of its own (Smola & Schoelkopf 2000, Algorithm 2, several picks a sweep).
@@ -97,8 +99,11 @@ class UniformDraw:
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         if self.all_rows:
             return None
-        each = self.scoring_per_function or min(max(20_000 // problem.n, 20), 66)
-        return min(max(self.least_scoring, each * size), problem.table.n_rows)
+        each = self.scoring_per_function or min(max(18_000 // problem.n, 16), 66)
+        wanted = max(self.least_scoring, each * size)
+        if wanted > _EVEN_SCORING:
+            wanted = round(wanted / _EVEN_SCORING) * _EVEN_SCORING
+        return min(wanted, problem.table.n_rows)
 
     def _per_pick(self, problem: Problem) -> int:
         return self.per_pick or min(max(4_800 // problem.n, 4), 16)

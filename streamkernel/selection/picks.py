@@ -197,13 +197,12 @@ def lazy_picks(
             break
         s = float(np.sqrt(sd[j]))
         f = (sums.S[j] - F[:t, j] @ F[:t]) / s
-        taken = np.nan
+        taken = float(C.diagonal[j] / sd[j]) if C is not None else np.nan
+        for part in (B, C):
+            if part is not None:
+                part.deflate(t, part.column(t, j, s, F), j, s, f)
         if B is not None:
-            B.deflate(t, B.column(t, j, s, F), j, s, f)
             D = D - np.outer(f + B.h[t] / B.a[t], D[j] / s)
-        if C is not None:
-            taken = float(C.diagonal[j] / sd[j])
-            C.deflate(t, C.column(t, j, s, F), j, s, f)
         sd -= f**2
         F[t] = f
         free[j] = False
