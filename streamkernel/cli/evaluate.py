@@ -10,7 +10,7 @@ from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import common, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
-from streamkernel.cli.scoring import opened
+from streamkernel.cli.scoring import check_memory, opened
 from streamkernel.engine import Session
 from streamkernel.estimators import RidgeModel
 from streamkernel.reductions import ClassificationScores, Reduction, RegressionScores
@@ -42,6 +42,7 @@ def command(
     work: Reduction[dict[str, float]] = (
         RegressionScores(fitted.predictions()) if fitted.classes is None else ClassificationScores(fitted.predictions())
     )
+    check_memory(work, table, place, memory)
     with SweepBar(quiet) as bar, place.executor() as executor:
         scores: dict[str, Any] = Session(executor, progress=bar).sweep(work, table, "evaluate")
     emit(scores, as_json=as_json, title=f"{model} on {store}")

@@ -10,7 +10,7 @@ from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import common, overwrite, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
-from streamkernel.cli.scoring import opened
+from streamkernel.cli.scoring import check_memory, opened
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
 from streamkernel.estimators import RidgeModel
@@ -63,6 +63,7 @@ def command(
         "classes": fitted.config["classes"],
         "target_names": fitted.config["target_names"],
     }
+    check_memory(work, table, place, memory)
     began = time.perf_counter()
     with SweepBar(quiet) as bar, place.executor() as executor:
         sink = RowSink.create(

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamkernel.cli.machine import Place, total_memory
 from streamkernel.cli.options import cut
-from streamkernel.errors import ParameterError
+from streamkernel.engine import TableShape, format_bytes, make_plan, step_of
+from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.base import parse_bytes
+from streamkernel.reductions import ClassificationScores, Reduction, RegressionScores, RowMap
 from streamkernel.table import Table, open_table
 
-__all__ = ["opened"]
+__all__ = ["check_memory", "opened"]
+
+
+def check_memory(work: Reduction[Any] | RowMap, table: Table, place: Place, memory: str | None) -> None:
+    """Refuse, before anything is read, what would not fit into `--memory` (default: this machine's).
+
+    Raises
+    ------
+    ResourceLimitError
+    """
+    limit = parse_bytes(memory, "--memory") or total_memory()
+    columns = len(work.predictions.basis) if isinstance(work, (RegressionScores, ClassificationScores)) else 0
+    step = step_of("sweep", work, table.n_rows, kernel_columns=columns)
+    plan = make_plan([step], TableShape.of(table), place.machine(), disk_bytes=0)
+    if plan.memory_bytes > limit:
+        raise ResourceLimitError(
+            f"projected memory ({format_bytes(plan.memory_bytes)}) exceeds allowed memory ({format_bytes(limit)}); "
+            "use fewer --workers or --scheduler threads, or allow more"
+        )
 
 
 def opened(model: RidgeModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import time
 import warnings
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_info
 
 from streamkernel.engine import (
     BASE_BYTES,
@@ -376,11 +378,27 @@ def _check_rows(fitted: _Fit, whole: Table | None) -> tuple[str, NDArray[np.floa
     return kind, truth, predicted
 
 
+def _cpu() -> str:
+    """Model of the processor, where the system tells."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
 def _software() -> dict[str, str]:
     """Versions and machine on which the bits were made."""
     names = ("streamkernel", "numpy", "scipy", "numba", "zarr", "dask")
+    libraries = {library["filepath"].rpartition("/")[2]: library for library in threadpool_info()}
+    blas = [
+        f"{library.get('internal_api')} {library.get('version')} {library.get('architecture', '')}".strip()
+        for _, library in sorted(libraries.items())
+        if library["user_api"] == "blas"
+    ]
     return {
         "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()} {platform.processor()}".strip(),
+        "machine": f"{platform.system()} {platform.machine()} {_cpu()}".strip(),
+        "blas": ", ".join(sorted(set(blas))),
         **{name: version(name) for name in names},
     }

@@ -98,6 +98,8 @@ def as_kernel(
     given = {
         "lengthscale": lengthscale, "gamma": gamma, "degree": degree, "coef0": coef0, "nu": nu, "shape": shape,
     }  # fmt: skip
+    if gamma is not None and "lengthscale" in PARAMETERS[kind] and "gamma" not in PARAMETERS[kind]:
+        raise ParameterError(f"gamma = {gamma!r} means nothing to the kernel {kernel!r}; give its lengthscale")
     parameters = {name: given[name] for name in PARAMETERS[kind] if given[name] is not None}
     if "gamma" in parameters and kind is not Polynomial:
         parameters["lengthscale"] = lengthscale_from_gamma(kind, parameters.pop("gamma"))

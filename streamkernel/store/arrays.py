@@ -73,7 +73,12 @@ def storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def create_array(
-    folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]
+    folder: Path,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    chunks: tuple[int, ...],
+    dimensions: tuple[str, ...] | None = None,
 ) -> None:
     """A new array without chunks, member `name` of the group at `folder`."""
     zarr.create_array(
@@ -85,6 +90,7 @@ def create_array(
         # What was never written must not look like numbers.
         fill_value=math.nan if dtype.kind == "f" else dtype.type(0),
         filters=None,
+        dimension_names=dimensions,
         compressors=[Crc32cCodec()],
     )
 

@@ -130,7 +130,10 @@ class RowSink:
             with translated_os_errors(target, "creating"):
                 for name, column in checked.items():
                     chunks = column.shape(min(chunk_rows, n_rows))
-                    create_array(partial.path, name, column.shape(n_rows), np.dtype(column.dtype), chunks)
+                    dimensions = ("row", "target")[: len(chunks)]
+                    create_array(
+                        partial.path, name, column.shape(n_rows), np.dtype(column.dtype), chunks, dimensions
+                    )
                 write_group(partial.path, described, checked)
         except BaseException:
             partial.remove()

@@ -156,5 +156,17 @@ def test_a_table_of_another_width(cli: Callable, model: Path, tmp_path: Path) ->
     assert "6" in error
 
 
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+def test_memory_limits_scoring_too(cli: Callable, model: Path, store: Path, tmp_path: Path, command: str) -> None:
+    out = (tmp_path / "p",) if command == "predict" else ()
+    assert "exceeds allowed memory (50 MB)" in cli(command, model, store, *out, "--memory", "50MB", *THREADS).error
+    _nothing_but(tmp_path)
+
+
+def test_gamma_is_not_ignored(cli: Callable, store: Path, tmp_path: Path) -> None:
+    options = ("--kernel", "matern32", "--gamma", "0.5", "--basis", 10)
+    assert "gamma" in cli("fit", store, tmp_path / "m", *options, *THREADS).error
+
+
 def test_ridge_has_no_standard_deviations(cli: Callable, model: Path, store: Path, tmp_path: Path) -> None:
     assert "standard deviations" in cli("predict", model, store, tmp_path / "p", "--std", *THREADS).error

@@ -97,6 +97,7 @@ class ChunkWriter:
             chunks=(self._chunk_rows, *shape[1:]),
             dtype=dtype,
             fill_value=fill,
+            dimension_names=("row", "feature" if name == "X" else "target")[: len(shape)],
             compressors=[
                 BloscCodec(cname="lz4", clevel=5, shuffle=BloscShuffle.shuffle, typesize=dtype.itemsize),
                 Crc32cCodec(),
