@@ -131,9 +131,7 @@ class RowSink:
                 for name, column in checked.items():
                     chunks = column.shape(min(chunk_rows, n_rows))
                     dimensions = ("row", "target")[: len(chunks)]
-                    create_array(
-                        partial.path, name, column.shape(n_rows), np.dtype(column.dtype), chunks, dimensions
-                    )
+                    create_array(partial.path, name, column.shape(n_rows), np.dtype(column.dtype), chunks, dimensions)
                 write_group(partial.path, described, checked)
         except BaseException:
             partial.remove()
