@@ -48,9 +48,11 @@ def emit(result: Mapping[str, Any], *, as_json: bool, title: str, shown: Mapping
         json.dump(_plain(result), sys.stdout)
         sys.stdout.write("\n")
         return
-    table = RichTable(title=title, show_header=False, title_justify="left", box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column()
+    console = Console(highlight=False)
+    console.print(title, style="bold")
+    table = RichTable(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
     for name, value in (shown or result).items():
         table.add_row(name.replace("_", " "), number(value))
-    Console(highlight=False).print(table)
+    console.print(table)

@@ -102,7 +102,7 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
         if not whole:
             fractions = np.flatnonzero(values != np.floor(values))
             raise DataError(
-                f"Unknown label type: y holds {values[fractions[0]]!r} in row {first + int(fractions[0])}, not a "
+                f"Unknown label type: y holds {values[fractions[0]].item()!r} in row {first + int(fractions[0])}, not a "
                 "class label; "
                 "it looks like a regression target"
             )
