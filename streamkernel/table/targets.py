@@ -102,9 +102,8 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
         if not whole:
             fractions = np.flatnonzero(values != np.floor(values))
             raise DataError(
-                f"Unknown label type: y holds {values[fractions[0]].item()!r} in row {first + int(fractions[0])}, not a "
-                "class label; "
-                "it looks like a regression target"
+                f"Unknown label type: y holds {values[fractions[0]].item()!r} in row {first + int(fractions[0])}, "
+                "not a class label; it looks like a regression target"
             )
         fresh = np.unique(_text(values))
         found = fresh if found is None else np.unique(np.concatenate((found, fresh)))
