@@ -96,7 +96,7 @@ class RPCholesky(Rule):
     def steps(self, problem: Problem) -> list[Step]:
         block = self._wanted(problem)
         # Chance rejects some proposals: about half of them towards the end.
-        times = 2 * -(-problem.n // block)
+        times = (2 if self.exact else 1) * -(-problem.n // block)
         look = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0).reduction(
             problem, unfilled_basis(problem, problem.n), block, 0
         )
