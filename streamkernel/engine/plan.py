@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 # Resident bytes of a Python process with NumPy, SciPy, Numba, Zarr and Dask loaded and kernels compiled: a worker's,
-# and with scikit-learn beside them a driver's.
-WORKER_BYTES = 240 << 20
+# with what Dask holds of a state while it sends it; and with scikit-learn beside them a driver's.
+WORKER_BYTES = 300 << 20
 BASE_BYTES = 350 << 20
 _SLACK = 1.1  # what the allocator keeps beyond what is asked of it
 
