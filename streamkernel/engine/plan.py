@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from streamkernel.engine.layout import block_rows, span_rows
@@ -148,7 +148,6 @@ class Plan:
     driver_bytes: int
     memory_bytes: int
     disk_bytes: int
-    notes: list[str] = field(default_factory=list)
 
     def to_config(self) -> dict[str, Any]:
         return asdict(self)
