@@ -129,19 +129,14 @@ class PoolGram(Reduction[PoolSums]):
 
     def _empty(self) -> State:
         width = self.columns.width
-        return {"gram": np.zeros((width, width)), "totals": np.zeros(2)}
+        # In the columns' own dtype: what single precision is good enough for is good enough to be summed in it.
+        return {"gram": np.zeros((width, width), self.columns.precision), "totals": np.zeros(2)}
 
     def map_block(self, block: RowBlock) -> State:
         return self.fold(self._empty(), block)
 
     def fold(self, state: State, block: RowBlock) -> State:
-        columns = self.columns.of(block)
-        if columns.dtype == np.float64:
-            syrk(columns, into=state["gram"])
-        else:
-            part = np.zeros(state["gram"].shape, columns.dtype)
-            syrk(columns, into=part)
-            state["gram"] += part
+        syrk(self.columns.of(block), into=state["gram"])
         diagonal = self.columns.pool.kernel.diagonal(block.X)
         weights = np.ones(len(diagonal)) if block.weights is None else block.weights
         state["totals"] += [weights.sum(), weights @ diagonal]
@@ -152,7 +147,7 @@ class PoolGram(Reduction[PoolSums]):
 
     def finalize(self, state: State) -> PoolSums:
         n, k = len(self.columns.basis), len(self.columns.pool)
-        gram = mirror_upper(state["gram"])
+        gram = mirror_upper(state["gram"].astype(np.float64, copy=False))
         basis, pool, targets = slice(0, n), slice(n, n + k), slice(n + k, None)
         return PoolSums(
             C=gram[pool, pool],
@@ -167,11 +162,10 @@ class PoolGram(Reduction[PoolSums]):
         )
 
     def state_bytes(self) -> int:
-        return 8 * self.columns.width**2 + 16
+        return self.columns.precision.itemsize * self.columns.width**2 + 16
 
     def scratch_bytes(self, rows: int) -> int:
-        part = 0 if self.columns.precision == np.float64 else self.columns.width**2 * self.columns.precision.itemsize
-        return self.columns.scratch_bytes(rows) + part
+        return self.columns.scratch_bytes(rows)
 
     def flops_per_row(self) -> float:
         return self.columns.flops_per_row()

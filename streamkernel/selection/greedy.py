@@ -31,6 +31,7 @@ Result = TypeVar("Result")
 
 _DOUBLE = np.dtype(np.float64)
 
+_FIRST_RHO = 0.3
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 
 
@@ -47,7 +48,8 @@ class Greedy(Rule):
     root : keep the sums in square-root form.
     precision : dtype of the scoring columns.
     digits : see `lazy_picks`.
-    rho : ridge of the projection, in units of the mean of k(x, x).
+    rho : ridge of the projection, in units of the mean of k(x, x); None to start with 0.3 and go on, from the second
+        round, with what a ridge model on the functions chosen so far would take.
     """
 
     name: str
@@ -57,7 +59,7 @@ class Greedy(Rule):
     root: bool = False
     precision: np.dtype[np.generic] = _DOUBLE
     digits: float = 1e-6
-    rho: float = 1.0
+    rho: float | None = 1.0
 
     def prefetch(self, problem: Problem) -> NDArray[np.int64]:
         return self.draw.prefetch(problem, self.take)
@@ -204,4 +206,5 @@ class Greedy(Rule):
     def _mixture(self, problem: Problem, sums: PoolSums | RootSums) -> Mixture:
         """The objective, with rho in the kernel's own units: the mean of its diagonal stands for 1."""
         d = len(problem.centre) if self.kappa > 0.0 else 0
-        return Mixture(self.kappa, self.rho * sums.trace / sums.weight, problem.scale[:d], sums.trace)
+        rho = _FIRST_RHO if self.rho is None else self.rho
+        return Mixture(self.kappa, rho * sums.trace / sums.weight, problem.scale[:d], sums.trace, self.rho is None)

@@ -32,15 +32,17 @@ class Mixture:
     Parameters
     ----------
     kappa : share of the prediction gain.
-    rho : ridge of the projection, in units of standardised targets.
+    rho : ridge of the projection, in the kernel's units.
     scale : (d,) spread of each target; the targets are divided by it.
     trace : of the kernel matrix, for the share of the trace gain.
+    chosen : once there is a basis, rho is the alpha that a ridge model on it would choose from the same sums.
     """
 
     kappa: float
     rho: float
     scale: Float
     trace: float
+    chosen: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,10 @@ class Picks:
 class _Deflated:
     """Rows of ``M0 - sum over picks`` for a symmetric matrix that each pick deflates by f on both sides.
 
-    ``M <- M - f v^T - v f^T + (v_j / s) f f^T`` with ``v = M[:, j] / s``: both C and (before its projection) B.
+    ``M <- M - f v^T - v f^T + c f f^T`` with ``v = M[:, j] / s`` and ``c = v_j / s``: both C and (before its
+    projection) B. A column is read off the starting matrix, the f of the picks and their v::
+
+        M[:, j] = M0[:, j] - sum_t f_tj v_t - sum_t h_tj f_t,    h_t = v_t - c_t f_t
     """
 
     def __init__(self, start: Float, count: int) -> None:
@@ -73,10 +78,15 @@ class _Deflated:
         self.stored = np.empty((count, len(start)))
         self.corner = np.empty(count)
 
+    def weights(self, t: int, j: int, F: Float) -> tuple[Float, Float]:
+        """What column j takes of the stored v and of the f of the t picks so far."""
+        f = F[:t, j]
+        return f, self.stored[:t, j] - self.corner[:t] * f
+
     def column(self, t: int, j: int, s: float, F: Float) -> Float:
         """Current column j over s."""
-        mixed = self.corner[:t] * F[:t, j] - self.stored[:t, j]
-        return np.asarray((self.start[j] + mixed @ F[:t] - F[:t, j] @ self.stored[:t]) / s)
+        of_v, of_f = self.weights(t, j, F)
+        return np.asarray((self.start[j] - of_v @ self.stored[:t] - of_f @ F[:t]) / s)
 
     def deflate(self, t: int, v: Float, j: int, s: float, f: Float) -> None:
         self.stored[t] = v
@@ -85,30 +95,34 @@ class _Deflated:
 
 
 class _Projected(_Deflated):
-    """The same with the ridge projection of each new feature taken out: ``B <- B - h h^T / a``."""
+    """The same with the ridge projection of each new feature taken out: ``B <- B - h h^T / a``, ``a = rho + c``."""
 
     def __init__(self, start: Float, count: int, rho: float) -> None:
         super().__init__(start, count)
         self.rho = rho
-        self.h = np.empty((count, len(start)))
-        self.a = np.empty(count)
 
-    def column(self, t: int, j: int, s: float, F: Float) -> Float:
-        return super().column(t, j, s, F) - (self.h[:t, j] / self.a[:t]) @ self.h[:t] / s
+    def weights(self, t: int, j: int, F: Float) -> tuple[Float, Float]:
+        of_v, h = super().weights(t, j, F)
+        along = h / (self.rho + self.corner[:t])
+        return of_v + along, h - along * self.corner[:t]
 
     def deflate(self, t: int, v: Float, j: int, s: float, f: Float) -> None:
         super().deflate(t, v, j, s, f)
-        self.a[t] = self.rho + self.corner[t]
-        self.h[t] = v - self.corner[t] * f
-        self.diagonal -= self.h[t] ** 2 / self.a[t]
+        self.diagonal -= self.feature(t, f) ** 2 / (self.rho + self.corner[t])
+
+    def feature(self, t: int, f: Float) -> Float:
+        """h of pick t: what the candidates have in common with the new feature beyond f."""
+        return np.asarray(self.stored[t] - self.corner[t] * f)
 
 
-def _score(mixture: Mixture, square: float, D: Float | None, b: Float | None, c: Float | None, pivots: Float) -> Float:
+def _score(
+    mixture: Mixture, rho: float, square: float, D: Float | None, b: Float | None, c: Float | None, pivots: Float
+) -> Float:
     """Score of each candidate; D and b are needed for kappa > 0, c for kappa < 1."""
     score = np.zeros(len(pivots))
     if D is not None and b is not None:
         explained = np.einsum("ij,ij->i", D, D) / pivots
-        left = mixture.rho + np.maximum(b, 0.0) / pivots
+        left = rho + np.maximum(b, 0.0) / pivots
         # With rho = 0 a candidate of which nothing is left explains nothing.
         score += mixture.kappa / square * np.divide(explained, left, out=np.zeros_like(left), where=left > 0.0)
     if c is not None and mixture.kappa < 1.0:
@@ -116,16 +130,17 @@ def _score(mixture: Mixture, square: float, D: Float | None, b: Float | None, c:
     return score
 
 
-def _projected_start(sums: PoolSums, mixture: Mixture) -> tuple[Float, Float]:
-    """B and D of the pool with the basis ridge-projected out."""
+def _projected_start(sums: PoolSums, mixture: Mixture) -> tuple[Float, Float, float]:
+    """B and D of the pool with the basis ridge-projected out, and the ridge."""
     if len(sums.H) == 0:
-        return sums.C, sums.F / mixture.scale
+        return sums.C, sums.F / mixture.scale, mixture.rho
     # By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
     path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
+    rho = path.choose(mixture.scale**2) if mixture.chosen else mixture.rho
     along = path.vectors.T @ sums.E
-    weight = (path.values + mixture.rho)[:, None]
+    weight = (path.values + rho)[:, None]
     shrunk = np.divide(along, weight, out=np.zeros_like(along), where=weight > 0.0)
-    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / mixture.scale
+    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / mixture.scale, rho
 
 
 def lazy_picks(
@@ -161,10 +176,10 @@ def lazy_picks(
     C = _Deflated(sums.C, count) if follow_trace else None
     c_start = np.maximum(np.diagonal(sums.C), 0.0)
     B: _Projected | None = None
-    D = np.zeros((k, 0))
+    D, rho = np.zeros((k, 0)), mixture.rho
     if mixture.kappa > 0.0:
-        start, D = _projected_start(sums, mixture)
-        B = _Projected(start, count, mixture.rho)
+        start, D, rho = _projected_start(sums, mixture)
+        B = _Projected(start, count, rho)
     # |Y|^2 of the standardised targets; 1 where there are none, or they are constant.
     square = float((np.diagonal(sums.YY) / mixture.scale**2).sum()) or 1.0
     free = np.ones(k, dtype=bool)
@@ -182,6 +197,7 @@ def lazy_picks(
         pivots = np.where(alive, sd, 1.0)
         score = _score(
             mixture,
+            rho,
             square,
             D if B is not None else None,
             None if B is None else B.diagonal,
@@ -202,7 +218,7 @@ def lazy_picks(
             if part is not None:
                 part.deflate(t, part.column(t, j, s, F), j, s, f)
         if B is not None:
-            D = D - np.outer(f + B.h[t] / B.a[t], D[j] / s)
+            D = D - np.outer(f + B.feature(t, f) / (B.rho + B.corner[t]), D[j] / s)
         sd -= f**2
         F[t] = f
         free[j] = False

@@ -80,5 +80,5 @@ def as_rule(
         if kappa == 0.0:
             return Greedy("few-sweep trace", ResidualDraw(candidates or 4), 0.0, Geometric())
         single = np.dtype(np.float32)
-        return Greedy("few-sweep prediction", UniformDraw(candidates), kappa, Geometric(), precision=single, rho=0.3)
+        return Greedy("few-sweep prediction", UniformDraw(candidates), kappa, Geometric(), precision=single, rho=None)
     raise ParameterError(f"unknown rule {rule!r}; known rules are {', '.join(RULES)}")

@@ -10,6 +10,7 @@ import pytest
 from problems import GivenDraw, columns_of, pool_sums, problem_of, right_picks, select, smooth_pool
 
 from streamkernel.kernels import Gaussian
+from streamkernel.linalg import RidgePath
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.picks import Mixture, Picks, lazy_picks
 from streamkernel.selection.takes import Fixed
@@ -106,6 +107,22 @@ def test_split_pools_look_at_their_own_candidates_only(seed: int) -> None:
     expected = naive.greedy(K, naive.split_pool(pool, 8), naive.prediction, Y=Y, rho=0.5, kappa=0.6)
     found = picks_of(X, Y, [], pool, 8, kappa=0.6, rho=0.5, groups=np.arange(40) // 5)
     assert [pool[i] for i in found.order] == expected.picks
+
+
+def test_a_chosen_ridge_is_the_one_that_a_model_on_the_basis_takes() -> None:
+    X, Y = random_rows(200, 2, 2, 4)
+    basis, pool = list(range(12)), list(range(12, 80))
+    sums = pool_sums(X, Y, basis, pool, None)
+    scale = np.array([0.5, 3.0])
+    alpha = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight).choose(scale**2)
+    options: dict[str, Any] = {"diagonal": np.ones(len(pool)), **DIAGONAL_TOLERANCE}
+    given_alpha, found, started = (
+        lazy_picks(sums, Mixture(1.0, rho, scale, sums.trace, chosen), 10, **options)
+        for rho, chosen in ((alpha, False), (0.3, True), (0.3, False))
+    )
+    np.testing.assert_array_equal(found.order, given_alpha.order)
+    np.testing.assert_array_equal(found.gains, given_alpha.gains)
+    assert not np.array_equal(found.gains, started.gains)
 
 
 def test_targets_are_divided_by_their_spread() -> None:
