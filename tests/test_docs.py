@@ -19,7 +19,7 @@ from streamkernel import KernelRidge, KernelRidgeClassifier, errors, ingest, ope
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.linalg import ridge
 from streamkernel.reductions import normal_equations
-from streamkernel.selection import as_rule, greedy
+from streamkernel.selection import as_rule, picks
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -138,7 +138,7 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     pool = [draw.pool_size(problem, 100) // 100 for problem in (many, few)]
     assert "uniform, {} to {} per pick".format(*pool) in text
     assert "on {} to {} uniform rows per basis function, at least {:,}".format(*rows, draw.least_scoring) in text
-    assert f"rho = {greedy._FIRST_RHO} times the mean" in text
+    assert f"rho = {picks.FIRST_RHO} times the mean" in text
     assert f"relative to k(z, z)) > {normal_equations._MOST_LIFTED_ROUNDING}".replace("0.0003", "3e-4") in text
     assert f"argmin GCV_{ridge._INFLATION}" in text
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import PreparedKernel
@@ -28,7 +29,7 @@ __all__ = ["PoolColumns", "PoolGram", "PoolSums"]
 
 @dataclass(frozen=True)
 class PoolColumns:
-    """The columns ``[G, R, Yc]`` of a row block, whichever way they are then accumulated.
+    """The columns ``[G, 1, R, Yc]`` of a row block, whichever way they are then accumulated.
 
     Parameters
     ----------
@@ -36,22 +37,29 @@ class PoolColumns:
     pool : the k candidates, as an unwhitened basis.
     centre : (d,) constant taken off the targets; d = 0 for rules that do not look at them.
     precision : dtype of the columns. float32 serves for scores on sampled rows, float64 for exact sweeps.
+    constant : whether a column of ones stands after those of the basis, to be projected out with them (centring).
     """
 
     basis: Basis
     pool: Basis
     centre: NDArray[np.float64]
     precision: np.dtype[Any]
+    constant: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("basis", "pool", "centre", "precision")}
+        return {name: getattr(self, name) for name in ("basis", "pool", "centre", "precision", "constant")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
     @property
+    def projected(self) -> int:
+        """How many columns are to be projected out of the others: the basis, and the constant."""
+        return len(self.basis) + int(self.constant)
+
+    @property
     def width(self) -> int:
-        return len(self.basis) + len(self.pool) + len(self.centre)
+        return self.projected + len(self.pool) + len(self.centre)
 
     @cached_property
     def prepared(self) -> PreparedKernel:
@@ -69,6 +77,12 @@ class PoolColumns:
     def _pool_factor(self) -> NDArray[Any]:
         return np.ascontiguousarray(self.features_of_pool.T, dtype=self.precision)
 
+    def coefficients_of_pool(self) -> NDArray[np.float64]:
+        """``T_M = G_M L^-1``: coefficients of the candidates' kernel functions in the basis, (k, n) float64."""
+        n = len(self.basis)
+        solved: NDArray[np.float64] = solve_triangular(self.basis.L, self.features_of_pool.T, lower=True, trans="T").T
+        return solved if n else self.features_of_pool
+
     def pool_residual(self) -> NDArray[np.float64]:
         """``S = k(M, M) - G_M G_M^T``, (k, k) float64."""
         G_M = self.features_of_pool
@@ -76,8 +90,8 @@ class PoolColumns:
         return S
 
     def of(self, block: RowBlock) -> NDArray[Any]:
-        """``sqrt(w) [G, R, Yc]``, (b, n + k + d)."""
-        n, k = len(self.basis), len(self.pool)
+        """``sqrt(w) [G, 1, R, Yc]``, (b, n + k + d), one wider with the constant."""
+        n, k, first = len(self.basis), len(self.pool), self.projected
         columns = np.empty((len(block.X), self.width), self.precision)
         K = self.prepared.block(np.ascontiguousarray(block.X, dtype=self.precision))
         if n:
@@ -86,15 +100,23 @@ class PoolColumns:
             solve_lower_transposed(self.basis.L, G)
             columns[:, :n] = G
             whitened = np.ascontiguousarray(columns[:, :n])
-            np.subtract(K[:, n:], whitened @ self._pool_factor, out=columns[:, n : n + k])
+            np.subtract(K[:, n:], whitened @ self._pool_factor, out=columns[:, first : first + k])
         else:
-            columns[:, :k] = K
+            columns[:, first : first + k] = K
+        if self.constant:
+            columns[:, n] = 1.0
         if len(self.centre):
             assert block.Y is not None
-            columns[:, n + k :] = block.Y - self.centre
+            columns[:, first + k :] = block.Y - self.centre
         if block.weights is not None:
             columns *= np.sqrt(block.weights).astype(self.precision)[:, None]
         return columns
+
+    def totals(self, block: RowBlock) -> NDArray[np.float64]:
+        """Sum of the row weights, and of ``w k(x, x)``."""
+        diagonal = self.pool.kernel.diagonal(block.X)
+        weights = np.ones(len(diagonal)) if block.weights is None else block.weights
+        return np.array([weights.sum(), weights @ diagonal])
 
     def scratch_bytes(self, rows: int) -> int:
         item, n = self.precision.itemsize, len(self.basis)
@@ -137,16 +159,14 @@ class PoolGram(Reduction[PoolSums]):
 
     def fold(self, state: State, block: RowBlock) -> State:
         syrk(self.columns.of(block), into=state["gram"])
-        diagonal = self.columns.pool.kernel.diagonal(block.X)
-        weights = np.ones(len(diagonal)) if block.weights is None else block.weights
-        state["totals"] += [weights.sum(), weights @ diagonal]
+        state["totals"] += self.columns.totals(block)
         return state
 
     def combine(self, left: State, right: State) -> State:
         return add_states(left, right)
 
     def finalize(self, state: State) -> PoolSums:
-        n, k = len(self.columns.basis), len(self.columns.pool)
+        n, k = self.columns.projected, len(self.columns.pool)
         gram = mirror_upper(state["gram"].astype(np.float64, copy=False))
         basis, pool, targets = slice(0, n), slice(n, n + k), slice(n + k, None)
         return PoolSums(

@@ -33,7 +33,7 @@ class RootSums:
     Attributes
     ----------
     G_R : (n, k) and R_R : (r, k), R_Y : (r, d), with
-        ``C = G_R^T G_R + R_R^T R_R``; rows below the first n have the span of the basis projected out.
+        ``C = G_R^T G_R + R_R^T R_R``; rows below the first n have the span of the basis (and the constant) projected out.
     S : (k, k) residual kernel within the pool
     """
 
@@ -53,20 +53,15 @@ class PoolRoot(Reduction[RootSums]):
     columns: PoolColumns
 
     def map_block(self, block: RowBlock) -> State:
-        diagonal = self.columns.pool.kernel.diagonal(block.X)
-        weights = np.ones(len(diagonal)) if block.weights is None else block.weights
         wide = self.columns.of(block).astype(np.float64, copy=False)
-        return {
-            "root": _triangular(wide),
-            "totals": np.array([weights.sum(), weights @ diagonal]),
-        }
+        return {"root": _triangular(wide), "totals": self.columns.totals(block)}
 
     def combine(self, left: State, right: State) -> State:
         stacked = np.concatenate([left["root"], right["root"]])
         return {"root": _triangular(stacked), "totals": left["totals"] + right["totals"]}
 
     def finalize(self, state: State) -> RootSums:
-        n, k = len(self.columns.basis), len(self.columns.pool)
+        n, k = self.columns.projected, len(self.columns.pool)
         root = state["root"]
         targets = root[:, n + k :]
         return RootSums(

@@ -3,11 +3,12 @@
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection
 from streamkernel.selection.rpcholesky import RPCholesky
-from streamkernel.selection.rules import RULES, as_kappa, as_rule
+from streamkernel.selection.rules import RULES, SCORES, as_kappa, as_rule
 from streamkernel.selection.uniform import Uniform
 
 __all__ = [
     "RULES",
+    "SCORES",
     "Greedy",
     "Problem",
     "RPCholesky",

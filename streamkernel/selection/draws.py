@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.reductions import Look, LookResult, Sample, stream_generator
+from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
 from streamkernel.selection.takes import Fixed, Take
 from streamkernel.table import Table, open_table
 
-__all__ = ["Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
+__all__ = ["AllRows", "Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
 
 # Streams of the counter-based generator: one for each kind of draw, so that none disturbs another.
 _POOL, _SCORING, _LOOK = 1, 2, 3
@@ -88,6 +89,7 @@ class UniformDraw:
     all_rows : score on all rows of the table, by a sweep, instead.
     least_scoring : never fewer scoring rows than this.
     split : give each pick a sub-pool of its own (Smola & Schoelkopf 2000, Algorithm 2, several picks a sweep).
+    level : (eps, quantile) by which `candidates_needed` counts the candidates of a pick where `per_pick` does not.
     """
 
     per_pick: int | None = None
@@ -95,6 +97,7 @@ class UniformDraw:
     least_scoring: int = 2000
     all_rows: bool = False
     split: bool = False
+    level: tuple[float, float] | None = None
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         if self.all_rows:
@@ -106,7 +109,11 @@ class UniformDraw:
         return min(wanted, problem.table.n_rows)
 
     def _per_pick(self, problem: Problem) -> int:
-        return self.per_pick or min(max(4_800 // problem.n, 4), 16)
+        if self.per_pick:
+            return self.per_pick
+        if self.level:
+            return candidates_needed(*self.level, problem.table.n_rows)
+        return min(max(4_800 // problem.n, 4), 16)
 
     def pool_size(self, problem: Problem, picks: int) -> int:
         return min(self._per_pick(problem) * picks, problem.table.n_rows)
@@ -161,6 +168,27 @@ class UniformDraw:
         scoring = cache.get(scoring_rows)
         weights = np.full(len(scoring), problem.table.n_rows / max(len(scoring), 1))
         return Drawn(pool, sample_table(scoring, weights), groups)
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """Every row is a candidate, and scores: for tables that fit in memory, and whose (m, m) sums do."""
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        return None
+
+    def pool_size(self, problem: Problem, picks: int) -> int:
+        return problem.table.n_rows
+
+    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+        return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
+
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        return [gather_step(problem, problem.table.n_rows)]
+
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
+        rows = np.setdiff1d(self.prefetch(problem, Fixed(picks)), basis.rows)
+        return Drawn(_pool_of(problem, cache.get(rows)), None)
 
 
 @dataclass(frozen=True)

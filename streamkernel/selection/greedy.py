@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.reductions import (
-    Look,
-    PoolColumns,
-    PoolGram,
-    PoolRoot,
-    PoolSums,
-    Reduction,
-    RootSums,
-)
+from streamkernel.reductions import Look, PoolColumns, Reduction
 from streamkernel.selection.draws import Draw, Drawn
-from streamkernel.selection.picks import Mixture, Picks, lazy_picks
+from streamkernel.selection.forms import Form, GramForm
+from streamkernel.selection.picks import Picks
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
-from streamkernel.selection.root_picks import root_picks
+from streamkernel.selection.scores import Score
 from streamkernel.selection.takes import Take
 
 __all__ = ["Greedy"]
 
-Result = TypeVar("Result")
-
 _DOUBLE = np.dtype(np.float64)
 
-_FIRST_RHO = 0.3
+_GRAM = GramForm()
+
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 
 
@@ -43,23 +35,26 @@ class Greedy(Rule):
     ----------
     name : of the rule.
     draw : candidates and scoring rows.
-    kappa : share of the prediction gain in the score; 0 is the function-space gain of SGMA.
+    score : what to maximise.
     take : picks before the next look.
-    root : keep the sums in square-root form.
+    form : of the sums.
     precision : dtype of the scoring columns.
-    digits : see `lazy_picks`.
-    rho : ridge of the projection, in units of the mean of k(x, x); None to start with 0.3 and go on, from the second
-        round, with what a ridge model on the functions chosen so far would take.
+    centred : project the constant out of the columns too; in square-root form only.
     """
 
     name: str
     draw: Draw
-    kappa: float
+    score: Score
     take: Take
-    root: bool = False
+    form: Form = _GRAM
     precision: np.dtype[np.generic] = _DOUBLE
-    digits: float = 1e-6
-    rho: float | None = 1.0
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.form, GramForm) and (self.centred or self.score.needs_cross):
+            raise ValueError("centring, and scores of whole columns, need the square-root form")
+        if not isinstance(self.form, GramForm) and self.score.needs_projection and self.score.rho != 0.0:
+            raise ValueError("a ridge-projected score needs the Gram form")
 
     def prefetch(self, problem: Problem) -> NDArray[np.int64]:
         return self.draw.prefetch(problem, self.take)
@@ -80,10 +75,10 @@ class Greedy(Rule):
     def _score_step(self, problem: Problem, have: int, picks: int) -> Step:
         pool = self.draw.pool_size(problem, picks)
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
-        work: PoolGram | PoolRoot = PoolRoot(columns) if self.root else PoolGram(columns)
+        work = self.form.reduction(columns)
         rows = self.draw.scoring_rows(problem, have + picks)
         # S and its product, with a prediction part B and its product; the stored vectors of the picks; whitening.
-        parts = 2 + (2 if self.kappa > 0.0 else 0)
+        parts = 2 + (2 if self.score.needs_projection else 0)
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
         if rows is not None:
             held += rows * problem.table.n_features * problem.table.dtype.itemsize
@@ -169,42 +164,25 @@ class Greedy(Rule):
         stop_after: float,
     ) -> Picks:
         columns = self._columns(problem, basis, pool)
-        diagonal = problem.kernel.diagonal(pool.points)
-        if self.root:
-            root = self._sums(PoolRoot(columns), problem, session, drawn, len(basis))
-            return root_picks(
-                root,
-                self._mixture(problem, root),
-                count,
-                diagonal=diagonal,
-                pivot_tolerance=PIVOT_TOLERANCE,
-                groups=groups,
-            )
-        sums = self._sums(PoolGram(columns), problem, session, drawn, len(basis))
-        return lazy_picks(
-            sums,
-            self._mixture(problem, sums),
+        return self.form.picks(
+            self._sums(self.form.reduction(columns), problem, session, drawn, len(basis)),
+            self.score,
             count,
-            diagonal=diagonal,
+            scale=problem.scale[: len(columns.centre)],
+            diagonal=problem.kernel.diagonal(pool.points),
             pivot_tolerance=PIVOT_TOLERANCE,
-            digits=self.digits,
             groups=groups,
             stop_after=stop_after,
+            coefficients=columns.coefficients_of_pool() if self.score.needs_coefficients else None,
         )
 
     def _columns(self, problem: Problem, basis: Basis, pool: Basis) -> PoolColumns:
-        d = len(problem.centre) if self.kappa > 0.0 else 0
-        return PoolColumns(basis, pool, problem.centre[:d], self.precision)
+        d = len(problem.centre) if self.score.needs_projection else 0
+        return PoolColumns(basis, pool, problem.centre[:d], self.precision, self.centred)
 
     @staticmethod
-    def _sums(reduction: Reduction[Result], problem: Problem, session: Session, drawn: Drawn, size: int) -> Result:
+    def _sums(reduction: Reduction[Any], problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
         """The sums over the scoring rows: a sample at hand, or a sweep over all."""
         if drawn.scoring is None:
             return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")
         return session.local(reduction, drawn.scoring)
-
-    def _mixture(self, problem: Problem, sums: PoolSums | RootSums) -> Mixture:
-        """The objective, with rho in the kernel's own units: the mean of its diagonal stands for 1."""
-        d = len(problem.centre) if self.kappa > 0.0 else 0
-        rho = _FIRST_RHO if self.rho is None else self.rho
-        return Mixture(self.kappa, rho * sums.trace / sums.weight, problem.scale[:d], sums.trace, self.rho is None)

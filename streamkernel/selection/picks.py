@@ -1,13 +1,11 @@
 """Greedy picks inside a pool, from its sums alone (ALGORITHMS 1.3, 1.8, 1.9).
 
-Candidate i scores, with everything already picked projected out::
+Candidate i scores by S_ii, ``C_ii = |R_i|^2`` and, with everything already picked projected out by a ridge rho, by::
 
-    kappa * |D_i|^2 / S_ii / (rho + B_ii / S_ii)  +  (1 - kappa) * C_ii / S_ii / trace
+    A = H + rho I,    B = C - E^T A^-1 E,    D = F - E^T A^-1 g
 
-``A = H + rho I``,  ``B = C - E^T A^-1 E``,  ``D = F - E^T A^-1 g``: what the candidate's residual column explains of
-the standardised targets beyond the basis, ridge-projected (greedy GPR row of the card), mixed with what it takes off
-the residual trace (Smola & Schoelkopf 2000, eq. (31)). The rest of the state is deflated lazily: pick t costs
-O(k t), reads rows of the starting matrices and stored vectors only, and never touches a row of the data.
+The state is deflated lazily: pick t costs O(k t), reads rows of the starting matrices and stored vectors only, and
+never touches a row of the data.
 """
 
 from __future__ import annotations
@@ -19,30 +17,13 @@ from numpy.typing import NDArray
 
 from streamkernel.linalg import RidgePath
 from streamkernel.reductions import PoolSums
+from streamkernel.selection.scores import Candidates, Score
 
-__all__ = ["Mixture", "Picks", "lazy_picks"]
+__all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "square_of"]
 
 Float = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Mixture:
-    """The objective: kappa = 0 the residual trace, kappa = 1 prediction, between them a mixture.
-
-    Parameters
-    ----------
-    kappa : share of the prediction gain.
-    rho : ridge of the projection, in the kernel's units.
-    scale : (d,) spread of each target; the targets are divided by it.
-    trace : of the kernel matrix, for the share of the trace gain.
-    chosen : once there is a basis, rho is the alpha that a ridge model on it would choose from the same sums.
-    """
-
-    kappa: float
-    rho: float
-    scale: Float
-    trace: float
-    chosen: bool = False
+FIRST_RHO = 0.3  # ridge of the projection before there is a basis to choose it by, in units of the mean of k(x, x)
 
 
 @dataclass(frozen=True)
@@ -61,6 +42,29 @@ class Picks:
     gains: Float
     trace_gains: Float
     ended: str
+
+
+class Coefficients:
+    """T (k, n + t): coefficients of each candidate's kernel function in the basis and the picks so far."""
+
+    def __init__(self, start: Float, count: int) -> None:
+        self._T = np.concatenate([start, np.zeros((len(start), count))], axis=1)
+        self._n = start.shape[1]
+
+    @property
+    def norms(self) -> Float:
+        """``|T_i|_1``, (k,)."""
+        return np.asarray(np.abs(self._T).sum(axis=1))
+
+    def deflate(self, t: int, j: int, v: Float) -> None:
+        """Candidate j joined the basis; v = S[:, j] / S_jj."""
+        self._T -= np.outer(v, self._T[j])
+        self._T[:, self._n + t] = v
+
+
+def square_of(YY: Float, scale: Float) -> float:
+    """``|Y|^2`` of the scaled targets; 1 where there are none, or they are constant."""
+    return float((np.diagonal(YY) / scale**2).sum()) or 1.0
 
 
 class _Deflated:
@@ -115,73 +119,65 @@ class _Projected(_Deflated):
         return np.asarray(self.stored[t] - self.corner[t] * f)
 
 
-def _score(
-    mixture: Mixture, rho: float, square: float, D: Float | None, b: Float | None, c: Float | None, pivots: Float
-) -> Float:
-    """Score of each candidate; D and b are needed for kappa > 0, c for kappa < 1."""
-    score = np.zeros(len(pivots))
-    if D is not None and b is not None:
-        explained = np.einsum("ij,ij->i", D, D) / pivots
-        left = rho + np.maximum(b, 0.0) / pivots
-        # With rho = 0 a candidate of which nothing is left explains nothing.
-        score += mixture.kappa / square * np.divide(explained, left, out=np.zeros_like(left), where=left > 0.0)
-    if c is not None and mixture.kappa < 1.0:
-        score += (1.0 - mixture.kappa) / mixture.trace * np.maximum(c, 0.0) / pivots
-    return score
-
-
-def _projected_start(sums: PoolSums, mixture: Mixture) -> tuple[Float, Float, float]:
+def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[Float, Float, float]:
     """B and D of the pool with the basis ridge-projected out, and the ridge."""
+    unit = sums.trace / sums.weight
+    first = FIRST_RHO * unit if score.rho is None else score.rho * unit
     if len(sums.H) == 0:
-        return sums.C, sums.F / mixture.scale, mixture.rho
+        return sums.C, sums.F / scale, first
     # By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
     path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
-    rho = path.choose(mixture.scale**2) if mixture.chosen else mixture.rho
+    rho = path.choose(scale**2) if score.rho is None else first
     along = path.vectors.T @ sums.E
     weight = (path.values + rho)[:, None]
     shrunk = np.divide(along, weight, out=np.zeros_like(along), where=weight > 0.0)
-    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / mixture.scale, rho
+    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / scale, rho
 
 
 def lazy_picks(
     sums: PoolSums,
-    mixture: Mixture,
+    score: Score,
     count: int,
     *,
+    scale: Float,
     diagonal: Float,
     pivot_tolerance: float,
     digits: float,
     groups: NDArray[np.int64] | None = None,
     stop_after: float = np.inf,
+    coefficients: Float | None = None,
 ) -> Picks:
     """Up to `count` greedy picks.
 
     Parameters
     ----------
     sums : of `PoolGram`.
-    mixture : the objective.
+    score : what to maximise.
+    scale : (d,) spread of each target; the targets are divided by it.
     diagonal : (k,) ``k(x_i, x_i)`` of the candidates.
     pivot_tolerance : candidates with ``S_ii <= pivot_tolerance * k_ii`` depend on the basis and are masked.
     digits : end when the best candidate's sums have fallen to this share of where they began: what is left of them
         is rounding, and fresh sums are needed. Never merely mask such a candidate: it is alive.
     groups : (k,) restricts pick t to the candidates of group t (split pools).
     stop_after : end when the trace gains add up to this much.
+    coefficients : (k, n) of the candidates in the basis, for scores that need them.
     """
+    if score.needs_cross:
+        raise ValueError(f"{type(score).__name__} needs the square-root form")
     k = len(sums.S)
     count = min(count, k)
-    follow_trace = mixture.kappa < 1.0 or np.isfinite(stop_after)
     sd = np.diagonal(sums.S).copy()
     sd_start = sd.copy()
     F = np.empty((count, k))
-    C = _Deflated(sums.C, count) if follow_trace else None
-    c_start = np.maximum(np.diagonal(sums.C), 0.0)
+    C = _Deflated(sums.C, count) if score.needs_squares or np.isfinite(stop_after) else None
+    c_start = np.diagonal(sums.C).copy()
     B: _Projected | None = None
-    D, rho = np.zeros((k, 0)), mixture.rho
-    if mixture.kappa > 0.0:
-        start, D, rho = _projected_start(sums, mixture)
+    D, rho = np.zeros((k, 0)), 0.0
+    if score.needs_projection:
+        start, D, rho = _projected_start(sums, score, scale)
         B = _Projected(start, count, rho)
-    # |Y|^2 of the standardised targets; 1 where there are none, or they are constant.
-    square = float((np.diagonal(sums.YY) / mixture.scale**2).sum()) or 1.0
+    T = Coefficients(coefficients, count) if score.needs_coefficients and coefficients is not None else None
+    none, square = np.zeros(0), square_of(sums.YY, scale)
     free = np.ones(k, dtype=bool)
     order: list[int] = []
     gains: list[float] = []
@@ -194,19 +190,22 @@ def lazy_picks(
         if not alive.any():
             ended = "rank"
             break
-        pivots = np.where(alive, sd, 1.0)
-        score = _score(
-            mixture,
-            rho,
-            square,
-            D if B is not None else None,
-            None if B is None else B.diagonal,
-            None if C is None else C.diagonal,
-            pivots,
+        worth = score.values(
+            Candidates(
+                pivots=np.where(alive, sd, 1.0),
+                trace=sums.trace,
+                square=square,
+                rho=rho,
+                squares=none if C is None else C.diagonal,
+                first_squares=c_start,
+                left=none if B is None else B.diagonal,
+                explained=np.einsum("ij,ij->i", D, D),
+                coefficients=none if T is None else T.norms,
+            )
         )
-        j = int(np.argmax(np.where(alive, score, -1.0)))
+        j = int(np.argmax(np.where(alive, worth, -1.0)))
         worn = sd[j] < digits * sd_start[j] or (
-            C is not None and mixture.kappa < 1.0 and C.diagonal[j] < digits * c_start[j]
+            C is not None and score.needs_squares and C.diagonal[j] < digits * c_start[j]
         )
         if worn and t > 0:
             ended = "digits"
@@ -219,11 +218,13 @@ def lazy_picks(
                 part.deflate(t, part.column(t, j, s, F), j, s, f)
         if B is not None:
             D = D - np.outer(f + B.feature(t, f) / (B.rho + B.corner[t]), D[j] / s)
+        if T is not None:
+            T.deflate(t, j, f / s)
         sd -= f**2
         F[t] = f
         free[j] = False
         order.append(j)
-        gains.append(float(score[j]))
+        gains.append(float(worth[j]))
         trace_gains.append(taken)
         if np.isfinite(stop_after) and np.nansum(trace_gains) >= stop_after:
             ended = "tolerance"

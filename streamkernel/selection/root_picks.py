@@ -2,7 +2,7 @@
 
 ::
 
-    C_ii = |U_G[:, i]|^2 + |U_R[:, i]|^2,   B_ii = |U_R[:, i]|^2,   Dm = U_R^T U_Y
+    C_ii = |U_G[:, i]|^2 + |U_R[:, i]|^2,   B = U_R^T U_R,   D = U_R^T U_Y
     pick i:  b = |U_R[:, i]|, q = U_R[:, i] / b, v = S[:, i] / S_ii
              new row = q^T U_R - b v^T;  U_R <- U_R - q (q^T U_R);  U_Y <- U_Y - q (q^T U_Y)
              U_G <- [U_G - U_G[:, i] v^T; new row];  S <- S - S[:, i] v^T
@@ -14,65 +14,88 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.reductions import RootSums
-from streamkernel.selection.picks import Mixture, Picks
+from streamkernel.selection.picks import Coefficients, Picks, square_of
+from streamkernel.selection.scores import Candidates, Score
 
 __all__ = ["root_picks"]
+
+Float = NDArray[np.float64]
 
 
 def root_picks(
     sums: RootSums,
-    mixture: Mixture,
+    score: Score,
     count: int,
     *,
-    diagonal: NDArray[np.float64],
+    scale: Float,
+    diagonal: Float,
     pivot_tolerance: float,
     groups: NDArray[np.int64] | None = None,
+    stop_after: float = np.inf,
+    coefficients: Float | None = None,
 ) -> Picks:
-    """Up to `count` greedy picks; the prediction part is the least squares one (rho = 0, ALGORITHMS 1.3, row CSI).
+    """Up to `count` greedy picks; the projection is the least squares one (rho = 0, ALGORITHMS 1.3, row CSI).
 
     Parameters as `lazy_picks`.
     """
-    k = len(sums.S)
-    U_R, U_Y = sums.R_R.copy(), sums.R_Y.copy()
-    U_G = np.zeros((len(sums.G_R) + min(count, k), k))
-    U_G[: len(sums.G_R)] = sums.G_R
+    k, n = len(sums.S), len(sums.G_R)
+    count = min(count, k)
+    squares = score.needs_squares or np.isfinite(stop_after)
+    U_R, U_Y = sums.R_R.copy(), sums.R_Y / scale
+    U_G = np.zeros((n + count, k))
+    U_G[:n] = sums.G_R
     S = sums.S.copy()
-    square = float((np.diagonal(sums.YY) / mixture.scale**2).sum()) or 1.0
+    T = Coefficients(coefficients, count) if score.needs_coefficients and coefficients is not None else None
+    none, square = np.zeros(0), square_of(sums.YY, scale)
+    first: Float = np.einsum("ij,ij->j", U_G, U_G) + np.einsum("ij,ij->j", U_R, U_R)
     free = np.ones(k, dtype=bool)
     order: list[int] = []
     gains: list[float] = []
     trace_gains: list[float] = []
-    for t in range(min(count, k)):
+    ended = "count"
+    for t in range(count):
         sd = np.diagonal(S)
         alive = free & (sd > pivot_tolerance * diagonal)
         if groups is not None:
             alive &= groups == t
         if not alive.any():
-            return _picks(order, gains, trace_gains, "rank")
+            ended = "rank"
+            break
         pivots = np.where(alive, sd, 1.0)
-        b2 = np.einsum("ij,ij->j", U_R, U_R)
-        trace_gain = (np.einsum("ij,ij->j", U_G, U_G) + b2) / pivots
-        score = (1.0 - mixture.kappa) / mixture.trace * trace_gain
-        if mixture.kappa > 0.0:
-            D = (U_R.T @ U_Y) / mixture.scale
-            explained = np.einsum("ij,ij->i", D, D)
-            score += mixture.kappa / square * np.divide(explained, b2, out=np.zeros(k), where=b2 > 0.0)
-        i = int(np.argmax(np.where(alive, score, -1.0)))
+        left: Float = np.einsum("ij,ij->j", U_R, U_R)
+        C = np.einsum("ij,ij->j", U_G[: n + t], U_G[: n + t]) + left if squares else none
+        D = U_R.T @ U_Y
+        worth = score.values(
+            Candidates(
+                pivots=pivots,
+                trace=sums.trace,
+                square=square,
+                rho=0.0,
+                squares=C,
+                first_squares=first,
+                left=left,
+                explained=np.einsum("ij,ij->i", D, D),
+                cross=U_R.T @ U_R if score.needs_cross else np.zeros((0, 0)),
+                coefficients=none if T is None else T.norms,
+            )
+        )
+        i = int(np.argmax(np.where(alive, worth, -1.0)))
         v = S[:, i] / S[i, i]
-        norm = float(np.sqrt(b2[i]))
+        norm = float(np.sqrt(left[i]))
         q = U_R[:, i] / norm if norm > 0.0 else np.zeros(len(U_R))
         along = q @ U_R
-        U_G -= np.outer(U_G[:, i], v)
-        U_G[len(sums.G_R) + t] = along - norm * v
+        U_G[: n + t] -= np.outer(U_G[: n + t, i], v)
+        U_G[n + t] = along - norm * v
         U_R -= np.outer(q, along)
         U_Y -= np.outer(q, q @ U_Y)
         S -= np.outer(S[:, i], v)
+        if T is not None:
+            T.deflate(t, i, v)
         free[i] = False
         order.append(i)
-        gains.append(float(score[i]))
-        trace_gains.append(float(trace_gain[i]))
-    return _picks(order, gains, trace_gains, "count")
-
-
-def _picks(order: list[int], gains: list[float], trace_gains: list[float], ended: str) -> Picks:
+        gains.append(float(worth[i]))
+        trace_gains.append(float(C[i] / pivots[i]) if squares else np.nan)
+        if np.isfinite(stop_after) and sum(trace_gains) >= stop_after:
+            ended = "tolerance"
+            break
     return Picks(np.asarray(order, np.int64), np.asarray(gains), np.asarray(trace_gains), ended)

@@ -2,31 +2,54 @@
 
 | name | draw candidates | score | take |
 |---|---|---|---|
-| uniform | uniform | - | n |
-| sgma | uniform, 59 | function-space gain, on all rows | 1 |
-| rpcholesky | residual-weighted | accept / reject | block |
-| rpcholesky-block | residual-weighted | - | block |
 | few-sweep, trace | residual-weighted, 4 a pick | function-space gain, on weighted rows | a geometric share of n |
 | few-sweep, prediction | uniform, 4 to 16 a pick | what it explains of Y | a geometric share of n |
+| sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
+| csi | uniform, 12 a pick | trace gain + prediction gain, on all rows | 10 |
+| matching-pursuit-kpca | all | function-space gain, on all rows | n |
+| rpcholesky | residual-weighted | accept / reject | block |
+| rpcholesky-block | residual-weighted | - | block |
+| uniform | uniform | - | n |
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.selection.draws import ResidualDraw, UniformDraw
+from streamkernel.selection.candidates import candidates_needed
+from streamkernel.selection.draws import AllRows, ResidualDraw, UniformDraw
+from streamkernel.selection.forms import GramForm, RootForm
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.problem import Rule
 from streamkernel.selection.rpcholesky import RPCholesky
+from streamkernel.selection.scores import (
+    ColumnNorm,
+    Frobenius,
+    FunctionSpace,
+    Kronecker,
+    Mixture,
+    Pivot,
+    Score,
+    SparseFeatures,
+)
 from streamkernel.selection.takes import Fixed, Geometric
 from streamkernel.selection.uniform import Uniform
 
-__all__ = ["RULES", "as_kappa", "as_rule"]
+__all__ = ["RULES", "SCORES", "as_kappa", "as_rule"]
 
-RULES = ("few-sweep", "sgma", "rpcholesky", "rpcholesky-block", "uniform")
-
-SGMA_CANDIDATES = 59  # the best of 59 is in the top 5 % with probability 0.95 (Smola & Schoelkopf 2000, section 2.2)
+SCORES: dict[str, Callable[[], Score]] = {
+    "function-space": FunctionSpace,
+    "column-norm": ColumnNorm,
+    "pivot": Pivot,
+    "sparse-features": SparseFeatures,
+    "frobenius": Frobenius,
+    "kronecker": Kronecker,
+}
 
 
 def as_kappa(objective: str | float) -> float:
@@ -40,15 +63,75 @@ def as_kappa(objective: str | float) -> float:
     return float(objective)
 
 
-def as_rule(
-    rule: str | Rule,
+def _few_sweep(*, objective: str | float, has_targets: bool, candidates: int | None = None) -> Rule:
+    kappa = as_kappa(objective) if has_targets else 0.0
+    if kappa == 0.0:
+        return Greedy("few-sweep trace", ResidualDraw(candidates or 4), FunctionSpace(), Geometric())
+    score = Mixture(kappa, rho=None)
+    return Greedy("few-sweep prediction", UniformDraw(candidates), score, Geometric(), precision=np.dtype(np.float32))
+
+
+def _sgma(
     *,
-    objective: str | float = "prediction",
+    score: str = "function-space",
     pool: str = "single",
     candidates: int | None = None,
+    eps: float = 0.05,
+    quantile: float = 0.95,
     picks: int | None = None,
-    block: int | None = None,
-    has_targets: bool = True,
+) -> Rule:
+    if score not in SCORES:
+        raise ParameterError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
+    if pool not in ("single", "split", "shared"):
+        raise ParameterError(f"pool must be 'single', 'split' or 'shared', not {pool!r}")
+    candidates_needed(eps, quantile)
+    # The null baseline looks once: its score does not change with what is picked.
+    take = Geometric(1) if score == "kronecker" else Fixed(1 if pool == "single" else picks or 10)
+    level = None if candidates else (eps, quantile)
+    draw = UniformDraw(candidates, all_rows=True, split=pool == "split", level=level)
+    form = RootForm() if pool != "single" or score == "frobenius" else GramForm()
+    return Greedy("sgma", draw, SCORES[score](), take, form)
+
+
+def _csi(
+    *, has_targets: bool, kappa: float = 0.99, candidates: int | None = None, picks: int = 10, centre: bool = True
+) -> Rule:
+    draw = UniformDraw(candidates or 12, all_rows=True)
+    return Greedy(
+        "csi", draw, Mixture(as_kappa(kappa) if has_targets else 0.0), Fixed(picks), RootForm(), centred=centre
+    )
+
+
+def _kpca() -> Rule:
+    return Greedy("matching-pursuit-kpca", AllRows(), FunctionSpace(), Geometric(1), RootForm())
+
+
+def _uniform() -> Rule:
+    return Uniform()
+
+
+def _rpcholesky(*, block: int | None = None) -> Rule:
+    return RPCholesky(block=block)
+
+
+def _rpcholesky_block(*, block: int | None = None) -> Rule:
+    return RPCholesky("rpcholesky-block", block=block, exact=False)
+
+
+_BUILDERS: dict[str, Callable[..., Rule]] = {
+    "few-sweep": _few_sweep,
+    "sgma": _sgma,
+    "csi": _csi,
+    "matching-pursuit-kpca": _kpca,
+    "rpcholesky": _rpcholesky,
+    "rpcholesky-block": _rpcholesky_block,
+    "uniform": _uniform,
+}
+RULES = tuple(_BUILDERS)
+
+
+def as_rule(
+    rule: str | Rule, *, objective: str | float = "prediction", has_targets: bool = True, **options: Any
 ) -> Rule:
     """A rule from its name and options.
 
@@ -56,29 +139,33 @@ def as_rule(
     ----------
     rule : one of `RULES`, or a `Rule`, returned as it is.
     objective : of few-sweep; without targets it is "trace".
-    pool : of sgma: "single" (a fresh 59 for every pick), "split" or "shared" (`picks` picks a sweep).
-    candidates : candidates for each pick.
-    picks : of sgma with split or shared pools, picks a sweep.
-    block : of rpcholesky, proposals a look; 1 is the plain rule.
+    has_targets : whether the table has any.
+    options : of the rule. `candidates` for each pick (few-sweep, sgma, csi); `score` of `SCORES`, `pool` "single" (a
+        fresh 59 for every pick), "split" or "shared" (`picks` picks a sweep), `eps` and `quantile` for the number of
+        candidates (sgma); `kappa`, `picks`, `centre` (csi); `block`, proposals a look, 1 being the plain rule
+        (rpcholesky).
+
+    Raises
+    ------
+    ParameterError
+        An unknown rule, an option that it does not have, or a value that it cannot take.
     """
     if isinstance(rule, Rule):
         return rule
-    if rule == "uniform":
-        return Uniform()
-    if rule == "rpcholesky":
-        return RPCholesky(block=block)
-    if rule == "rpcholesky-block":
-        return RPCholesky("rpcholesky-block", block=block, exact=False)
-    if rule == "sgma":
-        if pool not in ("single", "split", "shared"):
-            raise ParameterError(f"pool must be 'single', 'split' or 'shared', not {pool!r}")
-        at_once = 1 if pool == "single" else picks or 10
-        draw = UniformDraw(candidates or SGMA_CANDIDATES, all_rows=True, split=pool == "split")
-        return Greedy("sgma", draw, 0.0, Fixed(at_once), root=pool != "single")
-    if rule == "few-sweep":
-        kappa = as_kappa(objective) if has_targets else 0.0
-        if kappa == 0.0:
-            return Greedy("few-sweep trace", ResidualDraw(candidates or 4), 0.0, Geometric())
-        single = np.dtype(np.float32)
-        return Greedy("few-sweep prediction", UniformDraw(candidates), kappa, Geometric(), precision=single, rho=None)
-    raise ParameterError(f"unknown rule {rule!r}; known rules are {', '.join(RULES)}")
+    if rule not in _BUILDERS:
+        raise ParameterError(f"unknown rule {rule!r}; known rules are {', '.join(RULES)}")
+    build = _BUILDERS[rule]
+    shared = {"objective": objective, "has_targets": has_targets}
+    known = inspect.signature(build).parameters
+    own = sorted(set(known) - set(shared))
+    for name in options:
+        if name not in own:
+            raise ParameterError(
+                f"the rule {rule!r} has no option {name!r}; "
+                + (f"its options are {', '.join(own)}" if own else "it has none")
+            )
+    for name in ("candidates", "picks", "block"):
+        value = options.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
+            raise ParameterError(f"{name} must be a whole number > 0, not {value!r}")
+    return build(**options, **{name: value for name, value in shared.items() if name in known})

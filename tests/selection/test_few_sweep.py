@@ -13,6 +13,7 @@ from problems import problem_of, select
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear, Polynomial
 from streamkernel.selection import Greedy, RPCholesky, as_kappa, as_rule
+from streamkernel.selection.scores import FunctionSpace
 from streamkernel.selection.takes import Fixed, Geometric
 from streamkernel.solvers import median_lengthscale
 
@@ -155,7 +156,7 @@ def test_objectives() -> None:
 def test_rules_by_name() -> None:
     rule = as_rule("few-sweep", objective="prediction", has_targets=False)
     assert isinstance(rule, Greedy)
-    assert rule.kappa == 0.0  # without targets there is nothing to predict
+    assert rule.score == FunctionSpace()  # without targets there is nothing to predict
     assert as_rule(rule) is rule
     assert isinstance(as_rule("rpcholesky", block=1), RPCholesky)
     with pytest.raises(ParameterError, match="few-sweep, sgma"):

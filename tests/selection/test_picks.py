@@ -12,7 +12,8 @@ from problems import GivenDraw, columns_of, pool_sums, problem_of, right_picks, 
 from streamkernel.kernels import Gaussian
 from streamkernel.linalg import RidgePath
 from streamkernel.selection.greedy import Greedy
-from streamkernel.selection.picks import Mixture, Picks, lazy_picks
+from streamkernel.selection.picks import Picks, lazy_picks
+from streamkernel.selection.scores import FunctionSpace, Mixture
 from streamkernel.selection.takes import Fixed
 
 CARD = naive.card()
@@ -30,15 +31,16 @@ def picks_of(
     rho: float,
     weights: Any = None,
     scale: Any = None,
-    trace: float | None = None,
+    raw: bool = False,
     **options: Any,
 ) -> Picks:
     Y = columns_of(Y)
     sums = pool_sums(X, Y if kappa > 0 else None, basis, pool, weights)
     if scale is None:
         scale = np.ones(Y.shape[1] if kappa > 0 else 0)
-    mixture = Mixture(kappa, rho, scale, trace or sums.trace)
-    return lazy_picks(sums, mixture, count, diagonal=np.ones(len(pool)), **{**DIAGONAL_TOLERANCE, **options})
+    score = FunctionSpace() if raw else Mixture(kappa, rho)
+    limits = {**DIAGONAL_TOLERANCE, **options}
+    return lazy_picks(sums, score, count, scale=scale, diagonal=np.ones(len(pool)), **limits)
 
 
 def random_rows(m: int, p: int, d: int, seed: int) -> tuple[Any, Any]:
@@ -51,7 +53,7 @@ def random_rows(m: int, p: int, d: int, seed: int) -> tuple[Any, Any]:
 def test_function_space_picks_of_the_card() -> None:
     basis = [0, 5, 9]
     pool = [i for i in CARD.pool if i not in basis]
-    found = picks_of(CARD.X, CARD.y, basis, pool, 4, kappa=0.0, rho=0.0, trace=1.0)
+    found = picks_of(CARD.X, CARD.y, basis, pool, 4, kappa=0.0, rho=0.0, raw=True)
     assert [pool[i] for i in found.order] == [17, 12, 38, 3]
     traces = naive.residual_trace(CARD.K, basis) - np.cumsum(found.gains)
     np.testing.assert_allclose(traces, [20.9244, 15.2620, 12.2872, 9.75942], rtol=1e-5)
@@ -72,7 +74,7 @@ def test_split_pool_of_the_card() -> None:
 
 
 def test_first_six_picks_of_the_card_when_all_rows_are_candidates() -> None:
-    found = picks_of(CARD.X, CARD.y, [], list(range(40)), 6, kappa=0.0, rho=0.0, trace=1.0)
+    found = picks_of(CARD.X, CARD.y, [], list(range(40)), 6, kappa=0.0, rho=0.0, raw=True)
     assert found.order.tolist() == [17, 4, 27, 33, 29, 20]
     np.testing.assert_allclose(
         40 - np.cumsum(found.gains), [31.8666, 25.0118, 18.3675, 14.5094, 11.0949, 8.62676], rtol=1e-5
@@ -115,14 +117,11 @@ def test_a_chosen_ridge_is_the_one_that_a_model_on_the_basis_takes() -> None:
     sums = pool_sums(X, Y, basis, pool, None)
     scale = np.array([0.5, 3.0])
     alpha = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight).choose(scale**2)
-    options: dict[str, Any] = {"diagonal": np.ones(len(pool)), **DIAGONAL_TOLERANCE}
-    given_alpha, found, started = (
-        lazy_picks(sums, Mixture(1.0, rho, scale, sums.trace, chosen), 10, **options)
-        for rho, chosen in ((alpha, False), (0.3, True), (0.3, False))
-    )
+    options: dict[str, Any] = {"scale": scale, "diagonal": np.ones(len(pool)), **DIAGONAL_TOLERANCE}
+    given_alpha, found, first = (lazy_picks(sums, Mixture(1.0, rho), 10, **options) for rho in (alpha, None, 0.3))
     np.testing.assert_array_equal(found.order, given_alpha.order)
     np.testing.assert_array_equal(found.gains, given_alpha.gains)
-    assert not np.array_equal(found.gains, started.gains)
+    assert not np.array_equal(found.gains, first.gains)
 
 
 def test_targets_are_divided_by_their_spread() -> None:
@@ -141,14 +140,14 @@ def test_worn_digits_end_a_round_rather_than_pick_wrongly() -> None:
     pool = list(range(200))
     K = naive.gaussian(X, X, 1.5)
     sums = pool_sums(X / 1.5, None, [], pool)
-    mixture = Mixture(0.0, 0.0, np.zeros(0), 1.0)
+    limits: dict[str, Any] = {"scale": np.zeros(0), "diagonal": np.ones(200), "pivot_tolerance": 1e-12}
     expected = right_picks(K, 60)
-    found = lazy_picks(sums, mixture, 120, diagonal=np.ones(200), pivot_tolerance=1e-12, digits=1e-6)
+    found = lazy_picks(sums, FunctionSpace(), 120, digits=1e-6, **limits)
     assert found.ended == "digits"
     t = len(found.order)
     assert 10 < t < 120
     assert found.order[:60].tolist() == expected[:t]
-    blind = lazy_picks(sums, mixture, 120, diagonal=np.ones(200), pivot_tolerance=1e-12, digits=0.0)
+    blind = lazy_picks(sums, FunctionSpace(), 120, digits=0.0, **limits)
     assert blind.order[:t].tolist() == found.order.tolist()
 
 
@@ -157,7 +156,7 @@ def test_rounds_go_on_with_fresh_sums_until_all_are_picked() -> None:
     X, count = 2 * smooth_pool(), 120
     expected = right_picks(naive.gaussian(X, X, 1.5), count)
     draw = GivenDraw(200, 0, subsets=(tuple(range(200)),) * 20)
-    rule = Greedy("given", draw, 0.0, Fixed(count))
+    rule = Greedy("given", draw, FunctionSpace(), Fixed(count))
     selection, session = select(rule, problem_of(X, n=count, kernel=Gaussian(1.5)))
     assert selection.basis.rows.tolist() == expected
     assert len(session.records) >= 3

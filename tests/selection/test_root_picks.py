@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from problems import columns_of, pool_sums, right_picks, root_sums, smooth_pool
 
-from streamkernel.selection.picks import Mixture, Picks, lazy_picks
+from streamkernel.selection.picks import Picks, lazy_picks
 from streamkernel.selection.root_picks import root_picks
+from streamkernel.selection.scores import FunctionSpace, Mixture
 
 CARD = naive.card()
 
@@ -20,10 +21,10 @@ def both(
 ) -> tuple[Picks, Picks]:
     Y = columns_of(Y) if kappa > 0 else None
     d = 0 if Y is None else Y.shape[1]
-    limits: dict[str, Any] = {"diagonal": np.ones(len(pool)), "pivot_tolerance": 1e-12, **options}
+    limits: dict[str, Any] = {"scale": np.ones(d), "diagonal": np.ones(len(pool)), "pivot_tolerance": 1e-12, **options}
     root, gram = root_sums(X, Y, basis, pool), pool_sums(X, Y, basis, pool)
     # rho = 0 is the least squares projection that the square-root form makes.
-    mixture = Mixture(kappa, 0.0, np.ones(d), gram.trace)
+    mixture = Mixture(kappa)
     return root_picks(root, mixture, count, **limits), lazy_picks(gram, mixture, count, digits=1e-6, **limits)
 
 
@@ -51,8 +52,7 @@ def test_equal_to_one_pick_at_a_time(seed: int) -> None:
     Y = np.sin(X @ rng.standard_normal((3, 2)))
     basis, pool = [0, 1, 2, 3], list(range(10, 50))
     sums = root_sums(X, Y, basis, pool, weights)
-    mixture = Mixture(0.7, 0.0, np.ones(2), sums.trace)
-    found = root_picks(sums, mixture, 10, diagonal=np.ones(40), pivot_tolerance=1e-12)
+    found = root_picks(sums, Mixture(0.7), 10, scale=np.ones(2), diagonal=np.ones(40), pivot_tolerance=1e-12)
     K = naive.gaussian(X, X, 1.0)
     expected = naive.greedy(K, [pool] * 10, naive.prediction, basis, Y=Y, rho=0.0, kappa=0.7, weights=weights)
     assert [pool[i] for i in found.order] == expected.picks
@@ -69,7 +69,7 @@ def test_the_hard_case_needs_no_fresh_sums() -> None:
     """ALGORITHMS 1.3: 120 picks out of a smooth pool of 200 in one pass, all right, and the trace to six digits."""
     X = 2 * smooth_pool() / 1.5
     sums = root_sums(X, None, [], list(range(200)))
-    found = root_picks(sums, Mixture(0.0, 0.0, np.zeros(0), 1.0), 120, diagonal=np.ones(200), pivot_tolerance=1e-12)
+    found = root_picks(sums, FunctionSpace(), 120, scale=np.zeros(0), diagonal=np.ones(200), pivot_tolerance=1e-12)
     K = naive.gaussian(X, X, 1.0)
     assert found.order.tolist() == right_picks(K, 120)
     for t in (20, 60, 100):
@@ -80,6 +80,6 @@ def test_the_hard_case_needs_no_fresh_sums() -> None:
 def test_duplicates_end_with_the_rank() -> None:
     X = np.repeat(np.random.default_rng(1).standard_normal((6, 2)), 4, axis=0)
     sums = root_sums(X, X[:, :1], [], list(range(24)))
-    found = root_picks(sums, Mixture(0.5, 0.0, np.ones(1), 24.0), 24, diagonal=np.ones(24), pivot_tolerance=1e-12)
+    found = root_picks(sums, Mixture(0.5), 24, scale=np.ones(1), diagonal=np.ones(24), pivot_tolerance=1e-12)
     assert found.ended == "rank"
     assert len(np.unique(X[found.order], axis=0)) == len(found.order) == 6

@@ -11,6 +11,8 @@ from problems import GivenDraw, RecordingDraw, problem_of, select
 
 from streamkernel.selection import Greedy, as_rule
 from streamkernel.selection.draws import UniformDraw
+from streamkernel.selection.forms import Form, GramForm, RootForm
+from streamkernel.selection.scores import FunctionSpace
 from streamkernel.selection.takes import Fixed
 
 CARD = naive.card()
@@ -21,11 +23,14 @@ def test_the_rule_by_its_name() -> None:
     single, split, shared = (as_rule("sgma", pool=pool, picks=8) for pool in ("single", "split", "shared"))
     assert isinstance(single, Greedy)
     assert isinstance(single.draw, UniformDraw)
-    assert (single.draw.per_pick, single.draw.all_rows, single.kappa) == (59, True, 0.0)
+    assert single.draw == UniformDraw(all_rows=True, level=(0.05, 0.95))
+    assert single.draw.pool_size(problem_of(np.zeros((10_000, 1)), n=5), 1) == 59
+    assert single.score == FunctionSpace()
     assert single.take == Fixed(1)
     assert isinstance(split, Greedy)
     assert isinstance(shared, Greedy)
-    assert (split.take, shared.take, split.root, shared.root) == (Fixed(8), Fixed(8), True, True)
+    assert (split.take, shared.take) == (Fixed(8), Fixed(8))
+    assert split.form == shared.form == RootForm()
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -34,36 +39,39 @@ def test_single_pools_are_algorithm_2_with_that_stream(seed: int) -> None:
     X = np.random.default_rng(seed).standard_normal((300, 3))
     K = naive.gaussian(X, X, 1.0)
     draw = RecordingDraw(59, all_rows=True)
-    selection, session = select(Greedy("sgma", draw, 0.0, Fixed(1)), problem_of(X, n=20, seed=seed))
+    selection, session = select(Greedy("sgma", draw, FunctionSpace(), Fixed(1)), problem_of(X, n=20, seed=seed))
     expected, _ = naive.sgma(K, draw.drawn)
     assert [len(drawn) for drawn in draw.drawn] == [59] * 20
     assert selection.basis.rows.tolist() == expected.picks
-    np.testing.assert_allclose(selection.gains * 300, expected.scores, rtol=1e-8)
+    np.testing.assert_allclose(selection.gains, expected.scores, rtol=1e-8)
     assert len(session.records) == 21  # one gather, and one sweep a pick
     assert selection.ended == "size"
 
 
 def test_the_named_rule_draws_the_same() -> None:
     X = np.random.default_rng(7).standard_normal((200, 2))
-    recorded, _ = select(Greedy("sgma", RecordingDraw(59, all_rows=True), 0.0, Fixed(1)), problem_of(X, n=6, seed=7))
+    recorded, _ = select(
+        Greedy("sgma", RecordingDraw(all_rows=True, level=(0.05, 0.95)), FunctionSpace(), Fixed(1)),
+        problem_of(X, n=6, seed=7),
+    )
     named, _ = select(as_rule("sgma"), problem_of(X, n=6, seed=7))
     np.testing.assert_array_equal(recorded.basis.rows, named.basis.rows)
 
 
-@pytest.mark.parametrize("root", [False, True])
-def test_all_rows_as_candidates_give_the_picks_of_the_card(root: bool) -> None:
+@pytest.mark.parametrize("form", [GramForm(), RootForm()])
+def test_all_rows_as_candidates_give_the_picks_of_the_card(form: Form) -> None:
     draw = GivenDraw(40, all_rows=True, subsets=(tuple(range(40)),) * 6)
-    selection, _ = select(Greedy("sgma", draw, 0.0, Fixed(1), root=root), problem_of(CARD.X, n=6))
+    selection, _ = select(Greedy("sgma", draw, FunctionSpace(), Fixed(1), form), problem_of(CARD.X, n=6))
     assert selection.basis.rows.tolist() == [17, 4, 27, 33, 29, 20]
     np.testing.assert_allclose(
-        40 - 40 * np.cumsum(selection.gains), [31.8666, 25.0118, 18.3675, 14.5094, 11.0949, 8.62676], rtol=1e-5
+        40 - np.cumsum(selection.gains), [31.8666, 25.0118, 18.3675, 14.5094, 11.0949, 8.62676], rtol=1e-5
     )
 
 
-@pytest.mark.parametrize("root", [False, True])
-def test_split_pool_of_the_card(root: bool) -> None:
+@pytest.mark.parametrize("form", [GramForm(), RootForm()])
+def test_split_pool_of_the_card(form: Form) -> None:
     draw = GivenDraw(3, all_rows=True, split=True, subsets=(tuple(CARD.pool),))
-    selection, session = select(Greedy("sgma", draw, 0.0, Fixed(4), root=root), problem_of(CARD.X, n=4))
+    selection, session = select(Greedy("sgma", draw, FunctionSpace(), Fixed(4), form), problem_of(CARD.X, n=4))
     assert selection.basis.rows.tolist() == [17, 38, 12, 33]
     assert len(session.records) == 2
 
@@ -73,14 +81,16 @@ def test_pools_for_several_picks_are_one_pick_at_a_time_on_them(pool: str) -> No
     X = np.random.default_rng(3).standard_normal((400, 3))
     K = naive.gaussian(X, X, 1.0)
     draw = RecordingDraw(12, all_rows=True, split=pool == "split")
-    selection, session = select(Greedy("sgma", draw, 0.0, Fixed(5), root=True), problem_of(X, n=20, seed=3))
+    selection, session = select(
+        Greedy("sgma", draw, FunctionSpace(), Fixed(5), RootForm()), problem_of(X, n=20, seed=3)
+    )
     steps: list[Any] = []
     for drawn in draw.drawn:
         assert len(drawn) == 60
         steps += naive.split_pool(drawn, 5) if pool == "split" else [drawn] * 5
     expected = naive.greedy(K, steps, naive.function_space)
     assert selection.basis.rows.tolist() == expected.picks
-    np.testing.assert_allclose(400 - 400 * np.cumsum(selection.gains), expected.traces, rtol=1e-6)
+    np.testing.assert_allclose(400 - np.cumsum(selection.gains), expected.traces, rtol=1e-6)
     assert len(session.records) == 5
 
 
@@ -94,7 +104,7 @@ def test_more_candidates_than_rows() -> None:
 def test_candidates_of_a_pool_are_fresh_and_outside_the_basis() -> None:
     X = np.random.default_rng(0).standard_normal((80, 2))
     draw = RecordingDraw(10, all_rows=True)
-    selection, _ = select(Greedy("sgma", draw, 0.0, Fixed(1)), problem_of(X, n=15, seed=1))
+    selection, _ = select(Greedy("sgma", draw, FunctionSpace(), Fixed(1)), problem_of(X, n=15, seed=1))
     for t, drawn in enumerate(draw.drawn):
         assert len(set(drawn)) == 10
         assert not set(drawn) & set(selection.basis.rows[:t].tolist())

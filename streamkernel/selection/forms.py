@@ -1,0 +1,45 @@
+"""The two forms of a pool's sums: the Gram matrix, and its square root, which costs twice and keeps the digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streamkernel.reductions import PoolColumns, PoolGram, PoolRoot, PoolSums, Reduction, RootSums
+from streamkernel.selection.picks import Picks, lazy_picks
+from streamkernel.selection.root_picks import root_picks
+from streamkernel.selection.scores import Score
+
+__all__ = ["Form", "GramForm", "RootForm"]
+
+
+class Form(Protocol):
+    def reduction(self, columns: PoolColumns) -> Reduction[Any]:
+        """What a sweep over the scoring rows accumulates."""
+
+    def picks(self, sums: Any, score: Score, count: int, **limits: Any) -> Picks:
+        """Picks from the sums; the limits are those of `lazy_picks`."""
+
+
+@dataclass(frozen=True)
+class GramForm:
+    """``[G, R, Y]^T [G, R, Y]``: exact down to `digits` of where a candidate began, then sums are made afresh."""
+
+    digits: float = 1e-6
+
+    def reduction(self, columns: PoolColumns) -> Reduction[PoolSums]:
+        return PoolGram(columns)
+
+    def picks(self, sums: PoolSums, score: Score, count: int, **limits: Any) -> Picks:
+        return lazy_picks(sums, score, count, digits=self.digits, **limits)
+
+
+@dataclass(frozen=True)
+class RootForm:
+    """The triangular factor of ``[G, R, Y]``; least squares projections only."""
+
+    def reduction(self, columns: PoolColumns) -> Reduction[RootSums]:
+        return PoolRoot(columns)
+
+    def picks(self, sums: RootSums, score: Score, count: int, **limits: Any) -> Picks:
+        return root_picks(sums, score, count, **limits)

@@ -1,0 +1,187 @@
+"""What a candidate is worth: one class a rule of the papers, a formula of a few sums each.
+
+For a candidate i with residual column ``R_i`` (everything picked so far taken out), and P the projector on the span of
+all columns picked so far (ALGORITHMS 1.3)::
+
+    S_ii = R_i[i]     C_ii = |R_i|^2     B_ii = |(I - P) R_i|^2     D_i = R_i^T (I - P) Y     B_ij = R_i^T (I - P) R_j
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Candidates",
+    "ColumnNorm",
+    "Frobenius",
+    "FunctionSpace",
+    "Kronecker",
+    "Mixture",
+    "Pivot",
+    "Score",
+    "SparseFeatures",
+]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The sums of every candidate at one moment of a round; only those that the score asked for are there.
+
+    Attributes
+    ----------
+    pivots : (k,) S_ii; 1 where a candidate is not to be picked.
+    trace : of K over the scoring rows, in their weights.
+    square : ``|Y|^2`` of the scaled targets; 1 where there are none.
+    rho : ridge of the projection: ``B_ii`` and ``D`` are those of the ridge-projected residual.
+    squares : (k,) C_ii.
+    first_squares : (k,) C_ii at the beginning of the round.
+    left : (k,) B_ii.
+    explained : (k,) ``|D_i|^2``, summed over the scaled targets.
+    cross : (k, k) B_ij.
+    coefficients : (k,) ``|T_i|_1``, T_i being the coefficients of ``k(., x_i)`` in the basis.
+    """
+
+    pivots: Float
+    trace: float
+    square: float
+    rho: float
+    squares: Float = field(default_factory=lambda: np.zeros(0))
+    first_squares: Float = field(default_factory=lambda: np.zeros(0))
+    left: Float = field(default_factory=lambda: np.zeros(0))
+    explained: Float = field(default_factory=lambda: np.zeros(0))
+    cross: Float = field(default_factory=lambda: np.zeros((0, 0)))
+    coefficients: Float = field(default_factory=lambda: np.zeros(0))
+
+
+class Score(ABC):
+    """What to maximise, and which sums it needs."""
+
+    needs_squares: bool = False
+    needs_projection: bool = False
+    needs_cross: bool = False
+    needs_coefficients: bool = False
+    rho: float | None = 0.0
+
+    @abstractmethod
+    def values(self, candidates: Candidates) -> Float:
+        """(k,) scores, not negative."""
+
+
+def _over(numerator: Float, denominator: Float) -> Float:
+    """Quotient; 0 where nothing is left to divide by."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0.0)
+
+
+@dataclass(frozen=True)
+class FunctionSpace(Score):
+    """``C_ii / S_ii``: what the residual trace loses (Smola & Schoelkopf 2000, eq. (31)).
+
+    It is also the Rayleigh quotient of sparse kernel PCA by matching pursuit (Hussain & Shawe-Taylor, Algorithm 1).
+    """
+
+    needs_squares = True
+
+    def values(self, candidates: Candidates) -> Float:
+        return np.asarray(np.maximum(candidates.squares, 0.0) / candidates.pivots)
+
+
+@dataclass(frozen=True)
+class ColumnNorm(Score):
+    """``C_ii = |R_i|^2`` (Smola & Schoelkopf 2000, eq. (32))."""
+
+    needs_squares = True
+
+    def values(self, candidates: Candidates) -> Float:
+        return np.maximum(candidates.squares, 0.0)
+
+
+@dataclass(frozen=True)
+class Pivot(Score):
+    """``S_ii``: the residual diagonal, a lower bound of the function-space gain (Fine & Scheinberg 2001)."""
+
+    def values(self, candidates: Candidates) -> Float:
+        return candidates.pivots
+
+
+@dataclass(frozen=True)
+class SparseFeatures(Score):
+    """``C_ii / (1 + |T_i|_1)^2``: sparse kernel feature analysis, the residual in units of its coefficients' 1-norm.
+
+    ``R_i = k_i - sum_j T_ij k_j`` over the basis (Smola & Schoelkopf 2000, section 7.1, which names it only).
+    """
+
+    needs_squares = True
+    needs_coefficients = True
+
+    def values(self, candidates: Candidates) -> Float:
+        return np.asarray(np.maximum(candidates.squares, 0.0) / (1.0 + candidates.coefficients) ** 2)
+
+
+@dataclass(frozen=True)
+class Frobenius(Score):
+    """``sum_j B_ij^2 / B_ii``, j over the pool: what the Frobenius norm of its projected columns loses.
+
+    Smola & Schoelkopf 2000, eq. (27), the sum over all columns estimated from those of the pool, which is a uniform
+    sample (times m / k).
+    """
+
+    needs_cross = True
+
+    def values(self, candidates: Candidates) -> Float:
+        B = candidates.cross
+        return _over(np.einsum("ij,ij->i", B, B), np.diagonal(B).copy())
+
+
+@dataclass(frozen=True)
+class Kronecker(Score):
+    """``|k_i|^2``, never deflated: the gain in the metric in which picked columns are exact and all others are 0.
+
+    Smola & Schoelkopf 2000, section 3.3. A null baseline: it takes no account of what is already picked.
+    """
+
+    needs_squares = True
+
+    def values(self, candidates: Candidates) -> Float:
+        return np.maximum(candidates.first_squares, 0.0)
+
+
+@dataclass(frozen=True)
+class Mixture(Score):
+    """``kappa |D_i|^2 / S_ii / (rho + B_ii / S_ii) / |Y|^2 + (1 - kappa) C_ii / S_ii / tr K``.
+
+    With rho > 0 the first part is the exact gain of greedy Gaussian process regression (Smola & Bartlett 2001); with
+    rho = 0 it is ``|D_i|^2 / B_ii``, and the whole the criterion of CSI (Bach & Jordan 2005, section 4), exact.
+
+    Parameters
+    ----------
+    kappa : 1 the prediction gain, 0 the trace gain, between them a mixture.
+    rho : ridge of the projection, in units of the mean of k(x, x); None to start with `FIRST_RHO` and go on, once
+        there is a basis, with the alpha that a ridge model on it would choose from the same sums.
+    """
+
+    kappa: float
+    rho: float | None = 0.0
+
+    @property
+    def needs_squares(self) -> bool:  # type: ignore[override]
+        return self.kappa < 1.0
+
+    @property
+    def needs_projection(self) -> bool:  # type: ignore[override]
+        return self.kappa > 0.0
+
+    def values(self, candidates: Candidates) -> Float:
+        pivots = candidates.pivots
+        score = np.zeros(len(pivots))
+        if self.kappa > 0.0:
+            left = candidates.rho * pivots + np.maximum(candidates.left, 0.0)
+            score += self.kappa / candidates.square * _over(candidates.explained, left)
+        if self.kappa < 1.0:
+            score += (1.0 - self.kappa) / candidates.trace * np.maximum(candidates.squares, 0.0) / pivots
+        return score
