@@ -197,21 +197,31 @@ class ResidualDraw:
 
     Parameters
     ----------
-    per_pick : candidates for each pick.
-    scoring_per_function : scoring rows for each basis function of the round's end.
+    per_pick : candidates for each pick; None for 4, or more where n is small and candidates are cheap.
+    scoring_per_function : scoring rows for each basis function of the round's end; None for as many as candidates.
     least_scoring : never fewer than this.
     """
 
-    per_pick: int = 4
+    per_pick: int | None = None
     extra: int = 10
-    scoring_per_function: int = 4
+    scoring_per_function: int | None = None
     least_scoring: int = 2000
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
-        return self._first().scoring_rows(problem, size)
+        return self._first(problem).scoring_rows(problem, size)
 
     def pool_size(self, problem: Problem, picks: int) -> int:
-        return min(self.per_pick * picks + self.extra, problem.table.n_rows)
+        return min(self._per_pick(problem) * picks + self.extra, problem.table.n_rows)
+
+    @staticmethod
+    def _each(problem: Problem) -> int:
+        return min(max(2_400 // problem.n, 4), 8)
+
+    def _per_pick(self, problem: Problem) -> int:
+        return self.per_pick or self._each(problem)
+
+    def _scoring_per_function(self, problem: Problem) -> int:
+        return self._each(problem) if self.scoring_per_function is None else self.scoring_per_function
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         steps = []
@@ -228,20 +238,20 @@ class ResidualDraw:
             have += picks
         return steps
 
-    def _first(self) -> UniformDraw:
+    def _first(self, problem: Problem) -> UniformDraw:
         # Before anything is chosen the residual is the kernel's diagonal: constant for stationary kernels, and a
         # uniform draw needs no look.
-        return UniformDraw(self.per_pick, self.scoring_per_function, self.least_scoring)
+        return UniformDraw(self._per_pick(problem), self._scoring_per_function(problem), self.least_scoring)
 
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
         if not problem.kernel.stationary:
             return np.zeros(0, np.int64)
         picks = take.count(0, problem.n)
-        return self._first().prefetch(replace(problem, n=picks), Fixed(picks))
+        return self._first(problem).prefetch(replace(problem, n=picks), Fixed(picks))
 
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         if round_ == 0 and len(basis) == 0 and problem.kernel.stationary:
-            drawn = self._first().draw(problem, session, cache, basis, picks, round_)
+            drawn = self._first(problem).draw(problem, session, cache, basis, picks, round_)
             trace = float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
             return Drawn(drawn.pool, drawn.scoring, None, trace)
         look = self.look(problem, session, basis, picks, round_)
@@ -256,13 +266,11 @@ class ResidualDraw:
 
     def reduction(self, problem: Problem, basis: Basis, picks: int, round_: int) -> Look:
         """What the look accumulates."""
-        size = len(basis) + picks
+        m, each = problem.table.n_rows, self._scoring_per_function(problem)
         return Look(
             basis,
-            n_candidates=min(self.per_pick * picks + self.extra, problem.table.n_rows),
-            n_scoring=min(max(self.least_scoring, self.scoring_per_function * size), problem.table.n_rows)
-            if self.scoring_per_function
-            else 0,
+            n_candidates=self.pool_size(problem, picks),
+            n_scoring=min(max(self.least_scoring, each * (len(basis) + picks)), m) if each else 0,
             seed=problem.seed,
             stream=(_LOOK, round_),
             n_targets=problem.table.n_targets,

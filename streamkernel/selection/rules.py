@@ -2,7 +2,7 @@
 
 | name | draw candidates | score | take |
 |---|---|---|---|
-| few-sweep, trace | residual-weighted, 4 a pick | function-space gain, on weighted rows | a geometric share of n |
+| few-sweep, trace | residual-weighted, 4 to 8 a pick | function-space gain, on weighted rows | a geometric share of n |
 | few-sweep, prediction | uniform, 4 to 16 a pick | what it explains of Y | a geometric share of n |
 | sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
 | csi | uniform, 12 a pick | trace gain + prediction gain, on all rows | 10 |
@@ -66,7 +66,7 @@ def as_kappa(objective: str | float) -> float:
 def _few_sweep(*, objective: str | float, has_targets: bool, candidates: int | None = None) -> Rule:
     kappa = as_kappa(objective) if has_targets else 0.0
     if kappa == 0.0:
-        return Greedy("few-sweep trace", ResidualDraw(candidates or 4), FunctionSpace(), Geometric())
+        return Greedy("few-sweep trace", ResidualDraw(candidates), FunctionSpace(), Geometric())
     score = Mixture(kappa, rho=None)
     return Greedy("few-sweep prediction", UniformDraw(candidates), score, Geometric(), precision=np.dtype(np.float32))
 

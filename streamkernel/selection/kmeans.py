@@ -1,0 +1,143 @@
+"""k-means centres as landmarks (Zhang, Tsang & Kwok 2008): the Nystroem error is bounded by their quantisation error.
+
+Seeds are drawn from a uniform sample with probability ~ their squared distance to the seeds so far (k-means++,
+Arthur & Vassilvitskii 2007), moved by Lloyd steps over the sample, in memory, and then by a few over all rows.
+Distances are Euclidean in the kernel's units: each feature is divided by its lengthscale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.kernels import Kernel
+from streamkernel.kernels.base import StationaryKernel
+from streamkernel.kernels.parameters import checked_integer
+from streamkernel.reductions import stream_generator
+from streamkernel.reductions.clusters import Clusters, LloydStep
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
+from streamkernel.table import Table, open_table
+
+__all__ = ["KMeans", "plus_plus"]
+
+_SAMPLE, _SEEDS = (12, 0), (12, 1)  # streams of the counter-based generator
+_LEAST_SAMPLE, _SAMPLE_PER_CENTRE = 2000, 10
+_LOCAL_STEPS = 10
+_STILL = 1e-6  # of the centres' spread: they have stopped moving
+
+
+def plus_plus(U: NDArray[np.float64], n: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Up to n rows of U (m, p), each drawn with probability ~ its squared distance to those before; fewer where no
+    other row is left that differs from all of them."""
+    chosen: list[int] = []
+    distances = np.ones(len(U))
+    for variate in generator.random(n):
+        cumulative = np.cumsum(distances)
+        if cumulative[-1] <= 0.0:
+            break
+        j = min(int(np.searchsorted(cumulative, variate * cumulative[-1], side="right")), len(U) - 1)
+        apart = U - U[j]
+        squares = np.einsum("ij,ij->i", apart, apart)
+        distances = np.minimum(distances, squares) if chosen else squares
+        chosen.append(j)
+    return np.asarray(chosen, np.int64)
+
+
+def _feature_weights(kernel: Kernel, n_features: int) -> NDArray[np.float64]:
+    """``1 / lengthscale`` of each feature; ones for a kernel that has no lengthscale of its own."""
+    return kernel.weights(n_features) if isinstance(kernel, StationaryKernel) else np.ones(n_features)
+
+
+@dataclass(frozen=True)
+class KMeans(Rule):
+    """n cluster centres.
+
+    Parameters
+    ----------
+    sweeps : most Lloyd steps over all rows; fewer where the centres stop moving before. 0 for the sample's centres.
+    nearest : take, in one sweep more, the row nearest to each centre among the rows of its cluster.
+
+    Notes
+    -----
+    Centres are no rows of the table: their row numbers are -1 (unless `nearest`). Centres without rows are moved to
+    the rows farthest from their centres; those that still have none at the end, and dependent ones, are left out. All
+    n are chosen at once, whatever the tolerance.
+    """
+
+    name: str = "kmeans"
+    sweeps: int = 3
+    nearest: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sweeps != 0 or isinstance(self.sweeps, bool):
+            checked_integer("sweeps", self.sweeps)
+
+    def _sampled(self, problem: Problem) -> int:
+        return min(max(_LEAST_SAMPLE, _SAMPLE_PER_CENTRE * problem.n), problem.table.n_rows)
+
+    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+        m = problem.table.n_rows
+        picked = stream_generator(problem.seed, _SAMPLE).choice(m, size=self._sampled(problem), replace=False)
+        return np.sort(problem.table.start + picked.astype(np.int64))
+
+    def steps(self, problem: Problem) -> list[Step]:
+        table, sampled = problem.table, self._sampled(problem)
+        p = table.n_features
+        centres = np.broadcast_to(np.zeros(()), (problem.n, p))
+        work = Clusters(centres, np.zeros(p), table.dtype)
+        # The sample as it was fetched and as a table, and its rows and their distances while seeds are drawn.
+        held = sampled * (2 * p * table.dtype.itemsize + 24 * p + 40) + 24 * problem.n * (problem.n + 2 * p)
+        steps = [gather_step(problem, sampled)]
+        for name, where, rows, times in (
+            ("k-means over the sample", "sample", sampled, _LOCAL_STEPS),
+            ("k-means", "sweep", table.n_rows, self.sweeps + int(self.nearest)),
+        ):
+            if times:
+                steps.append(step_of(name, work, rows, kernel_columns=0, where=where, times=times, held_bytes=held))
+        return steps
+
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
+        table, n = problem.table, problem.n
+        weights = _feature_weights(problem.kernel, table.n_features)
+        sample = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
+        centres = self._start(problem, sample, weights, session)
+        rounds = [RoundRecord(0, 0, None, len(sample), len(sample))]
+        for _ in range(self.sweeps):
+            step = session.sweep(self._work(table, centres, weights), table, "k-means")
+            centres = step.centres
+            rounds.append(RoundRecord(0, 0, None, n, table.n_rows))
+            session.progress.note(f"k-means: mean squared distance {step.square / table.n_rows:.6g}")
+            if step.shift <= _STILL:
+                break
+        points, rows = centres / weights, np.full(n, -1, np.int64)
+        if self.nearest:
+            step = session.sweep(self._work(table, centres, weights), table, "rows nearest to the centres")
+            points, rows = step.X[step.rows >= 0], step.rows[step.rows >= 0]
+            rounds.append(RoundRecord(0, 0, None, n, table.n_rows))
+        basis, _ = problem.empty_basis().append(points, rows)
+        last = rounds[-1]
+        rounds[-1] = RoundRecord(0, len(basis), None, last.candidates, last.scoring_rows)
+        return Selection(basis, np.zeros(0), tuple(rounds), "size" if len(basis) == n else "rank")
+
+    @staticmethod
+    def _work(table: Table, centres: NDArray[np.float64], weights: NDArray[np.float64]) -> Clusters:
+        return Clusters(centres, weights, table.dtype)
+
+    def _start(
+        self, problem: Problem, sample: NDArray[np.floating], weights: NDArray[np.float64], session: Session
+    ) -> NDArray[np.float64]:
+        """n centres of the sample. Where it has fewer distinct rows the first centre is repeated: it has the lowest
+        number, so that its copies are empty and are moved to where they are needed."""
+        U = sample * weights
+        seeds = plus_plus(U, problem.n, stream_generator(problem.seed, _SEEDS))
+        centres: NDArray[np.float64] = U[np.concatenate([seeds, np.full(problem.n - len(seeds), seeds[0])])]
+        table = open_table(sample)
+        for _ in range(_LOCAL_STEPS):
+            step: LloydStep = session.local(self._work(table, centres, weights), table)
+            centres = step.centres
+            if step.shift <= _STILL:
+                break
+        return centres

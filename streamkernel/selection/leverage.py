@@ -1,0 +1,156 @@
+"""Ridge leverage score sampling by recursion over ever larger samples of the rows (Musco & Musco 2017).
+
+The scores of twice as many rows are estimated from n rows drawn by the scores of the level before, and so on up to
+all rows, whose draw is the basis. The first levels are prefixes of one uniform sample and fit in memory; then each
+level is one sweep, which computes only on its share of the rows: all of them together cost about twice the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.reductions import stream_generator
+from streamkernel.reductions.leverage import LeverageDraw, RidgeLeverage, SampledKernel
+from streamkernel.selection.problem import (
+    Problem,
+    RoundRecord,
+    RowCache,
+    Rule,
+    Selection,
+    gather_step,
+    unfilled_basis,
+)
+from streamkernel.table import open_table
+
+__all__ = ["Leverage", "matching_ridge"]
+
+_BASE, _LEVELS = (11, 0), 11  # streams of the counter-based generator
+_PROBES = 1000  # rows on which the sum of the estimates is itself estimated
+_LEAST_RIDGE = 1e-10  # of the mean of k(x, x): below it the estimates are rounding
+
+
+def matching_ridge(
+    sample: Basis, probabilities: NDArray[np.float64], probes: NDArray[np.float64], rows: int, target: float
+) -> float:
+    """The ridge at which the estimated leverage scores of `rows` rows sum to about `target`.
+
+    As lam = (sum of what the ridged sample leaves of k_ii) / target, it is the counterpart of Musco & Musco 2017,
+    Algorithm 3, who take the tail of the sample's spectrum, divided by the rank wanted.
+
+    Parameters
+    ----------
+    probes : (r, p) some of the rows, drawn uniformly.
+    """
+    diagonal = sample.kernel.diagonal(probes)
+    mean = float(diagonal.mean())
+    if mean <= 0.0:
+        return 1.0
+    # lam tau_i <= k_ii, so that here the sum is at most the target.
+    high, low = np.log(rows * mean / target), np.log(_LEAST_RIDGE * mean)
+
+    def excess(log_ridge: float) -> float:
+        scores = SampledKernel(sample, probabilities, float(np.exp(log_ridge))).scores(probes)
+        return float(np.log(max(rows * scores.mean(), 1e-300) / target))
+
+    if low >= high or excess(low) <= 0.0:
+        return float(np.exp(low))
+    return float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=0.02)))
+
+
+@dataclass(frozen=True)
+class Leverage(Rule):
+    """n rows drawn without replacement, with probability ~ their estimated ridge leverage scores.
+
+    Parameters
+    ----------
+    ridge : lam of the scores ``(K (K + lam I)^-1)_ii``, on the scale of K; None for the one at which, on each level,
+        the estimates sum to about n.
+    growth : how many times more rows each level has than the one before; 2 is the paper's. More spares sweeps.
+    in_memory : rows of the levels without a sweep, for each basis function.
+
+    Notes
+    -----
+    All n rows are drawn at once, whatever the tolerance; dependent ones are left out.
+    """
+
+    name: str = "leverage"
+    ridge: float | None = None
+    growth: int = 2
+    in_memory: int = 16
+
+    def __post_init__(self) -> None:
+        if self.ridge is not None:
+            checked_number("ridge", self.ridge)
+        checked_integer("in_memory", self.in_memory)
+        if checked_integer("growth", self.growth) == 1:
+            raise ParameterError("growth = 1 would never reach all rows; give an integer >= 2")
+
+    def _sampled(self, problem: Problem) -> int:
+        return min(self.in_memory * problem.n, problem.table.n_rows)
+
+    def _levels(self, problem: Problem) -> tuple[list[int], list[int]]:
+        """Rows of each level: of those in memory, and of those that take a sweep; the last is all rows."""
+        sizes, m = [], problem.table.n_rows
+        size = problem.n * self.growth
+        while size < m:
+            sizes.append(size)
+            size *= self.growth
+        sampled = self._sampled(problem)
+        return [s for s in sizes if s <= sampled], [*(s for s in sizes if s > sampled), m]
+
+    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+        """In random order: every prefix is a uniform sample."""
+        m = problem.table.n_rows
+        picked = stream_generator(problem.seed, _BASE).choice(m, size=self._sampled(problem), replace=False)
+        return problem.table.start + picked.astype(np.int64)
+
+    def steps(self, problem: Problem) -> list[Step]:
+        m, n, p = problem.table.n_rows, problem.n, problem.table.n_features
+        local, swept = self._levels(problem)
+        # The sample as it was fetched and as a level; K_SS, its factor, and what their making takes; the probes.
+        held = 2 * self._sampled(problem) * p * problem.table.dtype.itemsize + 32 * n**2 + 16 * _PROBES * (n + p)
+        sample = SampledKernel(unfilled_basis(problem, n), np.ones(0), 1.0)
+        steps = [gather_step(problem, self._sampled(problem))]
+        for where, sizes in (("sample", local), ("sweep", swept)):
+            for size in sizes:
+                work = RidgeLeverage(sample, n, problem.seed, (_LEVELS, 0), size / m if where == "sweep" else 1.0)
+                rows = m if where == "sweep" else size
+                name = f"leverage scores of {size} rows"
+                columns = max(1, round(n * work.share))
+                steps.append(step_of(name, work, rows, kernel_columns=columns, where=where, held_bytes=held))
+        return steps
+
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
+        m, n = problem.table.n_rows, problem.n
+        base = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
+        X, probabilities = base[:n], np.ones(min(n, len(base)))
+        local, swept = self._levels(problem)
+        # The rows after the first sample: they do not know that they are in it.
+        probes = base[n : n + _PROBES] if len(base) > n else base
+        rounds: list[RoundRecord] = []
+        rows = np.zeros(0, np.int64)
+        for level, size in enumerate([*local, *swept], 1):
+            sample = Basis(problem.kernel, np.ascontiguousarray(X), np.full(len(X), -1, np.int64))
+            ridge = self.ridge or matching_ridge(sample, probabilities, probes, size, n)
+            kernel = SampledKernel(sample, probabilities, ridge)
+            in_memory = level <= len(local)
+            share = 1.0 if in_memory else size / m
+            work = RidgeLeverage(kernel, n, problem.seed, (_LEVELS, level), share)
+            drawn: LeverageDraw
+            if in_memory:
+                drawn = session.local(work, open_table(base[:size]))
+            else:
+                drawn = session.sweep(work, problem.table, f"leverage scores of {size} rows")
+            X, probabilities, rows = drawn.X, drawn.probabilities, drawn.rows
+            rounds.append(RoundRecord(0, 0, None, drawn.asked, drawn.asked))
+        basis, _ = problem.empty_basis().append(X, rows)
+        last = RoundRecord(0, len(basis), None, m, m)
+        return Selection(basis, np.zeros(0), (*rounds[:-1], last), "size" if len(basis) == n else "rank")

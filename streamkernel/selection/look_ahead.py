@@ -1,0 +1,235 @@
+"""The two decompositions that look-ahead CSI carries along, and how a pick updates them (Bach & Jordan 2005).
+
+Of the kernel matrix K (m, m), with t rows picked and at most delta + 1 columns looked at ahead::
+
+    K ~ G G^T + A A^T      G = Q R (m, t), exact on the picked rows      A (m, delta), of incomplete Cholesky of K - G G^T
+    B = (I - Q Q^T) A      D = diag(K - G G^T)                           unseen = D - diag(A A^T)
+
+By ``S = A A^T`` each row's column of the residual is known in part, so that row i would gain, with c (d, m)::
+
+    predicted_i = lambda (a_i + D_i^2 - (D_i - unseen_i)^2) / D_i + mu |c_i|^2 / b_i
+    a_i = |S_i|^2 = A_i (A^T A) A_i^T      b_i = |(I - Q Q^T) S_i|^2 = A_i (B^T B) A_i^T      c_i = Y^T B A_i^T
+
+S does not change when A is rotated from the right. So to move a pick j to the front and factor again, which the paper
+does by permuting rows, is one reflection: it makes one column of A the residual column ``g = S_j / sqrt(D_j)`` itself,
+which goes over to G. All else changes by terms of rank one: O(m (t + delta)) operations a column (section "efficient
+implementation"; ALGORITHMS 3.4). A row of which nothing is unseen is one whose residual column S has exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import PIVOT_TOLERANCE
+
+__all__ = ["LookAhead", "first_largest"]
+
+Float = NDArray[np.float64]
+
+_BLOCK = 8192  # rows that are factored at once
+_SMALLEST_SQUARE = 1e-12  # of S_i beyond Q, in units of mean(k_ii)^2: below it, its direction is rounding
+_SMALLEST_SHARE = 1e-12  # of |g|^2 beyond Q: the same, for a column that is known exactly
+_ORTHOGONAL = 1e-14  # share of a new direction along Q, above which it is projected out once more
+_DIGITS = 1e-6  # of b_i since it was computed afresh: below it, what subtraction has left is rounding
+_TIE = 1e-9
+
+
+def first_largest(values: Float) -> int:
+    """Position of the largest value, which is not negative; of those equal to rounding, the lowest."""
+    return int(np.flatnonzero(values >= (1.0 - _TIE) * values.max())[0])
+
+
+class LookAhead:
+    """The state after some picks. Every array of m rows lies transposed, a column of the formulas in one run.
+
+    Parameters
+    ----------
+    column : j -> K[:, j], (m,).
+    diagonal : (m,) of K.
+    Y : (d, m) targets.
+    n : picks at most.
+    delta : columns ahead.
+    constant : (m,) unit vector that Q begins with, or None.
+
+    Attributes
+    ----------
+    D : (m,) residual diagonal, exact; 0 on the picks.
+    unseen : (m,) what the columns ahead have not reached of it.
+    columns : how many columns of K were asked for.
+    """
+
+    def __init__(
+        self,
+        column: Callable[[int], Float],
+        diagonal: Float,
+        Y: Float,
+        *,
+        n: int,
+        delta: int,
+        constant: Float | None = None,
+    ) -> None:
+        m = len(diagonal)
+        self.columns = 0
+        self.D, self.unseen = diagonal.copy(), diagonal.copy()
+        self._column = column
+        self._Y = Y
+        self._floor = PIVOT_TOLERANCE * diagonal
+        self._smallest = _SMALLEST_SQUARE * float(diagonal.mean()) ** 2
+        self._A, self._B = np.empty((delta + 1, m)), np.empty((delta + 1, m))
+        self._delta, self._r = delta, 0
+        # G = Q R and A = Q H + B. A direction that was rounding of a column beyond Q is in Q for G = Q R alone, and not
+        # `sound`.
+        self._Q, self._R, self._H = np.empty((n + 1, m)), np.zeros((n + 1, n)), np.zeros((n + 1, delta + 1))
+        self._sound = np.zeros(n + 1)
+        self._u = self._t = 0
+        self._a, self._b, self._most_b = np.zeros(m), np.zeros(m), np.zeros(m)
+        self._c = np.zeros((len(Y), m))
+        if constant is not None:
+            self._Q[0], self._sound[0], self._u = constant, 1.0, 1
+        for _ in range(delta):
+            self._look_further()
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """(m,) rows that do not depend on the picks."""
+        return np.asarray(self.D > self._floor)
+
+    def trace_gains(self) -> Float:
+        """(m,) predicted drop of tr(K - G G^T)."""
+        known = np.maximum(self._a, 0.0) + self.unseen * (2.0 * self.D - self.unseen)
+        return np.divide(known, self.D, out=known, where=self.D > 0.0)
+
+    def target_gains(self) -> Float:
+        """(m,) predicted drop of ``|Y - Q Q^T Y|^2``; not a bound."""
+        explained = np.einsum("ij,ij->j", self._c, self._c)
+        seen = self._b > self._smallest
+        explained[~seen] = 0.0
+        return np.divide(explained, self._b, out=explained, where=seen)
+
+    def worn(self, j: int) -> bool:
+        """Whether row j's prediction has lost its digits, and `refresh` has to come first."""
+        return bool(self._smallest < self._b[j] < _DIGITS * self._most_b[j])
+
+    def refresh(self) -> None:
+        """a, b and c from their definitions, by the triangular factors of A and B: O(m delta^2)."""
+        A, B = self._A[: self._r], self._B[: self._r]
+        for values, factor in ((self._a, _triangular(A)), (self._b, _triangular(B))):
+            for rows in _blocks(A):
+                S = factor @ A[:, rows]
+                values[rows] = np.einsum("ij,ij->j", S, S)
+        self._c = (self._Y @ B.T) @ A
+        self._most_b = self._b.copy()
+
+    def pick(self, j: int) -> tuple[float, float] | None:
+        """Make row j a pivot.
+
+        Returns
+        -------
+        The exact drops of ``tr(K - G G^T)`` and of ``|Y - Q Q^T Y|^2``, or None where row j turned out to depend on
+        the picks to rounding.
+        """
+        if self.unseen[j] > self._floor[j]:
+            self._look_at(j)
+        v = self._A[: self._r, j].copy()
+        pivot = float(v @ v)
+        if pivot <= self._floor[j]:
+            self.D[j] = self.unseen[j] = 0.0
+            return None
+        g, p, h = self._rotate(v / np.sqrt(pivot))
+        along = self._A[: self._r] @ g
+        self._a -= g * ((g @ g) * g + 2.0 * (along @ self._A[: self._r]))
+        gains = float(g @ g), self._extend_Q(g, p, h)
+        np.maximum(self.D - g**2, 0.0, out=self.D)
+        self.D[j] = self.unseen[j] = 0.0
+        if self._r < self._delta:
+            self._look_further()
+        return gains
+
+    def _rotate(self, v: Float) -> tuple[Float, Float, Float]:
+        """Reflect A, B and H so that one column is ``A v``, ``B v`` and ``H v``, and take it out of them."""
+        last = self._r - 1
+        sign = 1.0 if v[last] >= 0.0 else -1.0
+        images = []
+        for M in (self._A, self._B, self._H.T[:, : self._u]):
+            image = v @ M[: self._r]
+            # I - u u^T / (1 + |v_last|), u = v + sign e_last, takes e_last to -sign v.
+            along = (image + sign * M[last]) / (1.0 + abs(v[last]))
+            for k in range(last):
+                M[k] -= v[k] * along
+            images.append(image)
+        self._r = last
+        g, p, h = images
+        return g, p, h
+
+    def _extend_Q(self, g: Float, p: Float, h: Float) -> float:
+        """Append ``g = Q h + p`` to G = Q R. Returns what the new direction explains of Y."""
+        Q, u = self._Q[: self._u], self._u
+        missed = self._sound[:u] * (Q @ p)
+        if missed @ missed > _ORTHOGONAL**2 * (p @ p):
+            p, h = p - missed @ Q, h + missed
+        norm = float(np.sqrt(p @ p))
+        sound = norm**2 > _SMALLEST_SHARE * float(g @ g)
+        q = self._Q[u]
+        np.divide(p, norm or 1.0, out=q)
+        self._R[:u, self._t], self._R[u, self._t], self._sound[u] = h, norm, float(sound)
+        self._u, self._t = u + 1, self._t + 1
+        A, B = self._A[: self._r], self._B[: self._r]
+        t = B @ q if sound else np.zeros(self._r)
+        self._H[u, : self._r] = t
+        if not sound:
+            # B has lost the column p, which is rounding beside what is left of it.
+            self.refresh()
+            return 0.0
+        w = norm * g + t @ A
+        explained = self._Y @ q
+        np.maximum(self._b - w**2, 0.0, out=self._b)
+        for k, target in enumerate(explained):
+            self._c[k] -= target * w
+        for k in range(self._r):
+            B[k] -= t[k] * q
+        return float(explained @ explained)
+
+    def _look_further(self) -> None:
+        """Look at the row of which most is unseen."""
+        unseen = np.where(self.unseen > self._floor, self.unseen, 0.0)
+        j = first_largest(unseen)
+        if unseen[j] > 0.0:
+            self._look_at(j)
+
+    def _look_at(self, j: int) -> None:
+        """One more column of incomplete Cholesky of what is unseen: ``e = (K - G G^T - A A^T)[:, j] / sqrt(e_jj)``."""
+        Q, R, A, B = self._Q[: self._u], self._R[: self._u], self._A[: self._r], self._B[: self._r]
+        self.columns += 1
+        e = self._column(j) - (R @ (Q[:, j] @ R)) @ Q - A[:, j] @ A
+        pivot = float(e[j])
+        self.unseen[j] = 0.0
+        if pivot <= self._floor[j]:
+            return
+        e /= np.sqrt(pivot)
+        h = self._sound[: self._u] * (Q @ e)
+        beyond = e - h @ Q
+        self._a += 2.0 * e * ((A @ e) @ A) + (e @ e) * e**2
+        self._b += 2.0 * e * ((B @ beyond) @ A) + (beyond @ beyond) * e**2
+        np.maximum(self._b, 0.0, out=self._b)
+        np.maximum(self._most_b, self._b, out=self._most_b)
+        for k, target in enumerate(self._Y @ beyond):
+            self._c[k] += target * e
+        self._A[self._r], self._B[self._r], self._H[: self._u, self._r] = e, beyond, h
+        self._r += 1
+        np.maximum(self.unseen - e**2, 0.0, out=self.unseen)
+        self.unseen[j] = 0.0
+
+
+def _blocks(M: Float) -> list[slice]:
+    return [slice(start, start + _BLOCK) for start in range(0, M.shape[1], _BLOCK)]
+
+
+def _triangular(M: Float) -> Float:
+    """T (r, r) upper triangular with ``T^T T = M M^T``, from M (r, m) by QR of blocks: no digit is squared away."""
+    T = np.zeros((0, len(M)))
+    for rows in _blocks(M):
+        T = np.linalg.qr(np.vstack([T, M[:, rows].T]), mode="r")
+    return T
