@@ -17,19 +17,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamkernel.estimators import KernelRidge, KernelRidgeClassifier, RidgeModel
+    from streamkernel.estimators import KernelPCA, KernelRidge, KernelRidgeClassifier, Nystroem, RidgeModel
     from streamkernel.table import Table, open_table
     from streamkernel.table.ingest import ingest
 
 __version__ = "0.1.0"
 
-__all__ = ["KernelRidge", "KernelRidgeClassifier", "RidgeModel", "Table", "__version__", "ingest", "open_table"]
+__all__ = [
+    "KernelPCA",
+    "KernelRidge",
+    "KernelRidgeClassifier",
+    "Nystroem",
+    "RidgeModel",
+    "Table",
+    "__version__",
+    "ingest",
+    "open_table",
+]
 
 # Names are looked up when they are asked for: a worker that only sums blocks need not load scikit-learn, and
 # `streamkernel --help` answers at once.
 _HOMES = {
+    "KernelPCA": "streamkernel.estimators",
     "KernelRidge": "streamkernel.estimators",
     "KernelRidgeClassifier": "streamkernel.estimators",
+    "Nystroem": "streamkernel.estimators",
     "RidgeModel": "streamkernel.estimators",
     "Table": "streamkernel.table",
     "ingest": "streamkernel.table.ingest",

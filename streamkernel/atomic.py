@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import StoreExistsError
 
-__all__ = ["array_digest", "canonical_json", "partial_sibling", "publish_folder", "text_digest", "write_json"]
+__all__ = [
+    "array_digest",
+    "canonical_json",
+    "fsync_path",
+    "partial_sibling",
+    "publish_folder",
+    "text_digest",
+    "write_json",
+]
 
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -57,7 +65,7 @@ def write_json(path: Path, value: Any) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _fsync_folder(path.parent)
+    fsync_path(path.parent)
 
 
 def partial_sibling(target: Path) -> Path:
@@ -85,9 +93,9 @@ def publish_folder(partial: Path, target: Path, *, overwrite: bool = False) -> N
             os.rename(target, aside)
             os.rename(partial, target)
             partial = aside
-        _fsync_folder(target.parent)
+        fsync_path(target.parent)
         _remove(partial)
-    _fsync_folder(target.parent)
+    fsync_path(target.parent)
 
 
 def _remove(path: Path) -> None:
@@ -112,8 +120,9 @@ def _exchange(first: Path, second: Path) -> bool:
     raise OSError(code, os.strerror(code), str(second))
 
 
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def fsync_path(path: Path) -> None:
+    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -123,9 +132,5 @@ def _fsync_folder(folder: Path) -> None:
 def _fsync_tree(folder: Path) -> None:
     for path, _, names in os.walk(folder):
         for name in names:
-            descriptor = os.open(os.path.join(path, name), os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        _fsync_folder(Path(path))
+            fsync_path(Path(path, name))
+        fsync_path(Path(path))

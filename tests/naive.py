@@ -259,6 +259,118 @@ def incomplete_cholesky(K: Array, count: int) -> tuple[Path, Array]:
     return path, G
 
 
+def csi_objective(K: Array, basis: Rows, Y: ArrayLike, *, kappa: float, centred: bool = False) -> float:
+    """J(I) = (1 - kappa) tr R/tr K + kappa |Y - P Y|^2/|Y|^2, P the projector on span K[:,I] (card 3.2).
+
+    Centred: Y less its means in both places, and the constant projected out with the columns.
+    """
+    J, one = list(basis), _constant(len(K), centred)
+    Y = _columns(Y) - one @ (one.T @ _columns(Y))
+    G = np.hstack([one, whitened_features(K[:, J], K[np.ix_(J, J)])])
+    left = Y - G @ np.linalg.lstsq(G, Y, rcond=1e-15)[0]
+    return (1 - kappa) * residual_trace(K, J) / float(np.trace(K)) + kappa * float((left**2).sum() / (Y**2).sum())
+
+
+def csi_exact(K: Array, steps: Iterable[Rows], Y: ArrayLike, *, kappa: float, centred: bool = False) -> Path:
+    """CSI with exact gains: of each step's candidates the one that takes most off J; the scores are J's drops."""
+
+    def drop(K: Array, basis: Rows, pool: Rows) -> Array:
+        before = csi_objective(K, basis, Y, kappa=kappa, centred=centred)
+        after = [csi_objective(K, [*basis, i], Y, kappa=kappa, centred=centred) for i in pool]
+        return before - np.array(after)
+
+    return greedy(K, steps, drop)
+
+
+def csi_look_ahead(
+    K: Array, count: int, Y: ArrayLike, *, kappa: float, delta: int, centred: bool = False, published: bool = False
+) -> tuple[Path, list[float]]:
+    """Bach & Jordan 2005 with the look-ahead made afresh for every pick (card 3.3); true gains, and predicted ones.
+
+    R ~ S = A A' by delta columns of incomplete Cholesky; G = Q (triangular), D = diag R. The pick is the best i by
+    (1 - kappa)/tr K |S_i|^2/D_i + kappa/|Y|^2 |Y'(I-QQ')S_i|^2/|(I-QQ')S_i|^2, D_i in place of S_ii in the first part.
+    Equal to rounding: the lowest row. As published (csi.m, kernlab) scans keep what they have unless a later row is
+    better by 1/.99 (columns ahead) or 1/.9 (picks), and chosen rows change places with those that they come before.
+    """
+    Q = _constant(len(K), centred)
+    Y = _columns(Y) - Q @ (Q.T @ _columns(Y))
+    trace_part, target_part = (1 - kappa) / np.trace(K), kappa / (Y**2).sum()
+    R, path, predicted = K.copy(), Path([], [], []), list[float]()
+    rows, ahead = list(range(len(K))), 0  # not picked yet, the first `ahead` of them looked at
+    for _ in range(count):
+        D = np.where(np.diag(R) > RANK_TOLERANCE * np.diag(K), np.diag(R), 0)
+        if D.max() == 0:
+            break
+        A, ahead = _look_ahead(K, R, rows, ahead, delta, 0.99 if published else None)
+        S = A @ A.T
+        unknown = np.maximum(D - np.diag(S), 0)
+        unknown[rows[:ahead]] = 0
+        beyond = S - Q @ (Q.T @ S)
+        b = (beyond**2).sum(axis=0)
+        seen = b > 1e-12 * np.mean(np.diag(K)) ** 2
+        explained = np.where(seen, ((Y.T @ beyond) ** 2).sum(axis=0), 0) / np.where(seen, b, 1)
+        trace_gain = ((S**2).sum(axis=0) + D**2 - (D - unknown) ** 2) / np.where(D > 0, D, 1)
+        score = np.where(D > 0, trace_part * trace_gain + target_part * explained, -1)
+        j = _best(score, rows, 0.9 if published else None)
+        if rows.index(j) >= ahead:
+            _swap(rows, ahead, j)
+        else:
+            ahead -= 1
+        rows.remove(j)
+        g = R[:, j] / math.sqrt(R[j, j])
+        q = g - Q @ (Q.T @ g)
+        q -= Q @ (Q.T @ q)
+        R = R - np.outer(g, g)
+        R[j] = R[:, j] = 0
+        gain = trace_part * g @ g
+        if q @ q > 1e-12 * g @ g:
+            Q = np.hstack([Q, q[:, None] / np.linalg.norm(q)])
+            gain += target_part * ((Y.T @ Q[:, -1]) ** 2).sum()
+        path.add(j, gain, np.trace(R))
+        predicted.append(float(score[j]))
+    return path, predicted
+
+
+def _look_ahead(K: Array, R: Array, rows: list[int], ahead: int, delta: int, slack: float | None) -> tuple[Array, int]:
+    """Incomplete Cholesky of R on the first `ahead` rows, then on those of largest residual diagonal, to delta columns.
+
+    The rows used are moved to the front; returns the columns and how many rows those are.
+    """
+    R, A, used = R.copy(), np.zeros((len(R), 0)), 0
+    while A.shape[1] < delta:
+        left = np.where(np.diag(R) > RANK_TOLERANCE * np.diag(K), np.diag(R), 0)
+        if left.max() == 0:
+            break
+        if used == ahead:
+            _swap(rows, used, _best(left, rows[used:], slack))
+            ahead += 1
+        j, used = rows[used], used + 1
+        if left[j] > 0:
+            A = np.hstack([A, R[:, [j]] / math.sqrt(R[j, j])])
+            R = R - np.outer(A[:, -1], A[:, -1])
+            R[j] = R[:, j] = 0
+    return A, ahead
+
+
+def _best(values: Array, rows: list[int], slack: float | None) -> int:
+    """The row with the largest value; with slack, the last to exceed the best before it by 1/slack."""
+    if slack is None:
+        return min(i for i in rows if values[i] >= (1 - 1e-9) * values[rows].max())
+    best = rows[0]
+    for i in rows:
+        best = i if values[i] > values[best] / slack else best
+    return best
+
+
+def _swap(rows: list[int], place: int, j: int) -> None:
+    rows[rows.index(j)], rows[place] = rows[place], j
+
+
+def _constant(m: int, centred: bool) -> Array:
+    """The unit vector of the constant as the only column, or no column."""
+    return np.full((m, int(centred)), 1 / math.sqrt(m))
+
+
 def frobenius(K: Array, count: int, columns: Rows | None = None) -> Path:
     """Column space: sum_{j in N} <R_j,R_i>^2/|R_i|^2; R <- R - R_i(R_i'R)/|R_i|^2 (eq. 27; card 2.5).
 
@@ -342,6 +454,50 @@ def a_res_keys(uniforms: ArrayLike, weights: ArrayLike) -> Array:
     """log(u_i)/w_i, -inf where w_i = 0: the s largest keys are a weighted sample without replacement (card 1.5)."""
     u, w = np.asarray(uniforms, dtype=np.float64), np.asarray(weights, dtype=np.float64)
     return np.where(w > 0, np.log(u) / np.where(w > 0, w, 1), -np.inf)
+
+
+def leverage_scores(
+    K: Array, ridge: float, sample: Rows | None = None, probabilities: ArrayLike | None = None
+) -> Array:
+    """tau_i = (K (K + lam I)^-1)_ii; from a sample S (k_ii - k_iS (K_SS + lam diag p)^-1 k_Si)/lam (card 12.2)."""
+    if sample is None:
+        return np.asarray(np.diag(K @ np.linalg.inv(K + ridge * np.eye(len(K)))))
+    S = list(sample)
+    p = np.ones(len(S)) if probabilities is None else np.asarray(probabilities, dtype=np.float64)
+    explained = K[:, S] @ np.linalg.inv(K[np.ix_(S, S)] + ridge * np.diag(p)) @ K[S, :]
+    return np.asarray((np.diag(K) - np.diag(explained)) / ridge)
+
+
+def kmeans_plus_plus(X: Array, uniforms: ArrayLike) -> list[int]:
+    """The first row with cumulative sum > u total: the first uniform, then ~ squared distance to the nearest so far."""
+    picks, squares = list[int](), np.ones(len(X))
+    for u in np.asarray(uniforms, dtype=np.float64):
+        if squares.sum() > 0:
+            picks.append(int(np.argmax(np.cumsum(squares) > u * squares.sum())))
+            squares = ((X[:, None] - X[picks]) ** 2).sum(axis=2).min(axis=1)
+    return picks
+
+
+def kmeans(X: Array, centres: Array, steps: int) -> tuple[Array, NDArray[np.int64]]:
+    """Lloyd: label_i = argmin_j |x_i - c_j|^2, c_j = mean of its rows; the last centres, and the labels by them.
+
+    Centres without rows move to the distinct rows farthest from their own, the farthest first.
+    """
+
+    def squares(C: Array) -> Array:
+        return np.asarray(((X[:, None] - C[None]) ** 2).sum(axis=2))
+
+    for _ in range(steps):
+        label, left = squares(centres).argmin(axis=1), squares(centres).min(axis=1)
+        far, moved = list(np.argsort(-left, kind="stable")), centres.copy()
+        for j in range(len(centres)):
+            if (label == j).any():
+                moved[j] = X[label == j].mean(axis=0)
+            elif far and left[far[0]] > 0:
+                moved[j] = X[far[0]]
+                far = [i for i in far if (X[i] != moved[j]).any()]
+        centres = moved
+    return centres, squares(centres).argmin(axis=1)
 
 
 def priority_estimates(uniforms: ArrayLike, weights: ArrayLike, size: int) -> tuple[list[int], float, Array]:
@@ -434,3 +590,62 @@ def gaussian_process(K: Array, y: Array, noise: float, K_qm: Array, k_qq: Array)
     w = np.linalg.solve(A, y)
     evidence = -0.5 * (len(y) * math.log(2 * math.pi) + np.linalg.slogdet(A)[1] + y @ w)
     return K_qm @ w, k_qq - np.einsum("qm,mq->q", K_qm, np.linalg.solve(A, K_qm.T)), float(evidence)
+
+
+# ------------------------------------------------------------------------------------- what is done with Ktilde = G G'
+def nystroem(K: Array, basis: Rows) -> Array:
+    """Ktilde = K[:,I] K[I,I]^+ K[I,:] = K - R (card 0)."""
+    return K - residual(K, basis)
+
+
+def centred(K: Array) -> Array:
+    """C K C, C = I - 11'/m: the kernel matrix of the rows less their mean in feature space."""
+    C = np.eye(len(K)) - 1 / len(K)
+    return np.asarray(C @ K @ C)
+
+
+def preconditioned_eigenvalues(K: Array, basis: Rows, rho: float) -> Array:
+    """Eigenvalues, ascending, of P^-1/2 (K + rho I) P^-1/2, P = Ktilde + rho I (card 13.4)."""
+    values, vectors = np.linalg.eigh(nystroem(K, basis) + rho * np.eye(len(K)))
+    half = vectors / np.sqrt(values)
+    return np.linalg.eigvalsh(half.T @ (K + rho * np.eye(len(K))) @ half)
+
+
+def conjugate_gradients(A: Array, b: Array, apply: Callable[[Array], Array], tolerance: float) -> tuple[Array, int]:
+    """Solve A x = b with preconditioner `apply` (P^-1 v) until |b - A x| <= tolerance |b|; x and the iterations."""
+    x, r, iterations = np.zeros_like(b), b.copy(), 0
+    z = apply(r)
+    p, rz = z.copy(), r @ z
+    while np.linalg.norm(r) > tolerance * np.linalg.norm(b):
+        step = rz / (p @ A @ p)
+        x, r, iterations = x + step * p, r - step * (A @ p), iterations + 1
+        z = apply(r)
+        p, rz = z + (r @ z) / rz * p, r @ z
+    return x, iterations
+
+
+def squared_distances(K: Array) -> Array:
+    """d^2_ij = K_ii + K_jj - 2 K_ij (card 13.3)."""
+    return np.diag(K)[:, None] + np.diag(K) - 2 * K
+
+
+def code_bounds(K: Array, basis: Rows) -> tuple[Array, Array]:
+    """|z-z'|^2 + (r-r')^2 and |z-z'|^2 + (r+r')^2, |z-z'|^2 the distance in Ktilde, r^2 = R_ii (card 13.3)."""
+    between = squared_distances(nystroem(K, basis))
+    r = np.sqrt(residual_diagonal(K, basis))
+    return between + (r[:, None] - r) ** 2, between + (r[:, None] + r) ** 2
+
+
+def nearest(squares: Array, count: int) -> NDArray[np.int64]:
+    """The `count` smallest of each row, smallest first, ties by column."""
+    return np.argsort(squares, axis=1, kind="stable")[:, :count]
+
+
+def nearest_scan(squares: Array, lower: Array, count: int) -> tuple[set[int], int]:
+    """One query: look by increasing lower bound until it exceeds the count-th best; rows, looks (card 13.3)."""
+    best: list[tuple[float, int]] = []
+    for looks, i in enumerate(np.argsort(lower, kind="stable")):
+        if len(best) >= count and lower[i] > sorted(best)[count - 1][0]:
+            return {row for _, row in sorted(best)[:count]}, looks
+        best.append((float(squares[i]), int(i)))
+    return {row for _, row in sorted(best)[:count]}, len(squares)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 
-from streamkernel.cli.fitting import Asked, asked
-from streamkernel.cli.options import common, fit_options, overwrite
+from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
+from streamkernel.cli.fit_options import fit_options
+from streamkernel.cli.fitting import asked
+from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Session, format_bytes, resident_bytes
-from streamkernel.errors import DataError, ParameterError
 from streamkernel.estimators import RidgeModel, fit_ridge
-from streamkernel.store import Checkpoints, check_target
+from streamkernel.store import check_target
 
 __all__ = ["command"]
 
@@ -44,14 +42,14 @@ def command(
     wanted = asked(store, options)
     with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
-        with _kept_if_useful(_checkpoints(target, wanted, resume)) as checkpoints:
+        with kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints:
             began = time.perf_counter()
             fitted = fit_ridge(
                 wanted.table,
                 wanted.settings,
                 Session(executor, progress=bar, checkpoints=checkpoints),
                 whole=wanted.whole,
-                memory_limit=wanted.limit,
+                memory_limit=wanted.memory,
                 estimator=wanted.estimator,
                 driver_bytes=before,
             )
@@ -59,29 +57,6 @@ def command(
             seconds = time.perf_counter() - began
             checkpoints.discard()
     _print(fitted, model, seconds, as_json)
-
-
-@contextlib.contextmanager
-def _kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
-    """Leave no folder behind where there is nothing to resume: before the first sweep, or when the rows are bad."""
-    with checkpoints:
-        try:
-            yield checkpoints
-        except BaseException as error:
-            if isinstance(error, (DataError, ParameterError)) or not checkpoints.steps():
-                checkpoints.discard()
-            raise
-
-
-def _checkpoints(target: Path, wanted: Asked, resume: bool) -> Checkpoints:
-    """Checkpoints beside the model: what determines the result is what must be equal on resuming."""
-    config = {
-        "estimator": wanted.estimator,
-        "settings": wanted.settings.to_config(),
-        "table": wanted.table.fingerprint,
-        "rows": [wanted.table.start, wanted.table.stop],
-    }
-    return Checkpoints(target.with_name(f".{target.name}.run"), config, fresh=not resume)
 
 
 def _print(model: RidgeModel, path: str, seconds: float, as_json: bool) -> None:

@@ -6,13 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import psutil
-
-from streamkernel.engine import Executor, Machine, ThreadExecutor, available_cpus
+from streamkernel.engine import Executor, Machine, MemoryLimits, ThreadExecutor, available_cpus, total_memory
 from streamkernel.engine.cluster import connect, local_cluster
 from streamkernel.errors import ParameterError
 
-__all__ = ["Place", "place_of", "total_memory"]
+__all__ = ["Place", "place_of"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,17 @@ class Place:
         if self.workers:
             return Machine(self.workers, 1)
         return Machine(0, available_cpus())
+
+    @property
+    def remote(self) -> bool:
+        """Whether the workers are those of somebody else's scheduler."""
+        return self.scheduler not in ("local", "threads")
+
+    def limits(self, asked: int | None) -> MemoryLimits:
+        """What is known of the limits before anything is started: nothing of remote workers."""
+        if self.remote:
+            return MemoryLimits(total=asked, driver=None if asked else total_memory())
+        return MemoryLimits(total=asked or total_memory())
 
     @contextlib.contextmanager
     def executor(self, worker_bytes: int | None = None) -> Iterator[Executor]:
@@ -56,8 +65,3 @@ def place_of(scheduler: str, workers: int | None) -> Place:
     if workers is not None:
         raise ParameterError("--workers is for the local cluster; a remote scheduler has the workers it has")
     return Place(scheduler, 1)
-
-
-def total_memory() -> int:
-    """Bytes of memory of this machine, the limit where none is given."""
-    return int(psutil.virtual_memory().total)

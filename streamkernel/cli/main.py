@@ -19,6 +19,7 @@ _COMMANDS = {
     "info": "what a table or a model holds",
     "plan": "what a fit would cost: sweeps, bytes, memory",
     "fit": "fit a kernel model on a table",
+    "factor": "write the low-rank factor of a table's kernel matrix",
     "evaluate": "score a model on a table",
     "predict": "write a model's predictions as Zarr",
     "report": "draw a model as one HTML page",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["ROWS", "common", "cut", "fit_options", "overwrite", "rows", "run_options"]
+__all__ = ["ROWS", "NumberOr", "common", "cut", "overwrite", "rows", "run_options", "stack"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ class _Rows(click.ParamType[Any]):
         return (int(first) if first else None, int(last) if last else None)
 
 
-class _NumberOr(click.ParamType[Any]):
+class NumberOr(click.ParamType[Any]):
     """One of some words, a number, or numbers with commas between."""
 
     def __init__(self, *words: str, many: bool = False) -> None:
@@ -53,7 +53,7 @@ class _NumberOr(click.ParamType[Any]):
 ROWS = _Rows()
 
 
-def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed(options):
             function = option(function)
@@ -62,7 +62,7 @@ def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-common = _stack(
+common = stack(
     click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout; the rest on stderr."),
     click.option("--quiet", is_flag=True, help="No progress."),
     click.option("--debug", is_flag=True, help="Show a traceback on errors."),
@@ -72,7 +72,7 @@ overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing 
 
 rows = click.option("--rows", type=ROWS, default=None, help="Half-open slice of the stored rows.")
 
-run_options = _stack(
+run_options = stack(
     click.option(
         "--scheduler",
         default="local",
@@ -81,54 +81,12 @@ run_options = _stack(
         help="A Dask cluster of this machine, threads of this process, or a scheduler's tcp:// or tls:// address.",
     ),
     click.option("--workers", type=click.IntRange(min=1), default=None, help="Workers of the local cluster."),
-    click.option("--memory", default=None, metavar="BYTES", help="Most memory, all processes together, as 4GB."),
-)
-
-fit_options = _stack(
     click.option(
-        "--estimator",
-        type=click.Choice(["ridge", "ridge-classifier"]),
-        default="ridge",
-        show_default=True,
+        "--memory",
+        default=None,
+        metavar="BYTES",
+        help="Most memory, all processes together, as 4GB. [default: what this machine and the workers have]",
     ),
-    click.option("--kernel", default="gaussian", show_default=True, help="Name of the kernel."),
-    click.option(
-        "--lengthscale",
-        type=_NumberOr("median", "auto", many=True),
-        default="median",
-        show_default=True,
-        help="A number, one per feature (a,b,c), the median distance, or a search around it.",
-    ),
-    click.option("--gamma", type=float, default=None, help="scikit-learn's gamma, instead of the lengthscale."),
-    click.option("--degree", type=int, default=None, help="Of the polynomial kernel."),
-    click.option("--coef0", type=float, default=None, help="Of the polynomial kernel."),
-    click.option("--alpha", type=_NumberOr("gcv"), default="gcv", show_default=True, help="Ridge on the diagonal."),
-    click.option("--basis", type=int, default=None, help="Basis functions. [default: sqrt(m) log m, at most 1000]"),
-    click.option("--tol", type=float, default=0.0, show_default=True, help="Stop at this share of the trace."),
-    click.option(
-        "--rule",
-        type=click.Choice(["few-sweep", "sgma", "rpcholesky", "rpcholesky-block", "uniform"]),
-        default="few-sweep",
-        show_default=True,
-        help="How the basis is chosen.",
-    ),
-    click.option(
-        "--objective",
-        type=_NumberOr("trace", "prediction"),
-        default="prediction",
-        show_default=True,
-        help="What few-sweep scores candidates by; a number mixes (1 is prediction).",
-    ),
-    click.option(
-        "--pool", type=click.Choice(["single", "split", "shared"]), default=None, help="Pools of the rule sgma."
-    ),
-    click.option(
-        "--scale", type=click.Choice(["standard", "none"]), default="standard", show_default=True, help="Of features."
-    ),
-    click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of every draw."),
-    rows,
-    run_options,
 )
 
 

@@ -8,8 +8,9 @@ import click
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from streamkernel.cli.fit_options import fit_options
 from streamkernel.cli.fitting import asked
-from streamkernel.cli.options import common, fit_options
+from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, number
 from streamkernel.engine import format_bytes
 
@@ -37,7 +38,7 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any)
         "worker_bytes": plan.worker_bytes,
         "driver_bytes": plan.driver_bytes,
         "planned_memory_bytes": plan.memory_bytes,
-        "memory_limit_bytes": wanted.limit,
+        "memory_limit_bytes": wanted.limits.total,
         "disk_bytes": plan.disk_bytes,
         "steps": [
             {"name": step.name, "where": step.where, "times": step.times, "rows": step.rows, "flops": step.flops}
@@ -45,7 +46,7 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any)
         ],
     }
     shown = {
-        name: format_bytes(value) if name.endswith("bytes") else value
+        name: format_bytes(value) if name.endswith("bytes") and value is not None else value
         for name, value in result.items()
         if name not in ("steps", "bytes_read", "flops", "kernel_entries")
     }

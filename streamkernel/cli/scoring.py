@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkernel.cli.machine import Place, total_memory
+from streamkernel.cli.machine import Place
 from streamkernel.cli.options import cut
-from streamkernel.engine import TableShape, format_bytes, make_plan, step_of
+from streamkernel.engine import Executor, Machine, TableShape, make_plan, memory_limits, step_of
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.base import parse_bytes
@@ -16,22 +16,32 @@ from streamkernel.table import Table, open_table
 __all__ = ["check_memory", "opened"]
 
 
-def check_memory(work: Reduction[Any] | RowMap, table: Table, place: Place, memory: str | None) -> None:
-    """Refuse, before anything is read, what would not fit into `--memory` (default: this machine's).
+def check_memory(
+    work: Reduction[Any] | RowMap, table: Table, place: Place, memory: str | None, executor: Executor | None = None
+) -> None:
+    """Refuse, before anything is read, what would not fit into `--memory`, or into what the machines have.
+
+    Parameters
+    ----------
+    executor : once it is there; only then are the workers of a remote cluster known.
 
     Raises
     ------
     ResourceLimitError
     """
-    limit = parse_bytes(memory, "--memory") or total_memory()
+    asked = parse_bytes(memory, "--memory")
+    if executor is None:
+        machine, limits = place.machine(), place.limits(asked)
+    elif place.remote:
+        machine = Machine(executor.n_workers, executor.threads_per_worker)
+        limits = memory_limits(executor, asked)
+    else:
+        return
     columns = len(work.predictions.basis) if isinstance(work, (RegressionScores, ClassificationScores)) else 0
     step = step_of("sweep", work, table.n_rows, kernel_columns=columns)
-    plan = make_plan([step], TableShape.of(table), place.machine(), disk_bytes=0)
-    if plan.memory_bytes > limit:
-        raise ResourceLimitError(
-            f"projected memory ({format_bytes(plan.memory_bytes)}) exceeds allowed memory ({format_bytes(limit)}); "
-            "use fewer --workers or --scheduler threads, or allow more"
-        )
+    exceeded = limits.exceeded(make_plan([step], TableShape.of(table), machine, disk_bytes=0))
+    if exceeded:
+        raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")
 
 
 def opened(model: RidgeModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool) -> Table:

@@ -1,5 +1,6 @@
 """Runs a reduction: plan, layout, tree, threads, cluster, session."""
 
+from streamkernel.engine.limits import MemoryLimits, check_memory, memory_limits, total_memory
 from streamkernel.engine.memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
     BASE_BYTES,
@@ -7,7 +8,6 @@ from streamkernel.engine.plan import (
     Plan,
     Step,
     TableShape,
-    check_memory,
     format_bytes,
     make_plan,
     step_of,
@@ -20,6 +20,7 @@ __all__ = [
     "BASE_BYTES",
     "Executor",
     "Machine",
+    "MemoryLimits",
     "PeakMeter",
     "Plan",
     "Progress",
@@ -34,6 +35,8 @@ __all__ = [
     "format_bytes",
     "layout_of",
     "make_plan",
+    "memory_limits",
     "resident_bytes",
     "step_of",
+    "total_memory",
 ]

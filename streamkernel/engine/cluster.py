@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import resource
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +24,7 @@ from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.tasks import map_span, write_span
+from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ClusterError
@@ -71,7 +72,7 @@ def _combine(payload: tuple[Table, Reduction[Any], int], left: State, right: Sta
     return payload[1].combine(left, right)
 
 
-def _write(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -> dict[str, str]:
+def _write(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -> Written:
     table, values, sink, rows = payload
     return write_span(table, values, sink, span, rows)
 
@@ -85,7 +86,13 @@ def _warm_up() -> None:
 
 
 def _peak_resident() -> int:
-    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * 1024
+    # A forked child inherits its parent's ru_maxrss; the VmHWM of its own address space begins anew.
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    peak = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, others kB
 
 
 class ClusterExecutor:
@@ -130,12 +137,16 @@ class ClusterExecutor:
             return root
 
     def write(
-        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Callable[[int], None]
-    ) -> dict[str, str]:
-        written: dict[str, str] = {}
+        self,
+        rows: RowMap,
+        table: Table,
+        sink: RowSink,
+        layout: Layout,
+        advance: Callable[[int], None],
+        written: Callable[[int, Written], None],
+    ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
-            self._leaves(_write, prefix, payload, layout, advance, finished=written.update)
-        return written
+            self._leaves(_write, prefix, payload, layout, advance, finished=written)
 
     @contextlib.contextmanager
     def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
@@ -159,7 +170,7 @@ class ClusterExecutor:
         layout: Layout,
         advance: Callable[[int], None],
         submitted: Callable[[int, Future], None] | None = None,
-        finished: Callable[[Any], None] | None = None,
+        finished: Callable[[int, Any], None] | None = None,
     ) -> None:
         """Submit a task for every span, a bounded number at a time, in the order of submission."""
         leaves = iter(self._order(list(range(len(layout.spans)))))
@@ -184,7 +195,7 @@ class ClusterExecutor:
             if future.status != "finished":
                 self._result(future, f"rows {start}:{stop}")
             if finished is not None:
-                finished(future.result())
+                finished(leaf, future.result())
             advance(stop - start)
             submit_next()
 

@@ -8,12 +8,10 @@ its libraries. The promise is the sum over all processes at the costliest step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from streamkernel.engine.layout import block_rows, span_rows
-from streamkernel.errors import ResourceLimitError
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
 
@@ -23,7 +21,6 @@ __all__ = [
     "Plan",
     "Step",
     "TableShape",
-    "check_memory",
     "format_bytes",
     "make_plan",
     "step_of",
@@ -203,33 +200,3 @@ def format_bytes(count: float) -> str:
             return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
         count /= 1000.0
     raise AssertionError
-
-
-def check_memory(plan: Plan, limit: int | None, fits: Callable[[int], Plan], n: int) -> None:
-    """Refuse a plan that exceeds the limit, with both numbers and the remedy.
-
-    Parameters
-    ----------
-    limit : bytes, or None for no limit.
-    fits : the plan for another basis size.
-    n : basis size of `plan`.
-
-    Raises
-    ------
-    ResourceLimitError
-    """
-    if limit is None or plan.memory_bytes <= limit:
-        return
-    low, high = 0, n
-    while high - low > max(1, n // 200):
-        middle = (low + high) // 2
-        if middle and fits(middle).memory_bytes <= limit:
-            low = middle
-        else:
-            high = middle
-    remedy = f"--basis {low} would fit" if low else "no basis fits: use fewer workers or threads, or smaller chunks"
-    raise ResourceLimitError(
-        f"projected memory ({format_bytes(plan.memory_bytes)}: driver {format_bytes(plan.driver_bytes)}"
-        + (f" + {plan.machine.workers} x worker {format_bytes(plan.worker_bytes)}" if plan.machine.workers else "")
-        + f") exceeds allowed memory ({format_bytes(limit)}); {remedy}"
-    )

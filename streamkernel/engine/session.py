@@ -10,7 +10,9 @@ from typing import Any, Protocol, TypeVar
 
 from streamkernel.engine.layout import Layout, block_rows, span_rows
 from streamkernel.engine.progress import Progress, Silent
+from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
+from streamkernel.engine.tree import PairingTree
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import Checkpoints, RowSink
 from streamkernel.table import Table
@@ -33,8 +35,14 @@ class Executor(Protocol):
     ) -> State: ...
 
     def write(
-        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Callable[[int], None]
-    ) -> dict[str, str]: ...
+        self,
+        rows: RowMap,
+        table: Table,
+        sink: RowSink,
+        layout: Layout,
+        advance: Callable[[int], None],
+        written: Callable[[int, Written], None],
+    ) -> None: ...
 
     def peak_bytes(self) -> int: ...
 
@@ -113,21 +121,38 @@ class Session:
         layout = layout_of(reduction, table)
         return reduction.finalize(self._driver.reduce(reduction, table, layout, lambda rows: None))
 
-    def write(self, rows: RowMap, table: Table, sink: RowSink, name: str) -> None:
-        """One pass whose values are written for every row; the sink is complete when this returns."""
+    def write(self, rows: RowMap, table: Table, sink: RowSink, name: str) -> Any:
+        """One pass whose values are written for every row; the sink is complete when this returns.
+
+        Returns
+        -------
+        object
+            What the map's `summary` makes of the rows as they are stored; None where it has none.
+        """
         table.check_unchanged()
         began = time.perf_counter()
         layout = _whole_chunks(rows, table, sink.chunk_rows)
         self.progress.begin(name, table.n_rows, len(layout.spans))
+        summary = rows.summary
+        tree = None if summary is None else PairingTree[State](len(layout.spans), summary[1].combine)
+        digests: dict[str, str] = {}
+
+        def written(leaf: int, result: Written) -> None:
+            digests.update(result.digests)
+            if tree is not None and result.summary is not None:
+                tree.add(leaf, result.summary)
+
         try:
-            digests = self.executor.write(rows, table, sink, layout, self.progress.advance)
+            self.executor.write(rows, table, sink, layout, self.progress.advance, written)
             sink.finish(digests)
         except BaseException:
             sink.abort()
             raise
         seconds = time.perf_counter() - began
-        self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), False))
+        resumed = bool(sink.finished())
+        self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), resumed))
         self.progress.end(seconds)
+        return None if summary is None or tree is None else summary[1].finalize(tree.root())
 
 
 def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
-from streamkernel.table import Table
+from streamkernel.table import RowBlock, Table
 
-__all__ = ["map_span", "write_span"]
+__all__ = ["Written", "map_span", "write_span"]
 
 
 def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], block_rows: int) -> State:
@@ -24,14 +26,45 @@ def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], blo
     return state
 
 
-def write_span(table: Table, rows: RowMap, sink: RowSink, span: tuple[int, int], block_rows: int) -> dict[str, str]:
-    """Compute and write the values of one span; returns the digests of the chunks written."""
-    parts: dict[str, list[Any]] = {name: [] for name in rows.columns}
-    with single_threaded_blas():
-        for block in table.blocks(*span, block_rows):
-            for name, values in rows.map_block(block).items():
-                parts[name].append(values)
+@dataclass(frozen=True)
+class Written:
+    """What became of one span: digests of its chunks, and the summary of its rows where one was asked for."""
+
+    digests: dict[str, str]
+    summary: State | None
+
+
+def write_span(table: Table, rows: RowMap, sink: RowSink, span: tuple[int, int], block_rows: int) -> Written:
+    """Compute and write the values of one span, chunk by chunk; what an earlier run finished is read back instead."""
     digests: dict[str, str] = {}
-    for name, pieces in parts.items():
-        digests |= sink.write(name, span[0] - table.start, np.concatenate(pieces))
-    return digests
+    state: State | None = None
+    first, last = span[0] - table.start, span[1] - table.start
+    with single_threaded_blas():
+        for start in range(first, last, sink.chunk_rows):
+            stop = min(start + sink.chunk_rows, last)
+            finished = sink.is_finished(start, stop)
+            if not finished:
+                values = _values(table, rows, sink, start, stop, block_rows)
+                for name, chunk in values.items():
+                    digests |= sink.write(name, start, chunk)
+            if rows.summary is not None:
+                name, reduction = rows.summary
+                block = RowBlock(start, sink.read(name, start, stop) if finished else values[name], None)
+                state = reduction.map_block(block) if state is None else reduction.fold(state, block)
+    return Written(digests, state)
+
+
+def _values(
+    table: Table, rows: RowMap, sink: RowSink, start: int, stop: int, block_rows: int
+) -> dict[str, NDArray[Any]]:
+    """Values of one chunk, rows counted from 0.
+
+    Its blocks are its own, though a chunk of the table may be decoded again for the next one: what BLAS makes of a row
+    depends on the block it stands in, and a resumed run computes fewer chunks.
+    """
+    values = {name: np.empty(column.shape(stop - start), column.dtype) for name, column in sink.columns.items()}
+    for block in table.blocks(start + table.start, stop + table.start, block_rows):
+        at = block.start - table.start - start
+        for name, part in rows.map_block(block).items():
+            values[name][at : at + len(block)] = part
+    return values

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.tasks import map_span, write_span
+from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.engine.tree import PairingTree
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
@@ -82,12 +82,16 @@ class ThreadExecutor:
         return tree.root()
 
     def write(
-        self, rows: RowMap, table: Table, sink: RowSink, layout: Layout, advance: Callable[[int], None]
-    ) -> dict[str, str]:
-        digests: dict[str, str] = {}
-
-        def done(leaf: int, written: dict[str, str]) -> None:
-            digests.update(written)
+        self,
+        rows: RowMap,
+        table: Table,
+        sink: RowSink,
+        layout: Layout,
+        advance: Callable[[int], None],
+        written: Callable[[int, Written], None],
+    ) -> None:
+        def done(leaf: int, result: Written) -> None:
+            written(leaf, result)
             start, stop = layout.spans[leaf]
             advance(stop - start)
 
@@ -96,7 +100,6 @@ class ThreadExecutor:
             lambda leaf: write_span(table, rows, sink, layout.spans[leaf], layout.block_rows),
             done,
         )
-        return digests
 
     def peak_bytes(self) -> int:
         return 0  # nothing beyond this process and its children, which the session's meter sees

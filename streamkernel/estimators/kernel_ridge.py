@@ -50,7 +50,8 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     random_state : int, default 0
         Seed of every draw: equal seeds, equal bits.
     memory_limit : int or str, default None
-        Bytes, or text such as "4GB"; a fit that would need more is refused before it reads anything.
+        Most memory, all processes together: bytes, or text such as "4GB"; None for what this machine has and, with a
+        client, what its workers are allowed. A fit that would need more is refused before it reads anything.
     client : distributed.Client, default None
         Where sweeps run; None for threads of this process.
     progress : Progress, default None

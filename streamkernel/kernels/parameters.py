@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, ParameterError, ShapeError
 
-__all__ = ["Lengthscale", "checked_integer", "checked_lengthscale", "checked_number", "checked_rows"]
+__all__ = [
+    "Lengthscale",
+    "checked_integer",
+    "checked_lengthscale",
+    "checked_number",
+    "checked_probability",
+    "checked_rows",
+]
 
 Lengthscale = float | tuple[float, ...]
 """One length for all features, or one per feature."""
@@ -66,3 +73,11 @@ def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDAr
         raise DTypeError(f"{name} has dtype {array.dtype}; give real numbers")
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return np.require(array, np.float32 if small else np.float64, ["C", "ALIGNED"])
+
+
+def checked_probability(name: str, value: object) -> float:
+    """`value` as a float in the open interval (0, 1), or ParameterError."""
+    number = checked_number(name, value)
+    if number >= 1.0:
+        raise ParameterError(f"{name} = {value!r} is no probability below 1; give a number between 0 and 1")
+    return number

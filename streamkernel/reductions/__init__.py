@@ -1,7 +1,17 @@
 """What a sweep accumulates, one idea a file."""
 
+from streamkernel.reductions.collect import Collect
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.counter import row_uniforms, stream_generator
+from streamkernel.reductions.factor import ColumnSquares, FactorColumns
+from streamkernel.reductions.features import (
+    FeatureGram,
+    FeatureMap,
+    Features,
+    FeatureSums,
+    FeatureTimes,
+    FeatureTransposed,
+)
 from streamkernel.reductions.gather import Gather, Sample
 from streamkernel.reductions.look import Look, LookResult
 from streamkernel.reductions.moments import Moments
@@ -13,6 +23,15 @@ from streamkernel.reductions.scores import ClassificationScores, RegressionScore
 
 __all__ = [
     "ClassificationScores",
+    "Collect",
+    "ColumnSquares",
+    "FactorColumns",
+    "FeatureGram",
+    "FeatureMap",
+    "FeatureSums",
+    "FeatureTimes",
+    "FeatureTransposed",
+    "Features",
     "Gather",
     "Look",
     "LookResult",

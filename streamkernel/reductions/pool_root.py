@@ -33,7 +33,8 @@ class RootSums:
     Attributes
     ----------
     G_R : (n, k) and R_R : (r, k), R_Y : (r, d), with
-        ``C = G_R^T G_R + R_R^T R_R``; rows below the first n have the span of the basis (and the constant) projected out.
+        ``C = G_R^T G_R + R_R^T R_R``; rows below the first n have the span of the basis, and the constant where
+        there is one, projected out.
     S : (k, k) residual kernel within the pool
     """
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
+from streamkernel.reductions.contract import Reduction
 from streamkernel.table import RowBlock
 
 __all__ = ["Predictions", "RowMap"]
@@ -22,6 +23,11 @@ class RowMap(ABC):
     @abstractmethod
     def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
         """Name of each output, with its width (None for a plain vector) and dtype."""
+
+    @property
+    def summary(self) -> tuple[str, Reduction[Any]] | None:
+        """An output whose rows, as they are stored, are to be summed up on the way, and how."""
+        return None
 
     @abstractmethod
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:

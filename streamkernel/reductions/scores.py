@@ -25,32 +25,23 @@ class RegressionScores(Reduction[dict[str, float]]):
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
         error = block.Y - self.predictions.values(block.X)
-        spread = ColumnStatistics.of(block.Y)
-        return {
-            "count": np.array([float(len(error))]),
-            "mean": spread.mean,
-            "square": spread.std**2 * len(error),
-            "squared_error": (error**2).sum(axis=0),
-            "absolute_error": np.abs(error).sum(axis=0),
-        }
+        errors = {"squared_error": (error**2).sum(axis=0), "absolute_error": np.abs(error).sum(axis=0)}
+        return errors | ColumnStatistics.of(block.Y).to_arrays("y_")
 
     def combine(self, left: State, right: State) -> State:
-        merged = add_states(left, right)
-        a, b = left["count"], right["count"]
-        gap = right["mean"] - left["mean"]
-        merged["mean"] = left["mean"] + gap * (b / (a + b))
-        merged["square"] = merged["square"] + gap**2 * (a * b / (a + b))
-        return merged
+        errors = {name: left[name] + right[name] for name in ("squared_error", "absolute_error")}
+        spread = ColumnStatistics.from_arrays(left, "y_").merge(ColumnStatistics.from_arrays(right, "y_"))
+        return errors | spread.to_arrays("y_")
 
     def finalize(self, state: State) -> dict[str, float]:
-        rows = float(state["count"][0])
-        spread = state["square"]
+        targets = ColumnStatistics.from_arrays(state, "y_")
+        rows, spread = targets.count, targets.count * targets.std**2
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(
                 spread > 0.0, state["squared_error"] / spread, np.where(state["squared_error"] > 0.0, 1.0, 0.0)
             )
         return {
-            "rows": int(rows),
+            "rows": rows,
             "rmse": float(np.sqrt(state["squared_error"] / rows).mean()),
             "mae": float((state["absolute_error"] / rows).mean()),
             "r2": float((1.0 - share).mean()),

@@ -189,7 +189,7 @@ def gcv_error(model: RidgeModel, score: Any) -> tuple[Array, str]:
     """GCV scores in units that mean something, and those units.
 
     One target: root mean square in the target's units. Several: in standard deviations. Classes: squared error of the
-    scores, summed over the classes, per row.
+    scores, summed over the classes, per row. None, where a fit has no score, is NaN.
     """
     scores = np.asarray(score, dtype=np.float64)
     if model.config.get("classes") is not None:
@@ -219,7 +219,7 @@ def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
             "or has as many degrees of freedom as there are rows"
         )
     solution = config.get("solution", {})
-    chosen, _ = gcv_error(model, solution.get("gcv", np.nan))
+    chosen, _ = gcv_error(model, solution.get("gcv"))
     return GcvCurve(
         alpha[drawn],
         error[drawn],

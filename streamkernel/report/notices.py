@@ -37,7 +37,7 @@ def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
     if not isinstance(pairs, Targets) or pairs.where == "training rows" or len(pairs.targets) != 1:
         return ""
     target = pairs.targets[0]
-    expected = float(gcv_error(model, model.config.get("solution", {}).get("gcv", np.nan))[0])
+    expected = float(gcv_error(model, model.config.get("solution", {}).get("gcv"))[0])
     if len(target.true) < _FEW_ROWS or not np.isfinite(expected) or target.rmse <= _FAR_ABOVE * expected:
         return ""
     return (

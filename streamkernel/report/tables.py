@@ -99,8 +99,11 @@ def _lengthscale(model: RidgeModel) -> tuple[str, str]:
 
 
 def _gcv_card(model: RidgeModel) -> Card:
-    error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv", np.nan))
-    if model.config.get("classes") is not None:
+    # None where the fit has no GCV error.
+    error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv"))
+    if not np.isfinite(error):
+        note = "none is defined: no degrees of freedom are left"
+    elif model.config.get("classes") is not None:
         note = "squared, per row"
     elif model.arrays["dual_coef"].shape[1] > 1:
         note = "in standard deviations"

@@ -135,8 +135,9 @@ class IncompleteCholesky(Rule):
         if times <= 0:
             return steps
         look = LargestResiduals(unfilled_basis(problem, n), B)
-        # The block's factor and the basis's; the row blocks widen, and the allocator keeps some that were outgrown.
-        held = 8 * B * (n + problem.table.n_features + 8) + 24 * n**2
+        # The block's features and its factor, which they are copied into; the basis's factor. Row blocks widen with
+        # every look, and the allocator keeps some of those that were outgrown (measured).
+        held = 8 * B * (2 * n + problem.table.n_features + 8) + 24 * n**2
         held += 5 * look.scratch_bytes(block_rows(look.scratch_bytes))
         name = "look for the largest residuals"
         return [*steps, step_of(name, look, m, kernel_columns=n // 2, times=times, held_bytes=held)]

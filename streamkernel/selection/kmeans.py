@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine.layout import block_rows
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.base import StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
@@ -58,18 +59,19 @@ class KMeans(Rule):
     Parameters
     ----------
     sweeps : most Lloyd steps over all rows; fewer where the centres stop moving before. 0 for the sample's centres.
-    nearest : take, in one sweep more, the row nearest to each centre among the rows of its cluster.
+    nearest : take, in one sweep more, the row nearest to each centre among the rows of its cluster. Without it the
+        basis is the centres themselves, as in the paper: its residual is a few per cent smaller, but they are no
+        rows of the table, and their row numbers are -1.
 
     Notes
     -----
-    Centres are no rows of the table: their row numbers are -1 (unless `nearest`). Centres without rows are moved to
-    the rows farthest from their centres; those that still have none at the end, and dependent ones, are left out. All
-    n are chosen at once, whatever the tolerance.
+    Centres without rows are moved to the rows farthest from their centres; those that still have none at the end, and
+    dependent ones, are left out. All n are chosen at once, whatever the tolerance.
     """
 
     name: str = "kmeans"
     sweeps: int = 3
-    nearest: bool = False
+    nearest: bool = True
 
     def __post_init__(self) -> None:
         if self.sweeps != 0 or isinstance(self.sweeps, bool):
@@ -88,8 +90,10 @@ class KMeans(Rule):
         p = table.n_features
         centres = np.broadcast_to(np.zeros(()), (problem.n, p))
         work = Clusters(centres, np.zeros(p), table.dtype)
-        # The sample as it was fetched and as a table, and its rows and their distances while seeds are drawn.
+        # The sample as it was fetched and as a table, and its rows and their distances while seeds are drawn; the
+        # basis's factor; and row blocks that the allocator keeps (measured).
         held = sampled * (2 * p * table.dtype.itemsize + 24 * p + 40) + 24 * problem.n * (problem.n + 2 * p)
+        held += 5 * work.scratch_bytes(block_rows(work.scratch_bytes))
         steps = [gather_step(problem, sampled)]
         for name, where, rows, times in (
             ("k-means over the sample", "sample", sampled, _LOCAL_STEPS),

@@ -7,7 +7,7 @@ level is one sweep, which computes only on its share of the rows: all of them to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.optimize
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine.layout import block_rows
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.reductions import stream_generator
@@ -115,13 +116,16 @@ class Leverage(Rule):
     def steps(self, problem: Problem) -> list[Step]:
         m, n, p = problem.table.n_rows, problem.n, problem.table.n_features
         local, swept = self._levels(problem)
-        # The sample as it was fetched and as a level; K_SS, its factor, and what their making takes; the probes.
-        held = 2 * self._sampled(problem) * p * problem.table.dtype.itemsize + 32 * n**2 + 16 * _PROBES * (n + p)
         sample = SampledKernel(unfilled_basis(problem, n), np.ones(0), 1.0)
+        last = RidgeLeverage(sample, n, problem.seed, (_LEVELS, 0))
+        # The sample as it was fetched and as a level; K_SS, its factor, and what their making takes; the probes; and
+        # row blocks of earlier levels, of which the allocator keeps some (measured).
+        held = 2 * self._sampled(problem) * p * problem.table.dtype.itemsize + 32 * n**2 + 16 * _PROBES * (n + p)
+        held += 5 * last.scratch_bytes(block_rows(last.scratch_bytes))
         steps = [gather_step(problem, self._sampled(problem))]
         for where, sizes in (("sample", local), ("sweep", swept)):
             for size in sizes:
-                work = RidgeLeverage(sample, n, problem.seed, (_LEVELS, 0), size / m if where == "sweep" else 1.0)
+                work = replace(last, share=size / m) if where == "sweep" else last
                 rows = m if where == "sweep" else size
                 name = f"leverage scores of {size} rows"
                 columns = max(1, round(n * work.share))

@@ -2,18 +2,18 @@
 
 Of the kernel matrix K (m, m), with t rows picked and at most delta + 1 columns looked at ahead::
 
-    K ~ G G^T + A A^T      G = Q R (m, t), exact on the picked rows      A (m, delta), of incomplete Cholesky of K - G G^T
-    B = (I - Q Q^T) A      D = diag(K - G G^T)                           unseen = D - diag(A A^T)
+    K ~ G G^T + A A^T      G = Q R (m, t) of the picks      A (m, delta) of incomplete Cholesky of K - G G^T
+    B = (I - Q Q^T) A      D = diag(K - G G^T)              unseen = D - diag(A A^T)
 
-By ``S = A A^T`` each row's column of the residual is known in part, so that row i would gain, with c (d, m)::
+By ``S = A A^T`` each row's column of the residual is known in part, so that row i promises, with c_i (d,)::
 
     predicted_i = lambda (a_i + D_i^2 - (D_i - unseen_i)^2) / D_i + mu |c_i|^2 / b_i
     a_i = |S_i|^2 = A_i (A^T A) A_i^T      b_i = |(I - Q Q^T) S_i|^2 = A_i (B^T B) A_i^T      c_i = Y^T B A_i^T
 
 S does not change when A is rotated from the right. So to move a pick j to the front and factor again, which the paper
 does by permuting rows, is one reflection: it makes one column of A the residual column ``g = S_j / sqrt(D_j)`` itself,
-which goes over to G. All else changes by terms of rank one: O(m (t + delta)) operations a column (section "efficient
-implementation"; ALGORITHMS 3.4). A row of which nothing is unseen is one whose residual column S has exactly.
+which goes over to G. All else changes by terms of rank one: O(m (t + delta)) operations a column, the paper's bound
+(ALGORITHMS 3.4). A row of which nothing is unseen is one whose residual column S has exactly.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _BLOCK = 8192  # rows that are factored at once
 _SMALLEST_SQUARE = 1e-12  # of S_i beyond Q, in units of mean(k_ii)^2: below it, its direction is rounding
 _SMALLEST_SHARE = 1e-12  # of |g|^2 beyond Q: the same, for a column that is known exactly
 _ORTHOGONAL = 1e-14  # share of a new direction along Q, above which it is projected out once more
-_DIGITS = 1e-6  # of b_i since it was computed afresh: below it, what subtraction has left is rounding
-_TIE = 1e-9
+_DIGITS = 1e-5  # of a_i and b_i since they were computed afresh: below it, what subtraction has left is rounding
+_ROUNDING = 1e-15  # of k_ii: what is unseen of a row that lies in the span of others
+_TIE = 1e-9  # relative difference of equal values
 
 
 def first_largest(values: Float) -> int:
@@ -76,7 +77,8 @@ class LookAhead:
         self.D, self.unseen = diagonal.copy(), diagonal.copy()
         self._column = column
         self._Y = Y
-        self._floor = PIVOT_TOLERANCE * diagonal
+        self._floor, self._rounding = PIVOT_TOLERANCE * diagonal, _ROUNDING * diagonal
+        self._exact = np.zeros(m, dtype=np.bool_)  # rows whose residual column S has: looked at, or picked
         self._smallest = _SMALLEST_SQUARE * float(diagonal.mean()) ** 2
         self._A, self._B = np.empty((delta + 1, m)), np.empty((delta + 1, m))
         self._delta, self._r = delta, 0
@@ -85,7 +87,8 @@ class LookAhead:
         self._Q, self._R, self._H = np.empty((n + 1, m)), np.zeros((n + 1, n)), np.zeros((n + 1, delta + 1))
         self._sound = np.zeros(n + 1)
         self._u = self._t = 0
-        self._a, self._b, self._most_b = np.zeros(m), np.zeros(m), np.zeros(m)
+        self._a, self._b = np.zeros(m), np.zeros(m)
+        self._most_a, self._most_b = np.zeros(m), np.zeros(m)
         self._c = np.zeros((len(Y), m))
         if constant is not None:
             self._Q[0], self._sound[0], self._u = constant, 1.0, 1
@@ -95,23 +98,24 @@ class LookAhead:
     @property
     def alive(self) -> NDArray[np.bool_]:
         """(m,) rows that do not depend on the picks."""
-        return np.asarray(self.D > self._floor)
+        return np.asarray(np.greater(self.D, self._floor))
 
     def trace_gains(self) -> Float:
         """(m,) predicted drop of tr(K - G G^T)."""
         known = np.maximum(self._a, 0.0) + self.unseen * (2.0 * self.D - self.unseen)
-        return np.divide(known, self.D, out=known, where=self.D > 0.0)
+        return np.asarray(np.divide(known, self.D, out=known, where=self.D > 0.0))
 
     def target_gains(self) -> Float:
         """(m,) predicted drop of ``|Y - Q Q^T Y|^2``; not a bound."""
         explained = np.einsum("ij,ij->j", self._c, self._c)
         seen = self._b > self._smallest
         explained[~seen] = 0.0
-        return np.divide(explained, self._b, out=explained, where=seen)
+        return np.asarray(np.divide(explained, self._b, out=explained, where=seen))
 
     def worn(self, j: int) -> bool:
         """Whether row j's prediction has lost its digits, and `refresh` has to come first."""
-        return bool(self._smallest < self._b[j] < _DIGITS * self._most_b[j])
+        worn_b = self._smallest < self._b[j] < _DIGITS * self._most_b[j]
+        return bool(worn_b or self._a[j] < _DIGITS * self._most_a[j])
 
     def refresh(self) -> None:
         """a, b and c from their definitions, by the triangular factors of A and B: O(m delta^2)."""
@@ -121,7 +125,7 @@ class LookAhead:
                 S = factor @ A[:, rows]
                 values[rows] = np.einsum("ij,ij->j", S, S)
         self._c = (self._Y @ B.T) @ A
-        self._most_b = self._b.copy()
+        self._most_a, self._most_b = self._a.copy(), self._b.copy()
 
     def pick(self, j: int) -> tuple[float, float] | None:
         """Make row j a pivot.
@@ -131,20 +135,21 @@ class LookAhead:
         The exact drops of ``tr(K - G G^T)`` and of ``|Y - Q Q^T Y|^2``, or None where row j turned out to depend on
         the picks to rounding.
         """
-        if self.unseen[j] > self._floor[j]:
+        known = bool(self._exact[j])
+        if not known:
             self._look_at(j)
         v = self._A[: self._r, j].copy()
         pivot = float(v @ v)
         if pivot <= self._floor[j]:
-            self.D[j] = self.unseen[j] = 0.0
+            self.D[j] = 0.0
             return None
         g, p, h = self._rotate(v / np.sqrt(pivot))
         along = self._A[: self._r] @ g
         self._a -= g * ((g @ g) * g + 2.0 * (along @ self._A[: self._r]))
         gains = float(g @ g), self._extend_Q(g, p, h)
         np.maximum(self.D - g**2, 0.0, out=self.D)
-        self.D[j] = self.unseen[j] = 0.0
-        if self._r < self._delta:
+        self.D[j] = 0.0
+        if known:
             self._look_further()
         return gains
 
@@ -194,7 +199,7 @@ class LookAhead:
 
     def _look_further(self) -> None:
         """Look at the row of which most is unseen."""
-        unseen = np.where(self.unseen > self._floor, self.unseen, 0.0)
+        unseen = np.where(self.alive & (self.unseen > self._floor), self.unseen, 0.0)
         j = first_largest(unseen)
         if unseen[j] > 0.0:
             self._look_at(j)
@@ -205,15 +210,19 @@ class LookAhead:
         self.columns += 1
         e = self._column(j) - (R @ (Q[:, j] @ R)) @ Q - A[:, j] @ A
         pivot = float(e[j])
-        self.unseen[j] = 0.0
-        if pivot <= self._floor[j]:
+        self.unseen[j], self._exact[j] = 0.0, True
+        if pivot <= self._rounding[j]:
             return
         e /= np.sqrt(pivot)
+        # Nothing of these rows is left unseen. After a small pivot, e of them is its rounding many times over.
+        e[self._exact] = 0.0
+        e[j] = np.sqrt(pivot)
         h = self._sound[: self._u] * (Q @ e)
         beyond = e - h @ Q
         self._a += 2.0 * e * ((A @ e) @ A) + (e @ e) * e**2
         self._b += 2.0 * e * ((B @ beyond) @ A) + (beyond @ beyond) * e**2
         np.maximum(self._b, 0.0, out=self._b)
+        np.maximum(self._most_a, self._a, out=self._most_a)
         np.maximum(self._most_b, self._b, out=self._most_b)
         for k, target in enumerate(self._Y @ beyond):
             self._c[k] += target * e
@@ -231,5 +240,5 @@ def _triangular(M: Float) -> Float:
     """T (r, r) upper triangular with ``T^T T = M M^T``, from M (r, m) by QR of blocks: no digit is squared away."""
     T = np.zeros((0, len(M)))
     for rows in _blocks(M):
-        T = np.linalg.qr(np.vstack([T, M[:, rows].T]), mode="r")
+        T = np.asarray(np.linalg.qr(np.vstack([T, M[:, rows].T]), mode="r"))
     return T

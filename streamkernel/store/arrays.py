@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.codecs import Crc32cCodec
+from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.storage import LocalStore, StorePath
 
 from streamkernel.errors import (
@@ -184,8 +184,11 @@ class ArrayFiles:
             self.shape = self._array.shape
             self.dtype = self._array.dtype
             self.chunks = self._array.shards or self._array.chunks
+            codecs = getattr(self._array.metadata, "codecs", ())
         except Exception as error:  # zarr raises whatever its parsers stumble over
             raise CorruptMetadataError(f"{path} is not valid Zarr metadata ({_first_line(error)})") from error
+        if not all(isinstance(codec, BytesCodec | Crc32cCodec) for codec in codecs):
+            raise ModelFormatError(f"array {name} in {folder} is compressed, as we write none; write it again")
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
         largest = max(self.nbytes, math.prod(self.chunks) * self.dtype.itemsize)
         if largest > max_bytes:

@@ -31,6 +31,7 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
+from streamkernel.manifest import COMPLETE
 from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
 from streamkernel.store.partial import PartialFolder, check_target, translated_os_errors
 from streamkernel.store.plain import plain, read_json, read_object
@@ -40,7 +41,6 @@ __all__ = ["Bundle", "bundle_digest", "bundle_kind", "read_bundle", "replace_bun
 FORMAT = "streamkernel.bundle"
 FORMAT_VERSION = 1
 CONFIG = "config.json"
-COMPLETE = "COMPLETE"
 
 # How often a reader follows a writer that keeps overwriting before it gives up.
 _GENERATIONS = 10
@@ -215,7 +215,7 @@ def _write(
             write_json(partial.path / COMPLETE, manifest)
         partial.publish(overwrite=overwrite)
     finally:
-        partial.remove()
+        partial.abandon()
 
 
 def _described(values: NDArray[Any]) -> dict[str, Any]:

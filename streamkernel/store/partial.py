@@ -17,11 +17,10 @@ from typing import Literal
 
 from streamkernel.atomic import partial_sibling, publish_folder
 from streamkernel.errors import StoreAccessError, StoreError, StoreExistsError, StoreNotFoundError
+from streamkernel.manifest import ROWS_FORMAT
 from streamkernel.store.lock import HeldLock
 
-__all__ = ["ROWS_FORMAT", "PartialFolder", "check_target", "remove_stray_partials", "translated_os_errors"]
-
-ROWS_FORMAT = "streamkernel.rows"
+__all__ = ["PartialFolder", "check_target", "publish", "remove_stray_partials", "translated_os_errors"]
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -86,7 +85,7 @@ def check_target(
 
 
 class PartialFolder:
-    """A folder to build `target` in, locked while this object lives; `publish` gives it its name, `remove` ends it."""
+    """A folder to build `target` in, locked meanwhile; `publish` gives it its name, `abandon` removes it."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -105,20 +104,10 @@ class PartialFolder:
 
     def publish(self, *, overwrite: bool = False) -> None:
         """Give the finished folder its name; `overwrite` replaces what has it now, in one step."""
-        with translated_os_errors(self.target, "publishing"):
-            if not overwrite and _is_empty_folder(self.target):
-                with suppress(OSError):
-                    self.target.rmdir()
-            try:
-                publish_folder(self.path, self.target, overwrite=overwrite)
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or isinstance(error, StoreError):
-                    raise
-                # Another writer published between the look and the rename.
-                publish_folder(self.path, self.target, overwrite=overwrite)
+        publish(self.path, self.target, overwrite=overwrite)
         self._release()
 
-    def remove(self) -> None:
+    def abandon(self) -> None:
         """Remove what was built so far; nothing happens after `publish`."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._release()
@@ -126,6 +115,21 @@ class PartialFolder:
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
+
+
+def publish(folder: Path, target: Path, *, overwrite: bool = False) -> None:
+    """Move a finished folder to its name, which an empty folder may have; `overwrite` replaces what has it now."""
+    with translated_os_errors(target, "publishing"):
+        if not overwrite and _is_empty_folder(target):
+            with suppress(OSError):
+                target.rmdir()
+        try:
+            publish_folder(folder, target, overwrite=overwrite)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or isinstance(error, StoreError):
+                raise
+            # Another writer published between the look and the rename.
+            publish_folder(folder, target, overwrite=overwrite)
 
 
 def remove_stray_partials(folder: Path, name: str | None = None) -> None:

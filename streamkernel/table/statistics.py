@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,16 @@ class ColumnStatistics:
         """The statistics that `to_config` wrote."""
         mean, std, low, high = (np.array(config[name], dtype=np.float64) for name in ("mean", "std", "min", "max"))
         return cls(int(config["count"]), mean, std, low, high)
+
+    def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """Its fields as arrays, by their names after `prefix`: what a sweep combines and a checkpoint keeps."""
+        return {f"{prefix}{field.name}": np.asarray(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> ColumnStatistics:
+        """The statistics that `to_arrays` gave; there may be other arrays beside them."""
+        count, *rest = (arrays[f"{prefix}{field.name}"] for field in fields(cls))
+        return cls(int(count), *rest)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,21 @@
-"""Zarr on disk as the parts of a table: an ingested store, a foreign group with X[, y], or one bare array."""
+"""Zarr on disk as the parts of a table: an ingested store, values per row, a foreign group with X[, y], an array."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
+from zarr.storage import LocalStore
 
 from streamkernel.atomic import text_digest
 from streamkernel.errors import CorruptMetadataError, IncompleteStoreError, ParameterError, StoreNotFoundError
-from streamkernel.table.manifest import COMPLETE, FORMAT, VERSION, parse_manifest
+from streamkernel.manifest import COMPLETE, ROWS_FORMAT, TABLE_FORMAT, VERSION, Manifest, parse_manifest
 from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.zarr_metadata import join, node_kind, open_store, place, read_bytes
@@ -48,10 +50,12 @@ def open_zarr_array(node: zarr.Array[Any] | zarr.Group, name: str) -> Opened:
 def _open_node(store: Store, path: str, name: str) -> Opened:
     kind, attributes, content = node_kind(store, path)
     if kind == "array":
-        return Opened(ZarrRows(store, path, name))
+        return Opened(_array(store, path, name))
     ours = attributes.get("format")
-    if ours == FORMAT:
+    if ours == TABLE_FORMAT:
         return _open_ingested(store, path, attributes, content)
+    if ours == ROWS_FORMAT:
+        return _open_values(store, path, attributes, content, name)
     if isinstance(ours, str) and ours.startswith("streamkernel."):
         raise ParameterError(f"{place(store, path)} is a {ours}, not a table; give the path of a table")
     if name == "y":
@@ -72,24 +76,48 @@ def _open_node(store: Store, path: str, name: str) -> Opened:
     return opened
 
 
-def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content: bytes) -> Opened:
+def _array(store: Store, path: str, name: str) -> ZarrRows:
+    """One array; where the group around it is ours, it is read by that group's manifest."""
+    group_store = store
+    group, _, entry = path.rpartition("/")
+    if not path and isinstance(store, LocalStore):
+        # The path of an array: its group is the folder around it.
+        root = Path(os.path.abspath(store.root))
+        group_store, entry = LocalStore(root.parent, read_only=True), root.name
+    try:
+        kind, attributes, content = node_kind(group_store, group)
+    except StoreNotFoundError:
+        return ZarrRows(store, path, name)
+    if kind != "group" or attributes.get("format") not in (TABLE_FORMAT, ROWS_FORMAT):
+        return ZarrRows(store, path, name)
+    key, _ = _manifest(group_store, group, attributes, content)
+    return ZarrRows(group_store, join(group, entry), name, key)
+
+
+def _manifest(store: Store, path: str, attributes: dict[str, Any], content: bytes) -> tuple[str, Manifest]:
+    """Key and content of the manifest of a group of ours, checked against the group's own metadata."""
     where = place(store, path)
     key = join(path, COMPLETE)
     if attributes.get("version") != VERSION:
         raise CorruptMetadataError(
-            f"{where} is a {FORMAT} of version {attributes.get('version')!r}, this streamkernel reads version "
-            f"{VERSION}; ingest the source again"
+            f"{where} is a {attributes.get('format')} of version {attributes.get('version')!r}, this streamkernel "
+            f"reads version {VERSION}; write it again"
         )
     text = read_bytes(store, key)
     if text is None:
-        raise IncompleteStoreError(
-            f"{where} has no {COMPLETE} manifest: its writer did not finish; ingest the source again"
-        )
+        again = "ingest the source again" if attributes.get("format") == TABLE_FORMAT else "write it again"
+        raise IncompleteStoreError(f"{where} has no {COMPLETE} manifest: its writer did not finish; {again}")
     manifest = parse_manifest(text.decode("utf-8", "replace"), place(store, key))
     if manifest.metadata.get("") != text_digest(content.decode("utf-8", "replace")):
         raise CorruptMetadataError(
-            f"{place(store, join(path, 'zarr.json'))} is not the file that {COMPLETE} was written with; ingest again"
+            f"{place(store, join(path, 'zarr.json'))} is not the file that {COMPLETE} was written with; "
+            "write the store again"
         )
+    return key, manifest
+
+
+def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content: bytes) -> Opened:
+    key, manifest = _manifest(store, path, attributes, content)
     try:
         columns = tuple(str(name) for name in attributes["columns"])
         names = tuple(str(name) for name in attributes["target_names"])
@@ -105,3 +133,16 @@ def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content:
         if labels is not None:
             opened.classes, opened.coded = np.array(labels), True
     return opened
+
+
+def _open_values(store: Store, path: str, attributes: dict[str, Any], content: bytes, name: str) -> Opened:
+    """Values per row (predictions, a factor): its only array; as X, one with columns."""
+    key, manifest = _manifest(store, path, attributes, content)
+    where = place(store, path)
+    if len(manifest.arrays) != 1:
+        paths = ", ".join(f"{where}/{entry}" for entry in manifest.arrays)
+        raise ParameterError(f"{where} holds {len(manifest.arrays)} arrays; give the path of one: {paths}")
+    [(entry, array)] = manifest.arrays.items()
+    if name == "X" and len(array.shape) != 2:
+        raise ParameterError(f"{where} holds one value a row ({entry}), not a table; it can be y")
+    return Opened(ZarrRows(store, join(path, entry), name, key))

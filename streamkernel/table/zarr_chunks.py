@@ -22,13 +22,12 @@ from zarr.storage import LocalStore
 from streamkernel.errors import CorruptChunkError, MissingChunkError
 from streamkernel.table.zarr_metadata import join, place, remote_errors, retried
 
-__all__ = ["ChunkFiles", "has_checksum"]
+__all__ = ["ChunkFiles"]
 
 _EMPTY = np.uint64(2**64 - 1)  # a shard's index entry for an inner chunk that was never written
 
 
-def has_checksum(array: zarr.Array[Any]) -> bool:
-    """True where a flipped bit in a chunk cannot be read as a number."""
+def _has_checksum(array: zarr.Array[Any]) -> bool:
     metadata = array.metadata
     if isinstance(metadata, ArrayV3Metadata):
         return _any_checksum(metadata.codecs)
@@ -58,6 +57,8 @@ class ChunkFiles:
         self.n_bands = counts[0]
         self._across = math.prod(counts[1:])
         self._counts = counts
+        # True where a flipped bit in a chunk cannot be read as a number.
+        self.checksummed = _has_checksum(array)
 
     def keys(self, first: int, last: int) -> list[str]:
         """Keys, relative to the array, of the objects that hold rows [first, last)."""

@@ -18,10 +18,11 @@ from streamkernel.errors import (
     StreamKernelError,
     UncheckedChunksWarning,
 )
-from streamkernel.table.manifest import COMPLETE, ArrayManifest, parse_manifest
+from streamkernel.manifest import COMPLETE, ArrayManifest, parse_manifest
 from streamkernel.table.rows import RowArray
 from streamkernel.table.values import float_dtype
-from streamkernel.table.zarr_chunks import ChunkFiles, has_checksum
+from streamkernel.table.zarr_bounds import bounded
+from streamkernel.table.zarr_chunks import ChunkFiles
 from streamkernel.table.zarr_metadata import array_metadata, join, open_array, place, read_bytes, retried
 
 __all__ = ["ZarrRows"]
@@ -40,7 +41,7 @@ class ZarrRows(RowArray):
     store, path
         Where the array is.
     name
-        "X" or "y", for messages and for its entry in the manifest.
+        "X" or "y": what the rows are taken for, in messages.
     manifest_key
         Key of the COMPLETE file whose digests are checked at every read; None for foreign arrays.
     """
@@ -51,7 +52,7 @@ class ZarrRows(RowArray):
         self._metadata_pin: str | None = None
         self._manifest_pin: str | None = None
         self._open()
-        if self._manifest is None and not has_checksum(self._array):
+        if not self.checksummed:
             self._warn_unchecked()
         # Time and size of every chunk: one rewritten in mid-fit is noticed even where nothing checks its bytes.
         self._survey: NDArray[np.int64] | None = self._files.survey()
@@ -63,12 +64,13 @@ class ZarrRows(RowArray):
             raise self._changed(f"its metadata file {join(self._path, 'zarr.json')} is another one")
         self._metadata_pin = pin
         self._manifest = self._read_manifest(pin)
-        self._array: zarr.Array[Any] = open_array(self._store, self._path, content, self.name)
+        array = open_array(self._store, self._path, content, self.name)
+        self._array = bounded(array)
         self.shape = tuple(int(n) for n in self._array.shape)
         self.dtype = np.dtype(self._array.dtype)
         if self.name != "y" or self.dtype.kind not in "UTO":
             float_dtype(self.dtype, f"{self.name} at {place(self._store, self._path)}")
-        self._files = ChunkFiles(self._store, self._path, self._array, self.name)
+        self._files = ChunkFiles(self._store, self._path, array, self.name)
         manifest = self._manifest
         if manifest is not None and (
             manifest.shape != self.shape
@@ -76,9 +78,8 @@ class ZarrRows(RowArray):
             or manifest.dtype != self.dtype.str
         ):
             raise CorruptMetadataError(
-                f"{place(self._store, self._manifest_key or '')} describes {self.name} as {manifest.shape} "
-                f"{manifest.dtype}, its "
-                f"metadata as {self.shape} {self.dtype.str}; ingest the table again"
+                f"{place(self._store, self._manifest_key or '')} describes {self._path} as {manifest.shape} "
+                f"{manifest.dtype}, its metadata as {self.shape} {self.dtype.str}; write the store again"
             )
 
     def _read_manifest(self, metadata_pin: str) -> ArrayManifest | None:
@@ -89,19 +90,20 @@ class ZarrRows(RowArray):
         if content is None:
             if self._manifest_pin is not None:
                 raise self._changed("its COMPLETE manifest is gone")
-            raise CorruptMetadataError(f"{where} is missing; ingest the table again")
+            raise CorruptMetadataError(f"{where} is missing; write the store again")
         manifest = parse_manifest(content.decode("utf-8", "replace"), where)
         if self._manifest_pin is not None and manifest.digest != self._manifest_pin:
             raise self._changed("its COMPLETE manifest is another one")
         self._manifest_pin = manifest.digest
-        if self.name not in manifest.arrays:
-            raise CorruptMetadataError(f"{where} does not list the array {self.name}; ingest the table again")
-        if manifest.metadata.get(self.name) != metadata_pin:
+        entry = self._path.rpartition("/")[2]
+        if entry not in manifest.arrays:
+            raise CorruptMetadataError(f"{where} does not list the array {entry}; write the store again")
+        if manifest.metadata.get(entry) != metadata_pin:
             raise CorruptMetadataError(
                 f"{place(self._store, join(self._path, 'zarr.json'))} is not the file that {COMPLETE} was written "
-                "with; ingest the table again"
+                "with; write the store again"
             )
-        return manifest.arrays[self.name]
+        return manifest.arrays[entry]
 
     def _warn_unchecked(self) -> None:
         where = place(self._store, self._path)
@@ -126,7 +128,7 @@ class ZarrRows(RowArray):
     @property
     def checksummed(self) -> bool:
         """True where flipped bits are found: a codec or the manifest checks them."""
-        return self._manifest is not None or has_checksum(self._array)
+        return self._manifest is not None or self._files.checksummed
 
     @property
     def chunk_rows(self) -> int:

@@ -16,7 +16,16 @@ import numpy as np
 import pytest
 from problems import zarr_of_chunks
 
-from streamkernel.engine import Machine, PeakMeter, Session, ThreadExecutor, check_memory, format_bytes, resident_bytes
+from streamkernel.engine import (
+    Machine,
+    MemoryLimits,
+    PeakMeter,
+    Session,
+    ThreadExecutor,
+    check_memory,
+    format_bytes,
+    resident_bytes,
+)
 from streamkernel.engine.plan import Plan, TableShape
 from streamkernel.errors import ResourceLimitError
 from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
@@ -67,6 +76,19 @@ class TestArithmetic:
                 settings = RidgeSettings(n_components=n, objective=objective)
                 assert plan_ridge(table, settings, Machine(0, 1)).sweeps <= most + 1
 
+    @pytest.mark.parametrize("options", [*RULES, {"rule": "rpcholesky-block"}], ids=str)
+    @pytest.mark.parametrize("lengthscale", ["median", 2.0])
+    def test_the_fit_sweeps_no_more_often(self, options: dict[str, Any], lengthscale: Any) -> None:
+        """The sample for the lengthscale is fetched with the rule's own rows, or by a sweep that it alone needs."""
+        data = data_sets.friedman(3000, 5)
+        table, session = open_table(data.X, data.y), Session(ThreadExecutor(1))
+        settings = RidgeSettings(n_components=24, lengthscale=lengthscale, **options)
+        fit_ridge(table, settings, session)
+        plan = plan_ridge(table, settings, Machine(0, 1))
+        assert len(session.records) <= plan.sweeps
+        if options.get("rule") != "rpcholesky":  # which is left to chance
+            assert len(session.records) == plan.sweeps
+
     def test_the_flops_of_the_final_sweep_are_the_syrk_and_little_more(self) -> None:
         plan = plan_ridge(shaped(500_000), RidgeSettings(n_components=1000, rule="uniform"), Machine(0, 1))
         final = next(step for step in plan.steps if step.name == "final sweep")
@@ -99,9 +121,9 @@ class TestArithmetic:
             return plan_ridge(table, settings, Machine(2, 1), n)
 
         with pytest.raises(ResourceLimitError, match="no basis fits"):
-            check_memory(fits(500), 50_000_000, fits, 500)
-        check_memory(fits(500), None, fits, 500)
-        check_memory(fits(500), fits(500).memory_bytes, fits, 500)
+            check_memory(fits(500), MemoryLimits(total=50_000_000), fits, 500)
+        check_memory(fits(500), MemoryLimits(), fits, 500)
+        check_memory(fits(500), MemoryLimits(total=fits(500).memory_bytes), fits, 500)
 
     def test_the_plan_is_plain_json(self) -> None:
         plan = plan_ridge(shaped(500_000), RidgeSettings(n_components=100), Machine(2, 1))

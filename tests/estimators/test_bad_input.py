@@ -7,6 +7,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamkernel import KernelRidge, KernelRidgeClassifier
@@ -92,8 +93,32 @@ def test_values_that_are_not_finite(where: str, bad: float) -> None:
     assert where in str(caught.value)
     with pytest.raises(NonFiniteDataError):
         KernelRidge(10).fit(open_table(rows, targets))
-    with pytest.raises(ValueError, match=r"NaN|infinity"):
+    with pytest.raises(NonFiniteDataError, match=r"row 57, column '(x1|y)', in the [Xy] array; remove those rows"):
         KernelRidge(10).fit(rows, targets)
+
+
+@pytest.mark.parametrize("bad", [NAN, INF])
+def test_rows_in_memory_name_their_columns(bad: float) -> None:
+    """Ours, a ValueError as scikit-learn's is, but it says where; also when predicting, and for class labels."""
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    broken = frame.copy()
+    broken.iloc[31, 2] = bad
+    fitted = KernelRidge(10).fit(frame, y)
+    for work in (lambda: KernelRidge(10).fit(broken, y), lambda: fitted.predict(broken)):
+        with pytest.raises(NonFiniteDataError, match=r"X contains .*first in row 31, column 'c', in the X array"):
+            work()
+    several = np.column_stack([y, y])
+    several[7, 1] = bad
+    with pytest.raises(NonFiniteDataError, match=r"y contains .*first in row 7, column 'y1'"):
+        KernelRidge(10).fit(X, several)
+    with pytest.raises(NonFiniteDataError, match=r"y contains .*first in row 3, column 'y'"):
+        KernelRidgeClassifier(10).fit(X, np.where(np.arange(200) == 3, bad, y > 0))
+    assert issubclass(NonFiniteDataError, ValueError)
+
+
+def test_finite_values_whose_sum_overflows_are_not_called_infinite() -> None:
+    with pytest.raises(NumericRangeError, match="squared norm overflows"):
+        KernelRidge(10).fit(X, y).predict(np.full((200, 3), 1e308))
 
 
 def test_squared_norms_that_overflow() -> None:

@@ -1,42 +1,48 @@
-"""How many candidates: the numbers of the papers, and of counting."""
+"""How many candidates: the printed numbers, and the exact rule in rationals."""
 
 from __future__ import annotations
 
-from math import comb
-
+import naive
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.errors import ParameterError
-from streamkernel.selection.candidates import candidates_needed
+from streamkernel.selection.candidates import candidates_needed, guaranteed_quantile
+
+decimals = st.integers(1, 99).map(lambda hundredths: hundredths / 100)
 
 
-def test_numbers_of_the_papers() -> None:
-    assert candidates_needed(0.05, 0.95) == 59
-    assert candidates_needed(0.01, 0.98) == 228
+@pytest.mark.parametrize(("eps", "quantile", "needed"), [(0.05, 0.95, 59), (0.01, 0.98, 228), (0.001, 0.1, 3)])
+def test_independent_draws(eps: float, quantile: float, needed: int) -> None:
+    assert candidates_needed(eps, quantile) == needed
 
 
-@pytest.mark.parametrize(("rows", "needed"), [(40, 31), (100, 45), (1000, 57), (10_000, 59), (10**9, 59)])
-def test_without_replacement(rows: int, needed: int) -> None:
+@pytest.mark.parametrize(("rows", "needed"), [(40, 31), (100, 45), (1000, 57), (10_000, 59), (10**12, 59), (10, 10)])
+def test_draws_without_replacement(rows: int, needed: int) -> None:
     assert candidates_needed(0.05, 0.95, rows) == needed
 
 
-@given(st.integers(1, 300), st.floats(0.001, 0.5), st.floats(0.5, 0.999))
-def test_least_that_counting_allows(rows: int, eps: float, quantile: float) -> None:
-    s = candidates_needed(eps, quantile, rows)
-    good = int((1.0 - quantile) * rows + 1e-9)
-    if good < 1:
-        assert s == rows
-        return
-    assert comb(rows - good, s) / comb(rows, s) <= eps * (1 + 1e-9)
-    assert comb(rows - good, s - 1) / comb(rows, s - 1) > eps * (1 - 1e-9)
-    assert s <= max(candidates_needed(eps, quantile), rows)
+def test_the_decimal_that_was_written_counts() -> None:
+    # 1 - 0.9 is less than a tenth in binary: one row of ten is good enough all the same.
+    assert candidates_needed(0.5, 0.9, 10) == 5
+
+
+@given(decimals, decimals, st.integers(1, 250))
+def test_exact_rule_is_that_of_rationals(eps: float, quantile: float, rows: int) -> None:
+    assert candidates_needed(eps, quantile, rows) == naive.candidates_per_pick(eps, quantile, rows)
+
+
+@given(decimals, decimals)
+def test_guaranteed_quantile_is_the_inverse(eps: float, quantile: float) -> None:
+    needed = candidates_needed(eps, quantile)
+    assert guaranteed_quantile(eps, needed) >= quantile * (1 - 1e-12)
+    assert needed == 1 or guaranteed_quantile(eps, needed - 1) < quantile
 
 
 @pytest.mark.parametrize(
-    ("eps", "quantile"), [(0.0, 0.5), (1.0, 0.5), (0.5, 1.0), (0.5, -0.1), (True, 0.5), ("a", 0.5)]
+    "arguments", [(0.0, 0.95), (1.0, 0.95), (0.05, 1.0), (0.05, float("nan")), (0.05, 0.95, 0), (0.05, 0.95, 2.5)]
 )
-def test_probabilities_only(eps: object, quantile: float) -> None:
-    with pytest.raises(ParameterError, match="must be a number between 0 and 1"):
-        candidates_needed(eps, quantile)  # type: ignore[arg-type]
+def test_bad_arguments(arguments: tuple[float, ...]) -> None:
+    with pytest.raises(ParameterError, match=r"give an? "):
+        candidates_needed(*arguments)  # type: ignore[arg-type]

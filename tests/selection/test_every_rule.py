@@ -73,12 +73,12 @@ def residual_trace(X: Any, picked: Any) -> float:
 
 @every_rule
 def test_chunks_and_threads_do_not_change_the_picks(name: str, options: dict[str, Any]) -> None:
-    X, Y = rows(300)
-    once = choose(name, options, X, Y, 12)
-    assert len(set(once.basis.rows.tolist())) == len(once.basis) == 12
+    X, Y = rows(90)
+    once = choose(name, options, X, Y, 8)
+    assert len(set(once.basis.rows.tolist())) == len(once.basis) == 8
     assert once.ended == "size"
-    for chunk, threads in ((1, 1), (37, 2), (300, 2)):
-        again = choose(name, options, X, Y, 12, chunk=chunk, threads=threads)
+    for chunk, threads in ((1, 1), (37, 2), (90, 2)):
+        again = choose(name, options, X, Y, 8, chunk=chunk, threads=threads)
         np.testing.assert_array_equal(again.basis.rows, once.basis.rows)
         np.testing.assert_array_equal(again.basis.points, once.basis.points)
         np.testing.assert_allclose(again.gains, once.gains, rtol=1e-6)
@@ -163,7 +163,7 @@ def test_a_tolerance_ends_early(name: str, options: dict[str, Any]) -> None:
         ("rpcholesky", {"picks": 3}, "has no option 'picks'; its options are block"),
         ("sgma", {"score": "best"}, "score must be one of function-space, column-norm"),
         ("sgma", {"pool": "wide"}, "pool must be 'single', 'split' or 'shared'"),
-        ("sgma", {"quantile": 1.0}, "quantile must be a number between 0 and 1"),
+        ("sgma", {"quantile": 1.0}, "quantile = 1.0 is no probability below 1"),
         ("sgma", {"candidates": 0}, "candidates must be a whole number > 0, not 0"),
         ("csi", {"kappa": 2.0}, "in [0, 1], not 2.0"),
         ("csi", {"picks": 1.5}, "picks must be a whole number > 0, not 1.5"),

@@ -372,6 +372,14 @@ class TestDamage:
         finally:
             tracemalloc.stop()
 
+    def test_compressed_array(self, saved: Path) -> None:
+        # A few bytes could inflate to any number; what we write has the size that its shape says.
+        group = zarr.open_group(saved, mode="a", use_consolidated=False)
+        made = group.create_array("components", shape=(30, 4), dtype="f4", chunks=(30, 4), overwrite=True)
+        made[:] = example().arrays["components"]
+        with pytest.raises(errors.ModelFormatError, match=r"components .* is compressed"):
+            read_bundle(saved, "model")
+
     def test_limit_of_the_caller(self, saved: Path) -> None:
         nbytes = sum(np.asarray(values).nbytes for values in example().arrays.values())
         assert_same(read_bundle(saved, "model", max_bytes=nbytes), example())

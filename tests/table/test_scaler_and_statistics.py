@@ -85,3 +85,8 @@ def test_statistics_do_not_cancel_and_name_constant_columns():
     assert found.std[1] == 0.0
     again = ColumnStatistics.from_config(json.loads(json.dumps(found.to_config())))
     np.testing.assert_array_equal(again.std, found.std)
+    arrays = {"mean": np.zeros(2), **found.to_arrays("y_")}
+    assert all(isinstance(values, np.ndarray) for values in arrays.values())
+    back = ColumnStatistics.from_arrays(arrays, "y_")
+    assert back.to_config() == found.to_config()
+    assert back.merge(back).count == 2000

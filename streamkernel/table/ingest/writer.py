@@ -15,9 +15,9 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 
-from streamkernel.atomic import array_digest, partial_sibling, publish_folder, text_digest, write_json
+from streamkernel.atomic import array_digest, partial_sibling, publish_folder
 from streamkernel.errors import EmptyDataError
-from streamkernel.table.manifest import COMPLETE, FORMAT, VERSION, ArrayManifest, Manifest
+from streamkernel.manifest import TABLE_FORMAT, VERSION, ArrayManifest, write_manifest
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 
 __all__ = ["ChunkWriter", "default_chunk_rows"]
@@ -76,7 +76,7 @@ class ChunkWriter:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
         try:
             # The format from the start: what a killed writer leaves is then an incomplete table, not a foreign group.
-            mark = {"format": FORMAT, "version": VERSION}
+            mark = {"format": TABLE_FORMAT, "version": VERSION}
             self._group = zarr.create_group(str(self._partial), attributes=mark)
             self._arrays = {"X": self._create("X", (0, n_features), dtype, np.nan)}
             if n_targets:
@@ -187,10 +187,7 @@ class ChunkWriter:
             name: ArrayManifest(tuple(array.shape), self._chunk_rows, array.dtype.str, tuple(self._digests[name]))
             for name, array in self._arrays.items()
         }
-        metadata = {
-            name: text_digest((self._partial / name / "zarr.json").read_text("utf-8")) for name in ("", *arrays)
-        }
-        write_json(self._partial / COMPLETE, Manifest.config(arrays, metadata))
+        write_manifest(self._partial, arrays)
         publish_folder(self._partial, self._target, overwrite=overwrite)
 
     def close(self) -> None:

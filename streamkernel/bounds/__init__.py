@@ -1,0 +1,49 @@
+"""Certificates from numbers that sweeps bring: no rows are read here.
+
+::
+
+    residual traces  ->  compression_bound   expected residual of a new row
+    residual columns ->  sampled_residual    Frobenius error, from a fresh sample
+    ridge sums       ->  dual_gap_bound      distance to the fit with all rows as basis functions
+    error counts     ->  matching_pursuit_bound
+    any such path    ->  stop_at             where a rule would stop
+"""
+
+from streamkernel.bounds.compression import CompressionBound, compression_bound
+from streamkernel.bounds.dual_gap import DualGap, dual_gap_bound, dual_gap_path
+from streamkernel.bounds.matching_pursuit import MatchingPursuitBound, matching_pursuit_bound
+from streamkernel.bounds.sampled_residual import SampledResidual, column_range, sampled_residual
+from streamkernel.bounds.sampling import (
+    bardenet_maillard_radius,
+    bardenet_maillard_tail,
+    deviation_radius,
+    deviation_tail,
+    serfling_radius,
+    serfling_tail,
+)
+from streamkernel.bounds.stop import BoundStop, GapStop, Stop, StopRule, TraceStop, stop_at
+
+__all__ = [
+    "BoundStop",
+    "CompressionBound",
+    "DualGap",
+    "GapStop",
+    "MatchingPursuitBound",
+    "SampledResidual",
+    "Stop",
+    "StopRule",
+    "TraceStop",
+    "bardenet_maillard_radius",
+    "bardenet_maillard_tail",
+    "column_range",
+    "compression_bound",
+    "deviation_radius",
+    "deviation_tail",
+    "dual_gap_bound",
+    "dual_gap_path",
+    "matching_pursuit_bound",
+    "sampled_residual",
+    "serfling_radius",
+    "serfling_tail",
+    "stop_at",
+]

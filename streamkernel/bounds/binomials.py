@@ -1,0 +1,41 @@
+"""Logarithms of binomial coefficients.
+
+::
+
+    ln C(m, t) = -ln(m + 1) - ln B(m - t + 1, t + 1)        exact, B the Euler beta function
+    ln C(m, t) <= t ln(e m / t)                             the relaxation that papers print
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaln
+
+__all__ = ["log_binomial", "relaxed_log_binomial"]
+
+
+def log_binomial(m: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
+    """``ln C(m, t)`` for 0 <= t <= m; the shape of m and t broadcast against each other.
+
+    By ln B rather than three ln Gamma: these are of size m ln m each, and at m = 1e9 their difference has lost all but
+    seven digits of ln C(m, 1).
+    """
+    total, part = np.asarray(m, np.float64), np.asarray(t, np.float64)
+    # C(m, 0) = C(m, m) = 1: rounding must not make a coefficient less than 1.
+    return np.maximum(-np.log(total + 1.0) - _betaln(total - part + 1.0, part + 1.0), 0.0)
+
+
+def relaxed_log_binomial(m: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
+    """``t ln(e m / t) >= ln C(m, t)``; 0 for t = 0."""
+    total, part = np.asarray(m, np.float64), np.asarray(t, np.float64)
+    # With t = 0 the ratio does not matter: the product is 0.
+    ratio = np.maximum(total, 1.0) / np.maximum(part, 1.0)
+    product: NDArray[np.float64] = part * (1.0 + np.log(ratio))
+    return product
+
+
+def _betaln(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(betaln(a, b), np.float64)

@@ -1,0 +1,88 @@
+"""The bound for kernel matching pursuit, whose coefficients come from all rows.
+
+Call a row wrong when ``|f(x) - y| > gamma``, gamma fixed beforehand. For k basis functions, q wrong rows among the
+m - k others and N = m - k - q, with probability 1 - delta over m independent rows::
+
+    Pr{wrong} <= (2 / N) ( (k + 1) log2(4 e N / (k + 1)) + log2 C(m, k) + log2 C(m - k, q) + log2(2 m^2 / delta) )
+
+(Hussain & Shawe-Taylor, Theorem 3; Theorem 4 for canonical correlations; ALGORITHMS 11.2). The consistent-case bound of
+Vapnik & Chervonenkis on the N rows that are right, for two parallel hyperplanes in k dimensions, once for each choice
+of functions, of wrong rows, and of (k, q). Logarithms to base 2, as the bound has 2^(-N eps / 2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.bounds.binomials import log_binomial, relaxed_log_binomial
+from streamkernel.errors import ParameterError
+from streamkernel.kernels.parameters import checked_integer, checked_probability
+
+__all__ = ["MatchingPursuitBound", "matching_pursuit_bound"]
+
+
+@dataclass(frozen=True)
+class MatchingPursuitBound:
+    """The bound for each (k, q); all arrays of the shape that `functions` and `errors` broadcast to.
+
+    Attributes
+    ----------
+    values : bound on the probability of a wrong prediction, with exact binomials; inf where fewer than k + 1 rows are
+        right. May exceed 1: of use to compare sizes of a basis all the same.
+    relaxed : with ``C(m, k) <= (e m / k)^k``, as the paper prints it.
+    reported : values, 1 where they are larger.
+    vacuous : values >= 1, where nothing is said about the loss itself.
+    """
+
+    values: NDArray[np.float64]
+    relaxed: NDArray[np.float64]
+    reported: NDArray[np.float64]
+    vacuous: NDArray[np.bool_]
+
+
+def matching_pursuit_bound(
+    rows: int, functions: ArrayLike, errors: ArrayLike, delta: float = 0.05, *, gammas: int = 1
+) -> MatchingPursuitBound:
+    """Bound the probability that a new row is predicted wrongly by more than gamma.
+
+    Parameters
+    ----------
+    rows : m.
+    functions : k, a number or a path of them, 1 <= k <= m.
+    errors : q, for each k the number of rows outside the basis that are off by more than gamma, 0 <= q <= m - k.
+    delta : probability that the bound fails, in (0, 1).
+    gammas : the bound is to hold for so many values of gamma at once, all named before the data were seen.
+
+    Raises
+    ------
+    ParameterError
+        k or q is out of range, or delta is no probability.
+    """
+    rows, gammas = checked_integer("rows", rows), checked_integer("gammas", gammas)
+    delta = checked_probability("delta", delta) / gammas
+    k, q = np.broadcast_arrays(_whole("functions", functions), _whole("errors", errors))
+    if np.any((k < 1) | (k > rows)):
+        raise ParameterError(f"functions = {functions!r} are not all from 1 to {rows} rows; give the sizes of a basis")
+    if np.any((q < 0) | (q > rows - k)):
+        raise ParameterError(f"errors = {errors!r} are not all from 0 to the rows outside the basis; count those alone")
+    right = (rows - k - q).astype(np.float64)
+    valid = right >= k + 1
+    N = np.where(valid, right, 1.0)
+    hyperplanes = (k + 1) * np.log2(4.0 * math.e * N / (k + 1))
+    certainty = math.log2(2.0 / delta) + 2.0 * math.log2(rows)
+    values, relaxed = (
+        np.where(valid, 2.0 / N * (hyperplanes + (log(rows, k) + log(rows - k, q)) / math.log(2.0) + certainty), np.inf)
+        for log in (log_binomial, relaxed_log_binomial)
+    )
+    return MatchingPursuitBound(values, relaxed, np.minimum(values, 1.0), values >= 1.0)
+
+
+def _whole(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    numbers = np.asarray(values)
+    if numbers.dtype.kind not in "iu":
+        raise ParameterError(f"{name} = {values!r} are not whole numbers; give integers")
+    return numbers.astype(np.int64)

@@ -1,0 +1,106 @@
+"""What processes may hold, against what the plan says that they will.
+
+Where `--memory` is not given the machines' own limits hold: each worker that of its Dask process, this process the
+memory of this machine; and where the workers run on it too, all of them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psutil
+
+from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine.plan import Plan, format_bytes
+from streamkernel.engine.session import Executor
+from streamkernel.errors import ResourceLimitError
+
+__all__ = ["MemoryLimits", "check_memory", "memory_limits", "total_memory"]
+
+
+@dataclass(frozen=True)
+class MemoryLimits:
+    """Bytes; None for no limit.
+
+    Parameters
+    ----------
+    total : of all processes together.
+    driver : of this process.
+    worker : of each worker.
+    """
+
+    total: int | None = None
+    driver: int | None = None
+    worker: int | None = None
+
+    def exceeded(self, plan: Plan) -> str | None:
+        """Which limit the plan exceeds, with both numbers; None where it fits."""
+        parts = f"driver {format_bytes(plan.driver_bytes)}"
+        if plan.machine.workers:
+            parts += f" + {plan.machine.workers} x worker {format_bytes(plan.worker_bytes)}"
+        for projected, allowed, whose, of in (
+            (plan.memory_bytes, self.total, "", f": {parts}"),
+            (plan.worker_bytes, self.worker, " of each worker", ""),
+            (plan.driver_bytes, self.driver, " of the driver", ""),
+        ):
+            if allowed is not None and projected > allowed:
+                return (
+                    f"projected memory{whose} ({format_bytes(projected)}{of}) "
+                    f"exceeds allowed memory ({format_bytes(allowed)})"
+                )
+        return None
+
+
+def total_memory() -> int:
+    """Bytes of memory of this machine."""
+    return int(psutil.virtual_memory().total)
+
+
+def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
+    """The limits of a run.
+
+    Parameters
+    ----------
+    asked : bytes of all processes together (`--memory`), or None for what this machine has. The workers' own limits
+        hold all the same: beyond them Dask ends a worker, whatever was asked.
+    """
+    if not isinstance(executor, ClusterExecutor):
+        return MemoryLimits(total=asked or total_memory())
+    worker = _least_limit(executor)
+    if executor.remote:
+        return MemoryLimits(total=asked, driver=None if asked else total_memory(), worker=worker)
+    return MemoryLimits(total=asked or total_memory(), worker=worker)
+
+
+def _least_limit(executor: ClusterExecutor) -> int | None:
+    """The least of the workers' memory limits; None where none has one."""
+    workers = executor._client.scheduler_info(n_workers=-1)["workers"].values()
+    return min((int(worker["memory_limit"]) for worker in workers if worker["memory_limit"]), default=None)
+
+
+def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], n: int) -> None:
+    """Refuse a plan that exceeds a limit, with both numbers and the remedy.
+
+    Parameters
+    ----------
+    fits : the plan for another basis size.
+    n : basis size of `plan`.
+
+    Raises
+    ------
+    ResourceLimitError
+    """
+    exceeded = limits.exceeded(plan)
+    if exceeded is None:
+        return
+    low, high = 0, n
+    while high - low > max(1, n // 200):
+        middle = (low + high) // 2
+        if middle and limits.exceeded(fits(middle)) is None:
+            low = middle
+        else:
+            high = middle
+    nothing = "no basis fits: use fewer workers or threads, smaller chunks, or machines with more memory"
+    remedy = f"--basis {low} would fit" if low else nothing
+    raise ResourceLimitError(f"{exceeded}; {remedy}")

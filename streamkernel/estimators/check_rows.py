@@ -1,0 +1,68 @@
+"""The report's picture of predicted against true targets: some rows, held out from the fit where there are any."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DataError, StreamKernelWarning
+from streamkernel.reductions import Predictions
+from streamkernel.table import Scaler, Table
+
+__all__ = ["CheckRows", "check_rows"]
+
+_ROWS, _RUNS = 2000, 8
+
+
+@dataclass(frozen=True)
+class CheckRows:
+    """True and predicted targets (c, d); `kind` says whether the rows are "held-out" or "training" ones."""
+
+    kind: str
+    true: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+
+
+def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predictions: Predictions) -> CheckRows:
+    """Predict some rows.
+
+    Parameters
+    ----------
+    table : rows of the fit, scaled.
+    whole : the table that `table` is a slice of, not scaled; the longer run of rows before or after it serves.
+    scaler, predictions : of the fit.
+    """
+    if whole is not None:
+        before, after = (whole.start, table.start), (table.stop, whole.stop)
+        lo, hi = max((before, after), key=lambda run: run[1] - run[0])
+        if hi > lo:
+            try:
+                return _predicted("held-out", whole.with_scaler(scaler), lo, hi, predictions)
+            except DataError as error:
+                # The fit did not ask for these rows, only its picture did: what is wrong with them is no reason to
+                # throw the work of all sweeps away. Rows of the fit have been read without complaint.
+                warnings.warn(
+                    f"the check is on rows of the fit, as those held out cannot be used: {error}",
+                    StreamKernelWarning,
+                    stacklevel=3,
+                )
+    return _predicted("training", table, table.start, table.stop, predictions)
+
+
+def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predictions) -> CheckRows:
+    blocks = [source.read(start, stop) for start, stop in _runs(lo, hi)]
+    truth = np.concatenate([block.Y for block in blocks if block.Y is not None])
+    return CheckRows(kind, truth, np.concatenate([predictions.values(block.X) for block in blocks]))
+
+
+def _runs(lo: int, hi: int) -> list[tuple[int, int]]:
+    """Some runs of neighbouring rows, spread evenly over [lo, hi): a few chunks are read, not all of them."""
+    length = min(hi - lo, _ROWS)
+    runs = min(_RUNS, length)
+    left_out = hi - lo - length
+    # Shares of the rows wanted, and of those left out between the runs, to the nearest row below.
+    first = [lo + length * i // runs + left_out * i // max(runs - 1, 1) for i in range(runs)]
+    return [(start, start + length * (i + 1) // runs - length * i // runs) for i, start in enumerate(first)]

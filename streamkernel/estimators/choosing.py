@@ -1,0 +1,194 @@
+"""What every fit begins with: table -> plan -> scaler -> lengthscale -> basis."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import (
+    BASE_BYTES,
+    Machine,
+    Plan,
+    Session,
+    check_memory,
+    format_bytes,
+    memory_limits,
+)
+from streamkernel.errors import SingularKernelError, StreamKernelWarning
+from streamkernel.estimators.plan import needs_moments, sampled_rows
+from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.kernels import Kernel
+from streamkernel.reductions import Moments, Sample, stream_generator
+from streamkernel.selection import Problem, RowCache, Selection
+from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
+from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
+
+__all__ = ["Chosen", "checked_plan", "choose_basis"]
+
+Float = NDArray[np.float64]
+
+_SAMPLE_STREAM = (6,)
+_COMPILING_BYTES = 60 << 20  # what the compiler and its loops may still add to a process that has just begun
+_FROM_CALLER = 6  # frames between a warning here and the user's call of `fit`
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A basis, and the rows as it sees them.
+
+    Attributes
+    ----------
+    table : rows of the fit, scaled by `scaler`.
+    kernel : with its lengthscale.
+    lengthscale : how that was found; None where it was given.
+    selection : the basis, and how it came about.
+    centre, scale : (d,) mean and spread of each target.
+    """
+
+    table: Table
+    scaler: Scaler | None
+    kernel: Kernel
+    lengthscale: LengthscaleChoice | None
+    selection: Selection
+    centre: Float
+    scale: Float
+
+
+def checked_plan(
+    plan_of: Callable[[Machine, int], Plan],
+    n: int,
+    table: Table,
+    session: Session,
+    memory_limit: int | None,
+    driver_bytes: int | None,
+) -> Plan:
+    """The plan of a run, once it is known to fit.
+
+    Parameters
+    ----------
+    plan_of : the plan for a machine and a basis size.
+    memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`).
+    driver_bytes : resident before the run.
+
+    Raises
+    ------
+    ResourceLimitError
+        It exceeds a limit.
+    """
+    executor = session.executor
+    workers = executor.n_workers if executor.name == "cluster" else 0
+    machine = Machine(workers, executor.threads_per_worker, max(BASE_BYTES, (driver_bytes or 0) + _COMPILING_BYTES))
+    plan = plan_of(machine, n)
+    check_memory(plan, memory_limits(executor, memory_limit), lambda size: plan_of(machine, size), n)
+    session.progress.note(
+        f"{plan.sweeps} sweeps over {table.n_rows} rows, {format_bytes(plan.memory_bytes)} of memory at most"
+    )
+    return plan
+
+
+def choose_basis(table: Table, settings: RidgeSettings, session: Session, n: int) -> Chosen:
+    """Scale the rows, find the lengthscale, choose n of the rows.
+
+    Raises
+    ------
+    DataError, StoreError, NumericalError
+        See `streamkernel.errors`.
+    """
+    statistics = _statistics(table, settings, session)
+    scaler = None
+    if settings.scale == "standard":
+        assert statistics is not None
+        scaler = _standard_scaler(statistics.X, table.columns)
+    table = table.with_scaler(scaler)
+    kernel = settings.kernel_template()
+    rule = settings.selection_rule(has_targets=table.n_targets > 0)
+    cache = RowCache(table, session)
+    sampled = _sample_rows(table, settings)
+    draft = Problem(table, kernel, n, settings.tol, settings.seed)
+    cache.fetch(np.concatenate([sampled, rule.prefetch(draft)]))
+    sample = cache.get(sampled)
+    centre, scale = _centre_and_scale(table, settings, statistics, sample)
+    choice = None
+    if settings.searches_lengthscale:
+        choice = choose_lengthscale(
+            sample,
+            kernel,
+            search=settings.lengthscale == "auto",
+            intercept=settings.fit_intercept,
+            scale=scale,
+        )
+        kernel = kernel.with_lengthscale(choice.value)
+        session.progress.note(f"lengthscale {choice.value:.6g}")
+    problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale)
+    selection = rule.select(problem, session, cache)
+    _warn_of_rank(selection, n, settings)
+    return Chosen(table, scaler, kernel, choice, selection, centre, scale)
+
+
+def _statistics(table: Table, settings: RidgeSettings, session: Session) -> TableStatistics | None:
+    if not needs_moments(table, settings):
+        return table.statistics
+    plain = table.without_targets() if table.classes is not None else table
+    return session.sweep(Moments(table.n_features, plain.n_targets), plain, "column statistics")
+
+
+def _sample_rows(table: Table, settings: RidgeSettings) -> NDArray[np.int64]:
+    """Rows for the lengthscale, and for the shares of the classes; in random order."""
+    generator = stream_generator(settings.seed, _SAMPLE_STREAM)
+    picked = generator.choice(table.n_rows, sampled_rows(table, settings), replace=False)
+    return table.start + picked.astype(np.int64)
+
+
+def _centre_and_scale(
+    table: Table, settings: RidgeSettings, statistics: TableStatistics | None, sample: Sample
+) -> tuple[Float, Float]:
+    """Mean and spread of each target, for centring and for common units."""
+    d = table.n_targets
+    if d == 0:
+        return np.zeros(0), np.zeros(0)
+    if table.classes is not None:
+        # Indicators have common units; the sums hold their exact means.
+        centre, scale = sample.Y.mean(axis=0), np.ones(d)
+    else:
+        assert statistics is not None
+        assert statistics.y is not None
+        centre = np.array(statistics.y.mean, dtype=np.float64)
+        scale = np.array(np.where(statistics.y.std > 0.0, statistics.y.std, 1.0), dtype=np.float64)
+    # Without an intercept the basis has the mean to explain too.
+    return (centre if settings.fit_intercept else np.zeros_like(centre)), scale
+
+
+def _standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> Scaler:
+    """Columns to mean 0 and deviation 1; constant ones, of which it warns, to 0."""
+    # Rounding leaves a constant column a deviation of some units in its last place.
+    constant = statistics.std <= 1e-12 * np.maximum(np.abs(statistics.mean), np.finfo(np.float64).tiny)
+    if constant.any():
+        names = [columns[index] for index in np.flatnonzero(constant)]
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        warnings.warn(
+            f"{len(names)} of {len(constant)} columns are constant and carry nothing: {shown}",
+            StreamKernelWarning,
+            stacklevel=_FROM_CALLER,
+        )
+    return Scaler(statistics.mean, np.where(constant, 1.0, statistics.std))
+
+
+def _warn_of_rank(selection: Selection, n: int, settings: RidgeSettings) -> None:
+    found = len(selection.basis)
+    if selection.ended == "tolerance" or (selection.ended != "rank" and found == n):
+        return
+    if settings.alpha != "gcv" and float(settings.alpha) == 0.0:
+        raise SingularKernelError(
+            f"alpha = 0 and the kernel matrix is singular: only {found} of {n} basis functions are "
+            "independent (are there duplicate rows?); give alpha > 0 or 'gcv'"
+        )
+    warnings.warn(
+        f"only {found} of {n} basis functions are linearly independent; the others were left out "
+        "(duplicate rows, or a lengthscale that is large for the data)",
+        StreamKernelWarning,
+        stacklevel=_FROM_CALLER,
+    )

@@ -1,0 +1,261 @@
+"""The low-rank factor of a table's kernel matrix: table -> lengthscale -> basis -> one sweep that writes G."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Executor, Machine, PeakMeter, Plan, Progress, Session, ThreadExecutor, resident_bytes
+from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.base import parse_bytes
+from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
+from streamkernel.estimators.plan import plan_factor
+from streamkernel.estimators.settings import RidgeSettings, checked_seed
+from streamkernel.estimators.software import software_record
+from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.reductions import FactorColumns, Look
+from streamkernel.store import RowSink, write_bundle
+from streamkernel.table import Table, open_table
+
+__all__ = ["COLUMNS", "factorize", "make_factor", "plan_of_factor"]
+
+COLUMNS = ("G", "none")
+
+_CHUNK_BYTES = 16 << 20  # of G: large enough for a disk, small beside the block
+
+
+def factorize(
+    X: Any,
+    path: str | PathLike[str] | None = None,
+    y: Any = None,
+    *,
+    n_components: int | None = None,
+    kernel: Any = "gaussian",
+    lengthscale: Any = "median",
+    gamma: Any = None,
+    kernel_params: dict[str, Any] | None = None,
+    rule: Any = "few-sweep",
+    objective: Any = "trace",
+    rule_options: dict[str, Any] | None = None,
+    tol: float = 0.0,
+    scale: str = "standard",
+    dtype: str = "float32",
+    columns: str = "G",
+    random_state: Any = None,
+    memory_limit: Any = None,
+    client: Any = None,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+) -> Factor:
+    """A factor G (m, n) with ``G G^T = K~ ~ K``, written to `path` row block by row block.
+
+    Parameters
+    ----------
+    X : rows, of any kind that `open_table` takes.
+    path : where the factor shall be; None keeps its basis only, without columns.
+    y : targets, for rules that look at them (csi, few-sweep with an objective other than "trace").
+    n_components : basis size n; None for ``sqrt(m) log m``, at most 1000.
+    kernel, lengthscale, gamma, kernel_params, rule, objective, rule_options, tol, scale : as `KernelRidge`.
+    dtype : of G on disk, "float32" or "float64"; it is computed in float64.
+    columns : "G", or "none" to keep only the basis and its residual path.
+    random_state, memory_limit, client, progress : as `KernelRidge`.
+    overwrite : replace a factor that is there.
+    resume : go on with the finished chunks of a run that was interrupted.
+
+    Raises
+    ------
+    ParameterError, ResourceLimitError, DataError, StoreError
+        See `streamkernel.errors`; before any work where that is possible.
+    """
+    settings = RidgeSettings(
+        n_components=n_components,
+        kernel=kernel,
+        lengthscale=lengthscale,
+        gamma=gamma,
+        kernel_params=kernel_params,
+        rule=rule,
+        objective=objective,
+        rule_options=dict(rule_options or {}),
+        tol=tol,
+        scale=scale,
+        seed=checked_seed(random_state),
+    )
+    limit = parse_bytes(memory_limit)
+    before = resident_bytes()
+    executor: Executor = ThreadExecutor() if client is None else ClusterExecutor(client)
+    return make_factor(
+        open_table(X, y),
+        settings,
+        Session(executor, progress=progress),
+        path,
+        dtype=dtype,
+        columns=columns if path is not None else "none",
+        memory_limit=limit,
+        driver_bytes=before,
+        overwrite=overwrite,
+        resume=resume,
+    )
+
+
+def make_factor(
+    table: Table,
+    settings: RidgeSettings,
+    session: Session,
+    path: str | PathLike[str] | None,
+    *,
+    dtype: str = "float32",
+    columns: str = "G",
+    memory_limit: int | None = None,
+    driver_bytes: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+) -> Factor:
+    """`factorize` for a table and settings, in a session."""
+    if columns not in COLUMNS:
+        raise ParameterError(f"columns must be 'G' or 'none', not {columns!r}")
+    if str(dtype) not in ("float32", "float64"):
+        raise ParameterError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
+    stored = _stored(columns, dtype)
+    target = None if path is None else checked_folder(path, overwrite=overwrite, resume=resume)
+    n = settings.components(table)
+
+    plan = checked_plan(
+        lambda machine, size: plan_of_factor(table, settings, machine, size, columns=columns, dtype=dtype),
+        n,
+        table,
+        session,
+        memory_limit,
+        driver_bytes,
+    )
+    began = time.perf_counter()
+    with single_threaded_blas(), PeakMeter() as meter:
+        chosen = choose_basis(table, settings, session, n)
+        if target is not None and stored is not None:
+            squares = _write(chosen, session, target, stored, overwrite, resume)
+            trace = _trace(chosen, session)
+        else:
+            sums = FeatureRows(chosen.table, chosen.selection.basis).gram(session)
+            assert sums.trace is not None
+            squares, trace = sums.squares, sums.trace
+    peak = meter.peak + session.executor.peak_bytes()
+    config = _config(chosen, settings, n)
+    config["columns"] = None
+    if target is not None and stored is not None:
+        written = open_table(target / ROWS / "G")
+        config["columns"] = {"dtype": str(stored), "fingerprint": written.fingerprint}
+    config["run"] = {
+        "seconds": time.perf_counter() - began,
+        "sweeps": [record.to_config() for record in session.records],
+        "planned_memory_bytes": plan.memory_bytes,
+        "peak_memory_bytes": peak,
+        "executor": session.executor.name,
+    }
+    config["certificate"] = {
+        "trace": trace,
+        "residual_trace": trace - float(squares.sum()),
+        "relative_residual_trace": (trace - float(squares.sum())) / trace if trace else 0.0,
+    }
+    factor = Factor(target, config, _arrays(chosen, squares, trace))
+    if target is not None:
+        write_bundle(target / BASIS, factor.bundle(), overwrite=True)
+    return factor
+
+
+def plan_of_factor(
+    table: Table, settings: RidgeSettings, machine: Machine, n: int, *, columns: str, dtype: str
+) -> Plan:
+    """What a factor of n columns will cost."""
+    stored = _stored(columns, dtype)
+    return plan_factor(table, settings, machine, n, _chunk_rows(table, n, stored), stored)
+
+
+def _stored(columns: str, dtype: str) -> np.dtype[Any] | None:
+    """Of G on disk; None where it is not to be written."""
+    return np.dtype(dtype) if columns == "G" else None
+
+
+def _chunk_rows(table: Table, n: int, stored: np.dtype[Any] | None) -> int:
+    return max(1, min(table.n_rows, _CHUNK_BYTES // (n * (8 if stored is None else stored.itemsize))))
+
+
+def _write(
+    chosen: Chosen,
+    session: Session,
+    target: Path,
+    dtype: np.dtype[Any],
+    overwrite: bool,
+    resume: bool,
+) -> NDArray[np.float64]:
+    """Write G; returns the squares of its columns, as they are stored."""
+    basis = chosen.selection.basis
+    work = FactorColumns(basis, dtype)
+    sink = RowSink.create(
+        target / ROWS,
+        chosen.table.n_rows,
+        work.columns,
+        _chunk_rows(chosen.table, len(basis), dtype),
+        attributes={"rows": [chosen.table.start, chosen.table.stop], "kernel": chosen.kernel.to_config()},
+        overwrite=overwrite or resume,
+        fingerprint=_fingerprint(chosen),
+        resume=resume,
+    )
+    squares: NDArray[np.float64] = session.write(work, chosen.table, sink, "write the factor")
+    return squares
+
+
+def _fingerprint(chosen: Chosen) -> str:
+    """Of all that determines G: rows, scaling, kernel, basis."""
+    basis = chosen.selection.basis
+    scaler = None if chosen.scaler is None else chosen.scaler.to_config()
+    told = f"{chosen.table.fingerprint} {scaler} {basis.kernel.to_config()}".encode()
+    return hashlib.sha256(told + basis.rows.tobytes() + basis.points.tobytes()).hexdigest()
+
+
+def _trace(chosen: Chosen, session: Session) -> float:
+    """``tr K``, which only kernels that are not stationary have to look at rows for."""
+    table, basis = chosen.table, chosen.selection.basis
+    if chosen.kernel.stationary:
+        return table.n_rows * float(chosen.kernel.diagonal(basis.points[:1])[0])
+    empty = basis.take(np.zeros(0, np.int64))
+    return session.sweep(Look(empty, 0, 0, 0, (0,), 0), table.without_targets(), "trace of the kernel").residual_trace
+
+
+def _arrays(chosen: Chosen, squares: NDArray[np.float64], trace: float) -> dict[str, NDArray[Any]]:
+    basis = chosen.selection.basis
+    return {
+        "components": basis.points,
+        "component_indices": basis.rows,
+        "gains": chosen.selection.gains,
+        "residual_path": np.maximum(trace - np.concatenate([[0.0], np.cumsum(squares)]), 0.0),
+    }
+
+
+def _config(chosen: Chosen, settings: RidgeSettings, n: int) -> dict[str, Any]:
+    table, selection = chosen.table, chosen.selection
+    lengthscale = getattr(chosen.kernel, "lengthscale", None)
+    return {
+        "settings": settings.to_config(),
+        "kernel": chosen.kernel.to_config(),
+        "lengthscale": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
+        "lengthscale_choice": None if chosen.lengthscale is None else chosen.lengthscale.to_config(),
+        "scaler": None if chosen.scaler is None else chosen.scaler.to_config(),
+        "column_names": list(table.columns),
+        "rows": {"start": table.start, "stop": table.stop, "count": table.n_rows},
+        "table_fingerprint": table.fingerprint,
+        "requested_basis": n,
+        "basis_size": len(selection.basis),
+        "rule": settings.selection_rule(has_targets=table.n_targets > 0).name,
+        "ended": selection.ended,
+        "rounds": [record.to_config() for record in selection.rounds],
+        "volatile": ["run", "volatile", "software"],
+        "software": software_record(),
+    }

@@ -1,0 +1,131 @@
+"""Whitened features on a basis chosen in a few sweeps, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from streamkernel.engine import Progress
+from streamkernel.estimators.basis_estimator import BasisTransformer
+from streamkernel.linalg import single_threaded_blas, solve_lower
+from streamkernel.reductions import FeatureMap, Features
+
+__all__ = ["Nystroem"]
+
+_ROUNDING = 1e-9  # of the certificate, as a share of the trace
+
+
+class Nystroem(BasisTransformer):
+    """Features ``G = k(X, Z) L^-T``, ``L L^T = k(Z, Z)``: ``G G^T`` is the Nystroem approximation of the kernel matrix.
+
+    Any linear method on G is the kernel method on n chosen rows Z (Williams & Seeger 2001; Smola & Schoelkopf 2000,
+    section 3). scikit-learn's transformer of the same name whitens by the symmetric root of ``k(Z, Z)``: the features
+    differ by a rotation, and what is made of them does not.
+
+    Parameters
+    ----------
+    n_components : int, default None
+        Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`
+        A lengthscale of "auto" takes targets, and is refused.
+    rule : str or Rule, default "few-sweep"
+        How the basis is chosen; targets are not looked at.
+    rule_options : dict
+        Further options of the rule; see `streamkernel.selection.as_rule`.
+    tol : float, default 0
+        Stop choosing when the residual trace is at most ``tol`` times the trace.
+    scale : "standard" or "none", default "standard"
+        Whether columns are standardised on the fly.
+    random_state : int, default 0
+        Seed of every draw: equal seeds, equal bits.
+    memory_limit : int or str, default None
+        Most memory, all processes together; a fit that would need more is refused before it reads anything.
+    client : distributed.Client, default None
+        Where sweeps run; None for threads of this process.
+    progress : Progress, default None
+        Who watches.
+
+    Attributes
+    ----------
+    components_ : (n, p) basis points, in the units of X
+    component_indices_ : (n,) their row numbers, in the order of picking
+    normalization_ : (n, n), ``L^-1``: the features are ``k(X, Z) normalization_^T``, rows and points scaled
+    residual_trace_, relative_residual_trace_ : exact certificate ``tr(K - G G^T)``, and its share of ``tr K``
+    basis_, scaler_ : for `streamkernel.factors.FeatureRows`
+    kernel_, lengthscale_, n_sweeps_, n_features_in_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamkernel import Nystroem
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> Nystroem(50).fit_transform(X).shape
+    (500, 50)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "gaussian",
+        lengthscale: Any = "median",
+        gamma: Any = None,
+        degree: Any = None,
+        coef0: Any = None,
+        kernel_params: dict[str, Any] | None = None,
+        rule: Any = "few-sweep",
+        rule_options: dict[str, Any] | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        random_state: Any = 0,
+        memory_limit: Any = None,
+        client: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.rule = rule
+        self.rule_options = rule_options
+        self.tol = tol
+        self.scale = scale
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.client = client
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the basis.
+
+        Parameters
+        ----------
+        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
+        y : not looked at.
+
+        Raises
+        ------
+        StreamKernelError
+            Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
+        """
+        found = self._fit_basis(X, self.n_components, rounding=_ROUNDING)
+        with single_threaded_blas():
+            self.normalization_ = solve_lower(self.basis_.L, np.eye(len(self.basis_)))
+        residual, trace = found.sums.residual_trace, found.sums.trace
+        assert residual is not None
+        self.residual_trace_ = residual
+        self.relative_residual_trace_ = residual / trace if trace else 0.0
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Features (m, n) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        self._check_fitted()
+        return self._values(X, FeatureMap(Features.of_basis(self.basis_)))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.basis_)

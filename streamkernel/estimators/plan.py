@@ -1,0 +1,108 @@
+"""What a ridge fit will cost: its steps, added up before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
+from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.reductions import FactorColumns, FeatureGram, Features, Moments, NormalEquations
+from streamkernel.selection import Problem
+from streamkernel.selection.problem import gather_step, unfilled_basis
+from streamkernel.table import Table
+
+__all__ = ["needs_moments", "plan_factor", "plan_ridge", "sampled_rows"]
+
+_SAMPLE_ROWS = {"median": 1000, "auto": 4000}
+
+
+def needs_moments(table: Table, settings: RidgeSettings) -> bool:
+    """Whether means and deviations of the columns have to be swept for: the store does not bring them."""
+    wanted = settings.scale == "standard" or (table.n_targets > 0 and table.classes is None)
+    return table.statistics is None and wanted
+
+
+def sampled_rows(table: Table, settings: RidgeSettings) -> int:
+    """How many rows are sampled to find the lengthscale, or the shares of the classes."""
+    wanted = 0
+    if settings.searches_lengthscale:
+        wanted = _SAMPLE_ROWS[settings.lengthscale]
+    elif table.classes is not None:
+        wanted = _SAMPLE_ROWS["median"]
+    return min(wanted, table.n_rows)
+
+
+def steps_of_choice(table: Table, settings: RidgeSettings, n: int) -> tuple[Problem, list[Step]]:
+    """The steps up to a chosen basis, which all fits have in common."""
+    d = table.n_targets
+    problem = Problem(table, settings.kernel_template(), n, settings.tol, settings.seed, np.zeros(d), np.ones(d))
+    steps: list[Step] = []
+    if needs_moments(table, settings):
+        moments = Moments(table.n_features, 0 if table.classes is not None else d)
+        steps.append(step_of("column statistics", moments, table.n_rows, kernel_columns=0))
+    rule = settings.selection_rule(has_targets=d > 0)
+    return problem, steps + _with_sample(rule.steps(problem), problem, sampled_rows(table, settings))
+
+
+def plan_ridge(table: Table, settings: RidgeSettings, machine: Machine, n: int | None = None) -> Plan:
+    """What the fit will cost: sweeps, bytes, flops, memory.
+
+    Parameters
+    ----------
+    machine : workers and threads, with the bytes their processes hold already.
+    n : another basis size than the settings', for finding one that fits.
+    """
+    n = settings.components(table) if n is None else n
+    problem, steps = steps_of_choice(table, settings, n)
+    final = NormalEquations(unfilled_basis(problem, n), problem.centre)
+    # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix).
+    algebra = 8 * n * (8 * n + 4 * table.n_targets)
+    steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=16 * n * n))
+    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
+    disk = final.state_bytes() * 2 + n * table.n_features * 8
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)
+
+
+def plan_factor(
+    table: Table, settings: RidgeSettings, machine: Machine, n: int, chunk_rows: int, dtype: np.dtype[Any] | None
+) -> Plan:
+    """What a factor will cost.
+
+    Parameters
+    ----------
+    chunk_rows : of G; a task holds whole chunks of it.
+    dtype : of G on disk, or None where its columns are only summed.
+    """
+    problem, steps = steps_of_choice(table, settings, n)
+    basis = unfilled_basis(problem, n)
+    disk = 8 * n * (table.n_features + 4)
+    if dtype is None:
+        gram = FeatureGram(Features.of_basis(basis))
+        steps.append(step_of("final sweep", gram, table.n_rows, kernel_columns=n, held_bytes=16 * n * n))
+    else:
+        work = FactorColumns(basis, dtype)
+        # Beside its block a task holds one chunk, and a copy of it on the way to the disk.
+        chunk = 2 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
+        step = step_of("write the factor", work, table.n_rows, kernel_columns=n)
+        steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
+        disk += dtype.itemsize * n * table.n_rows
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)
+
+
+def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:
+    """The rule's steps, with so many rows more in its first sweep for rows by number, or in one of their own."""
+    if rows == 0:
+        return steps
+    sample = gather_step(problem, rows)
+    for index, step in enumerate(steps):
+        if step.name == sample.name:
+            both = replace(
+                step,
+                state_bytes=step.state_bytes + sample.state_bytes,
+                held_bytes=step.held_bytes + sample.held_bytes,
+            )
+            return [*steps[:index], both, *steps[index + 1 :]]
+    return [sample, *steps]

@@ -1,0 +1,130 @@
+"""Eigenvalues and eigenvectors of K~, plain or centred, from the sums of one sweep.
+
+With ``K~ = G G^T``, ``H = G^T G = V diag(w) V^T`` (n, n) and the mean row ``g = G^T 1 / m`` of G::
+
+    K~ = U diag(w) U^T,    U = G V diag(w)^-1/2,    scores  U diag(w)^1/2 = G V
+
+and centred, ``C = I - 1 1^T / m``: the same with ``H - m g g^T`` for H and ``G - 1 g^T`` for G, which is kernel PCA
+(Schoelkopf, Smola & Mueller 1998) of K~. The best r of the n directions leave a residual trace of
+``tr K - w_1 - ... - w_r``: "Nystroem-PCA", which no r eigenvectors of K itself exceed (Smola & Schoelkopf 2000,
+section 5.4; Hussain & Shawe-Taylor, section 2.1; ALGORITHMS 2.3, 2.7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.linalg import single_threaded_blas, symmetric_eigen
+from streamkernel.reductions import Features, FeatureSums, FeatureTimes
+
+__all__ = ["FactorEigen"]
+
+Float = NDArray[np.float64]
+
+_RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which one is taken for rounding
+
+
+@dataclass(frozen=True)
+class FactorEigen:
+    """Leading eigenvalues and eigenvectors of K~, or of ``C K~ C``.
+
+    Attributes
+    ----------
+    values : (r,) positive, descending.
+    directions : (n, r), the V of the formula; its columns are orthonormal.
+    mean : (n,), the g of the formula; zeros where K~ was not centred.
+    features : of the factor.
+    unexplained : ``tr K~``, centred or not, less the sum of the values: what the directions left out had.
+    left_by_basis : ``tr(K - K~)``; None where the factor does not tell.
+    """
+
+    values: Float
+    directions: Float
+    mean: Float
+    features: Features
+    unexplained: float
+    left_by_basis: float | None
+
+    @classmethod
+    def of(
+        cls, features: Features, sums: FeatureSums, *, count: int | None = None, centred: bool = False
+    ) -> FactorEigen:
+        """Decompose.
+
+        The sign of each eigenvector is that for which its largest component among the basis points is positive (the
+        first of equally large ones; for a stored factor, among the columns of G).
+
+        Parameters
+        ----------
+        features : of the factor.
+        sums : of `FeatureRows.gram`.
+        count : how many to keep; None for all that are not rounding. Fewer are kept where the rank is smaller.
+        centred : decompose ``C K~ C``.
+
+        Raises
+        ------
+        ParameterError
+            count is not a whole number > 0.
+        NumericalError
+            No eigenvalue is left: K~ is zero, or constant and centred.
+        """
+        if count is not None and (
+            isinstance(count, (bool, np.bool_)) or not isinstance(count, (int, np.integer)) or count <= 0
+        ):
+            raise ParameterError(f"count must be a whole number > 0, not {count!r}")
+        mean = sums.G1 / sums.count if centred else np.zeros_like(sums.G1)
+        scale = float(np.diagonal(sums.H).sum())
+        with single_threaded_blas():
+            H = sums.H - np.outer(mean, sums.G1) if centred else sums.H
+            eigen = symmetric_eigen(0.5 * (H + H.T), "the Gram matrix of the factor")
+            values, directions = eigen.values[::-1], eigen.vectors[:, ::-1]
+            # Centring takes two large numbers from each other: what is left is no better than the larger one's digits.
+            least = max(_RANK_TOLERANCE * values.max(initial=0.0), len(H) * float(np.finfo(np.float64).eps) * scale)
+            rank = int(np.count_nonzero(values > least))
+            if rank == 0:
+                raise NumericalError(
+                    "the factor has no eigenvalue above rounding"
+                    + (": all its rows are equal, and centring leaves nothing" if centred else ": K~ is zero")
+                )
+            kept = rank if count is None else min(rank, int(count))
+            directions = np.ascontiguousarray(directions[:, :kept])
+            at_basis = directions
+            if features.basis is not None:
+                at_basis = (features.basis.L - mean) @ directions
+        largest = np.argmax(np.abs(at_basis), axis=0)
+        directions = directions * np.where(at_basis[largest, np.arange(kept)] < 0.0, -1.0, 1.0)
+        total = float(np.diagonal(H).sum())
+        return cls(
+            values=values[:kept].copy(),
+            directions=directions,
+            mean=mean,
+            features=features,
+            unexplained=max(0.0, total - float(values[:kept].sum())),
+            left_by_basis=sums.residual_trace,
+        )
+
+    @property
+    def residual_trace(self) -> float | None:
+        """``tr(K - K~)`` and what the directions left out had of K~, or C K~ C.
+
+        For K~ that is ``tr K - sum_j w_j``, exact; for the centred one an upper bound of ``tr C K C - sum_j w_j``, as
+        centring can only take from ``tr(K - K~)``. None for a stored factor.
+        """
+        return None if self.left_by_basis is None else self.left_by_basis + self.unexplained
+
+    def eigenvectors(self) -> FeatureTimes:
+        """U (m, r), orthonormal columns, as a map of rows; its output is "eigenvectors"."""
+        return self._map(self.directions / np.sqrt(self.values), "eigenvectors")
+
+    def scores(self) -> FeatureTimes:
+        """``U diag(w)^1/2`` (m, r), the rows' coordinates along the directions, as a map of rows: "scores"."""
+        return self._map(self.directions, "scores")
+
+    def _map(self, A: Float, name: str) -> FeatureTimes:
+        with single_threaded_blas():
+            offset = -(self.mean @ A)
+        return FeatureTimes.of(self.features, A, offset, name)

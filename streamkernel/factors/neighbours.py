@@ -1,0 +1,215 @@
+"""Nearest neighbours in the kernel's feature space, in one sweep, by codes of n + 1 numbers a row.
+
+For a Gaussian kernel their order is the Euclidean one; the use is for kernels that are dear to evaluate. Each block's
+rows are looked at in the order of their lower bounds, and true distances are computed only while a bound is at most the
+k-th best distance known (Smola & Schoelkopf 2000, section 6.3; ALGORITHMS 13.3). The rows found do not depend on how
+many distances that saves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session
+from streamkernel.errors import ParameterError
+from streamkernel.factors.codes import Codes
+from streamkernel.factors.features import FeatureRows
+from streamkernel.kernels import PreparedKernel
+from streamkernel.reductions import Reduction, State
+from streamkernel.table import RowBlock, open_table
+
+__all__ = ["NearestRows", "Neighbours", "nearest_neighbours"]
+
+Float = NDArray[np.float64]
+
+_QUERIES = 256  # looked up at once: their bounds against a block of rows are all that grows with them
+_FIRST = 512  # rows from whose bounds the first limit is taken
+# Distances of codes are sums whose last bits depend on the block: they are compared on a grid, in units of k(q, q), so
+# that equal rows stay equal. As fine as rounding allows, within these limits.
+_FINEST, _COARSEST = 2.0**-33, 2.0**-20
+_NOBODY = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The k nearest rows of each query, nearest first, ties by row number.
+
+    Attributes
+    ----------
+    rows : (q, k) int64 row numbers in the table.
+    distances : (q, k) ``d = sqrt(k(x, x) + k(q, q) - 2 k(x, q))``, or those of the codes.
+    evaluations : kernel values computed beyond those of the codes (n a row).
+    pairs : q times the rows of the table: the kernel values that brute force takes.
+    """
+
+    rows: NDArray[np.int64]
+    distances: Float
+    evaluations: int
+    pairs: int
+
+    @property
+    def saved(self) -> float:
+        """Share of the pairs whose kernel value was not needed."""
+        return 1.0 - self.evaluations / self.pairs
+
+
+@dataclass(frozen=True)
+class NearestRows(Reduction[Neighbours]):
+    """Keep the `count` nearest rows of each query.
+
+    Parameters
+    ----------
+    basis : of the codes.
+    queries : (q, p), scaled like the table's rows.
+    count : k.
+    exact : compute true distances where the codes leave doubt; else the codes' distances stand for them.
+    """
+
+    basis: Basis
+    queries: Float
+    count: int
+    exact: bool = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("basis", "queries", "count", "exact")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @cached_property
+    def codes(self) -> Codes:
+        return Codes.of(self.basis, self.queries)
+
+    @cached_property
+    def _prepared(self) -> list[PreparedKernel]:
+        # Each query by itself: the bits of a kernel value depend on the other points it was prepared with.
+        return [self.basis.kernel.prepare(query[None]) for query in self.queries]
+
+    def map_block(self, block: RowBlock) -> State:
+        shape = (len(self.queries), self.count)
+        nothing = {
+            "squares": np.full(shape, np.inf),
+            "rows": np.full(shape, _NOBODY),
+            "totals": np.zeros(2, np.int64),
+        }
+        return self.fold(nothing, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        X = np.ascontiguousarray(block.X, dtype=np.float64)
+        codes = Codes.of(self.basis, X, self.codes.margin)
+        found = 0
+        for first in range(0, len(self.queries), _QUERIES):
+            queries = self.codes[first : first + _QUERIES]
+            limits = self._limits(state["squares"][first : first + _QUERIES, -1], queries, codes)
+            lower = queries.lower(codes) if self.exact else queries.distances(codes)
+            near = lower <= limits[:, None]
+            for j in np.flatnonzero(near.any(axis=1)):
+                rows = np.flatnonzero(near[j])
+                found += self._scan(state, first + int(j), rows, lower[j], X, codes.diagonal, block.start)
+        state["totals"] += [len(X), found]
+        return state
+
+    def _limits(self, best: Float, queries: Codes, codes: Codes) -> Float:
+        """Bounds beyond which a row is not among the nearest, (q,): the k-th distance so far, or one of some rows."""
+        some = codes[: max(_FIRST, 2 * self.count)]
+        if np.isfinite(best).all() or len(some.r) < self.count:
+            return best if self.exact else best + self._unit(queries)
+        squares = queries.upper(some) if self.exact else queries.distances(some)
+        limits = np.minimum(best, np.partition(squares, self.count - 1, axis=1)[:, self.count - 1])
+        return limits if self.exact else limits + self._unit(queries)
+
+    @staticmethod
+    def _unit(queries: Codes) -> Float:
+        grid = min(max(queries.margin, _FINEST), _COARSEST)
+        return np.asarray(grid * np.where(queries.diagonal > 0.0, queries.diagonal, 1.0))
+
+    def _scan(
+        self, state: State, j: int, near: NDArray[np.int64], lower: Float, X: Float, diagonal: Float, start: int
+    ) -> int:
+        """Put those of the rows `near` that are nearest to query j into the state; returns the kernel values taken."""
+        found, step = 0, max(2 * self.count, 32)
+        if not self.exact:
+            unit = self._unit(self.codes[j : j + 1])[0]
+            self._put(state, j, np.maximum(np.round(lower[near] / unit), 0.0) * unit, start + near)
+            return 0
+        while len(near):
+            order = np.argpartition(lower[near], step) if len(near) > step else np.arange(len(near))
+            some, near = near[order[:step]], near[order[step:]]
+            self._put(state, j, self._squares(j, X[some], diagonal[some]), start + some)
+            near = near[lower[near] <= state["squares"][j, -1]]
+            found, step = found + len(some), 4 * step
+        return found
+
+    def _put(self, state: State, j: int, squares: Float, rows: NDArray[np.int64]) -> None:
+        kept = squares <= state["squares"][j, -1]
+        both = np.concatenate([state["squares"][j], squares[kept]])
+        numbers = np.concatenate([state["rows"][j], rows[kept]])
+        best = np.lexsort((numbers, both))[: self.count]
+        state["squares"][j], state["rows"][j] = both[best], numbers[best]
+
+    def _squares(self, j: int, X: Float, diagonal: Float) -> Float:
+        """``d^2`` of query j to some rows, (s,)."""
+        values = self._prepared[j].block(X)[:, 0]
+        return np.asarray(np.maximum(diagonal + self.codes.diagonal[j] - 2.0 * values, 0.0))
+
+    def combine(self, left: State, right: State) -> State:
+        squares = np.concatenate([left["squares"], right["squares"]], axis=1)
+        rows = np.concatenate([left["rows"], right["rows"]], axis=1)
+        best = np.lexsort((rows, squares), axis=1)[:, : self.count]
+        return {
+            "squares": np.take_along_axis(squares, best, axis=1),
+            "rows": np.take_along_axis(rows, best, axis=1),
+            "totals": left["totals"] + right["totals"],
+        }
+
+    def finalize(self, state: State) -> Neighbours:
+        count, evaluations = (int(value) for value in state["totals"])
+        return Neighbours(state["rows"], np.sqrt(state["squares"]), evaluations, count * len(self.queries))
+
+    def state_bytes(self) -> int:
+        return 16 * len(self.queries) * self.count + 16
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        return int(8 * rows * (2 * n + 2 * p + 2 * min(_QUERIES, len(self.queries))))
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        return float(n * n + 2 * n * (p + len(self.queries)))
+
+
+def nearest_neighbours(
+    rows: FeatureRows, queries: Any, count: int, session: Session, *, exact: bool = True
+) -> Neighbours:
+    """The `count` nearest rows of each query, in one sweep.
+
+    Parameters
+    ----------
+    rows : table and basis; a row of the table that equals a query is its own neighbour.
+    queries : (q, p) raw rows of any kind that `open_table` takes; they are held in memory, and scaled as the table is.
+    count : k.
+    exact : False compares codes only: no kernel value beyond the n a row that the codes take.
+
+    Raises
+    ------
+    ParameterError
+        count is not in 1 .. m, or the factor has no basis: stored features alone do not tell the residuals.
+    ShapeError
+        Queries of another width.
+    """
+    if rows.basis is None:
+        raise ParameterError("neighbours need the basis of the factor; give the table of the rows, and the basis")
+    if isinstance(count, (bool, np.bool_)) or not isinstance(count, (int, np.integer)) or count < 1:
+        raise ParameterError(f"count must be a whole number > 0, not {count!r}")
+    if count > rows.shape[0]:
+        raise ParameterError(f"{count} neighbours among {rows.shape[0]} rows; give at most {rows.shape[0]}")
+    asked = open_table(queries).with_scaler(rows.table.scaler).without_targets()
+    wanted = FeatureRows(asked, rows.basis).table.read(asked.start, asked.stop)
+    points = np.ascontiguousarray(wanted.X, dtype=np.float64)
+    return session.sweep(NearestRows(rows.basis, points, int(count), exact), rows.table, "nearest neighbours")

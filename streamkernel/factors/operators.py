@@ -1,0 +1,161 @@
+"""K~ and what is made of it, as operators on vectors of m numbers that fit in memory.
+
+With a factor ``K~ = G G^T``, ``H = G^T G`` and a ridge rho > 0 (Sherman-Morrison-Woodbury)::
+
+    K~ v                = G (G^T v)
+    (K~ + rho I)^-1 v   = (v - G (rho I + H)^-1 G^T v) / rho
+
+each two sweeps over the rows, counted in the session, and H one more, once. ``P = K~ + rho I`` is a preconditioner for
+``K + rho I``: since the residual K - K~ is positive semidefinite, the eigenvalues of ``P^-1 (K + rho I)`` lie in
+``[1, 1 + |K - K~|_2 / rho]``, hence in ``[1, 1 + tr(K - K~) / rho]`` (Smola & Schoelkopf 2000, section 6.4;
+ALGORITHMS 13.4).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
+
+from streamkernel.engine import Session
+from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.factors.features import FeatureRows
+from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.reductions import FeatureSums
+
+__all__ = ["KernelOperator", "RidgeFactor", "WoodburyInverse", "checked_ridge", "kernel_operator", "preconditioner"]
+
+Float = NDArray[np.float64]
+
+
+def checked_ridge(rho: float) -> float:
+    """rho as a float.
+
+    Raises
+    ------
+    ParameterError
+        rho is not a finite number > 0.
+    """
+    if isinstance(rho, (bool, np.bool_)) or not isinstance(rho, (int, float, np.integer, np.floating)):
+        raise ParameterError(f"rho must be a number > 0, not {rho!r}")
+    if not math.isfinite(rho) or rho <= 0.0:
+        raise ParameterError(f"rho must be finite and > 0, not {rho!r}: K~ itself has no inverse")
+    return float(rho)
+
+
+class RidgeFactor:
+    """Solves with ``rho I + H``, factored once.
+
+    Raises
+    ------
+    ParameterError
+        rho is not a finite number > 0.
+    NumericalError
+        rho is lost in the rounding of H.
+    """
+
+    def __init__(self, H: Float, rho: float) -> None:
+        self.rho = checked_ridge(rho)
+        shifted = H.copy()
+        np.fill_diagonal(shifted, np.diagonal(H) + self.rho)
+        try:
+            with single_threaded_blas():
+                self._L = cholesky(shifted, f"G^T G + rho I with rho = {self.rho:g}")
+        except NumericalError as error:
+            raise NumericalError(f"{error}; give a larger rho") from None
+
+    def solve(self, B: Float) -> Float:
+        """``(rho I + H)^-1 B``, (n, q)."""
+        with single_threaded_blas():
+            return solve_lower_t(self._L, solve_lower(self._L, B))
+
+
+class _SymmetricOperator(LinearOperator):
+    """An m x m matrix that is its own adjoint, given by what it does to columns."""
+
+    def __init__(self, rows: FeatureRows, session: Session) -> None:
+        m = rows.shape[0]
+        super().__init__(np.dtype(np.float64), (m, m))  # type: ignore[call-arg]
+        self.rows = rows
+        self.session = session
+
+    def _columns(self, V: Float) -> Float:
+        raise NotImplementedError
+
+    def _matmat(self, V: NDArray[Any]) -> Float:
+        return self._columns(FeatureRows.checked(V, self.rows.shape[0]))
+
+    def _matvec(self, v: NDArray[Any]) -> Float:
+        return self._matmat(np.reshape(v, (-1, 1)))[:, 0]
+
+    def _adjoint(self) -> _SymmetricOperator:
+        return self
+
+    def _transpose(self) -> _SymmetricOperator:
+        return self
+
+
+class KernelOperator(_SymmetricOperator):
+    """``K~ + shift I``, (m, m); a product is two sweeps, however many columns it has.
+
+    Parameters
+    ----------
+    rows : the factor.
+    session : where the sweeps run and are counted.
+    shift : 0 for K~ itself.
+    """
+
+    def __init__(self, rows: FeatureRows, session: Session, shift: float = 0.0) -> None:
+        super().__init__(rows, session)
+        self.shift = shift
+
+    def _columns(self, V: Float) -> Float:
+        product = self.rows.times(self.rows.transposed_times(V, self.session), self.session)
+        return product + self.shift * V if self.shift else product
+
+    def inverse(self, sums: FeatureSums | None = None) -> WoodburyInverse:
+        """``(K~ + shift I)^-1``, for a shift > 0; `sums` as `preconditioner` takes them."""
+        return preconditioner(self.rows, self.shift, self.session, sums)
+
+
+class WoodburyInverse(_SymmetricOperator):
+    """``(K~ + rho I)^-1 v = (v - G (rho I + H)^-1 G^T v) / rho``, (m, m); a product is two sweeps.
+
+    Rounding is lifted by ``|H| / rho``. `preconditioner` makes one.
+    """
+
+    def __init__(self, rows: FeatureRows, session: Session, factor: RidgeFactor) -> None:
+        super().__init__(rows, session)
+        self._factor = factor
+        self.rho = factor.rho
+
+    def _columns(self, V: Float) -> Float:
+        inner = self._factor.solve(self.rows.transposed_times(V, self.session))
+        return (V - self.rows.times(inner, self.session)) / self.rho
+
+
+def kernel_operator(rows: FeatureRows, session: Session, rho: float = 0.0) -> KernelOperator:
+    """``K~``, or ``K~ + rho I``, as a `scipy.sparse.linalg.LinearOperator`."""
+    return KernelOperator(rows, session, 0.0 if rho == 0 else checked_ridge(rho))
+
+
+def preconditioner(rows: FeatureRows, rho: float, session: Session, sums: FeatureSums | None = None) -> WoodburyInverse:
+    """``P^-1 = (K~ + rho I)^-1``, for solves with K~ and as a preconditioner for ``K + rho I``.
+
+    Parameters
+    ----------
+    rows : the factor.
+    rho : ridge > 0, the one of the system.
+    session : where sweeps run and are counted.
+    sums : of `FeatureRows.gram`; None to sweep for them now.
+
+    Raises
+    ------
+    ParameterError, NumericalError
+        See `RidgeFactor`.
+    """
+    rho = checked_ridge(rho)
+    return WoodburyInverse(rows, session, RidgeFactor((sums or rows.gram(session)).H, rho))

@@ -1,0 +1,148 @@
+"""One Lloyd step over the rows: which centre each row is nearest to, and the mean of the rows of each centre.
+
+With ``u = x * weights`` (p,) and centres c_j (n, p) in the same units, row i belongs to the centre of least
+``|u_i - c_j|^2``, ties to the lowest j; the new centres are the means ``sum u_i / count`` (Lloyd 1982). In the same
+sweep, the row nearest to each centre among its own, and the rows farthest from theirs, to which centres without rows
+are moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.table import RowBlock
+
+__all__ = ["Clusters", "LloydStep"]
+
+# Distances this close, relative to their terms, are equal: centres are sums, rounded as the rows were cut.
+_TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class LloydStep:
+    """What the sweep brings home.
+
+    Attributes
+    ----------
+    centres : (n, p) the new centres.
+    counts : (n,) rows of each old centre.
+    square : sum of the squared distances of the rows to their old centres.
+    shift : largest distance that a centre moved, relative to the centres' spread.
+    rows, X : (n,), (n, p) the row nearest to each old centre among its own; -1 and zeros where it has none.
+    """
+
+    centres: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    square: float
+    shift: float
+    rows: NDArray[np.int64]
+    X: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Clusters(Reduction[LloydStep]):
+    """Parameters
+    ----------
+    centres : (n, p) float64, in units of ``x * weights``.
+    weights : (p,) of the features: 1 / lengthscale.
+    dtype : of the table.
+    """
+
+    centres: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    dtype: np.dtype[Any]
+
+    @cached_property
+    def origin(self) -> NDArray[np.float64]:
+        """Distances are taken about the centres' mean: rows may lie far from 0."""
+        return np.asarray(self.centres.mean(axis=0), np.float64)
+
+    @cached_property
+    def about_origin(self) -> NDArray[np.float64]:
+        return self.centres - self.origin
+
+    def assign(self, U: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The nearest centre of each row of U, ``x * weights - origin``, and the square that counts as none; (b,)."""
+        squares = np.einsum("ij,ij->i", self.about_origin, self.about_origin)
+        distances = squares - 2.0 * (U @ self.about_origin.T)
+        none = _TIE * (np.einsum("ij,ij->i", U, U) + squares.max())
+        nearest = np.argmax(distances <= (distances.min(axis=1) + none)[:, None], axis=1)
+        return np.asarray(nearest, np.int64), none
+
+    def map_block(self, block: RowBlock) -> State:
+        n, p = self.centres.shape
+        U = block.X * self.weights - self.origin
+        nearest, none = self.assign(U)
+        apart = U - self.about_origin[nearest]
+        squares = np.einsum("ij,ij->i", apart, apart)
+        # Distances are compared in single precision, so that those equal but for rounding are ties.
+        keys = squares.astype(np.float32)
+        rows = block.start + np.arange(len(U), dtype=np.int64)
+        order = np.lexsort((rows, keys))
+        members, first = np.unique(nearest[order], return_index=True)
+        own = order[first]
+        state: State = {
+            "square": np.array([squares.sum()]),
+            "counts": np.bincount(nearest, minlength=n),
+            "sums": np.stack([np.bincount(nearest, column, n) for column in U.T], axis=1) if p else np.zeros((n, 0)),
+            "near_keys": np.full(n, np.inf, np.float32),
+            "near_rows": np.full(n, -1, np.int64),
+            "near_X": np.zeros((n, p), self.dtype),
+        }
+        for name, values in (("keys", keys), ("rows", rows), ("X", block.X)):
+            state[f"near_{name}"][members] = values[own]
+        far = np.lexsort((rows, -keys))[:n]
+        far = far[squares[far] > none[far]]
+        return {**state, "far_keys": keys[far], "far_rows": rows[far], "far_X": block.X[far]}
+
+    def combine(self, left: State, right: State) -> State:
+        state = {name: left[name] + right[name] for name in ("square", "counts", "sums")}
+        # The left rows have the lower numbers.
+        nearer = right["near_keys"] < left["near_keys"]
+        for name in ("near_keys", "near_rows", "near_X"):
+            state[name] = left[name].copy()
+            state[name][nearer] = right[name][nearer]
+        far = {name: np.concatenate([left[name], right[name]]) for name in ("far_keys", "far_rows", "far_X")}
+        kept = np.lexsort((far["far_rows"], -far["far_keys"]))[: len(self.centres)]
+        return {**state, **{name: values[kept] for name, values in far.items()}}
+
+    def finalize(self, state: State) -> LloydStep:
+        counts = state["counts"]
+        occupied = counts > 0
+        moved = self.about_origin.copy()
+        moved[occupied] = state["sums"][occupied] / counts[occupied, None]
+        empty = np.flatnonzero(~occupied)
+        far = state["far_X"]
+        # Of equal rows one will do.
+        _, first = np.unique(far, axis=0, return_index=True) if len(far) else (far, np.zeros(0, np.int64))
+        far = far[np.sort(first)][: len(empty)]
+        moved[empty[: len(far)]] = far * self.weights - self.origin
+        shifts = np.linalg.norm(moved - self.about_origin, axis=1)
+        spread = float(np.linalg.norm(self.about_origin, axis=1).max(initial=0.0))
+        largest = float(shifts.max(initial=0.0))
+        return LloydStep(
+            moved + self.origin,
+            counts,
+            float(state["square"][0]),
+            largest / spread if spread > 0.0 else largest,
+            state["near_rows"],
+            state["near_X"],
+        )
+
+    def state_bytes(self) -> int:
+        n, p = self.centres.shape
+        return int(n * (8 * p + 2 * p * self.dtype.itemsize + 32) + 8)
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.centres.shape
+        return int(8 * rows * (2.25 * n + 4 * p + 10))
+
+    def flops_per_row(self) -> float:
+        n, p = self.centres.shape
+        return float(2 * n * (p + 4) + 100)

@@ -1,0 +1,52 @@
+"""The values of a row map as one array in memory, for outputs that fit there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.rows import RowMap
+from streamkernel.table import RowBlock
+
+__all__ = ["Collect"]
+
+
+@dataclass(frozen=True)
+class Collect(Reduction[NDArray[Any]]):
+    """Values of every row, in the order of the rows.
+
+    Parameters
+    ----------
+    work : what is computed.
+    name : which of its outputs.
+    rows : rows of the table m, for the plan.
+    """
+
+    work: RowMap
+    name: str
+    rows: int
+
+    # A state is pieces by the number of their first row: joined once, at the end, and copied nowhere else.
+
+    def map_block(self, block: RowBlock) -> State:
+        return {f"rows_{block.start}": self.work.map_block(block)[self.name]}
+
+    def combine(self, left: State, right: State) -> State:
+        return left | right
+
+    def finalize(self, state: State) -> NDArray[Any]:
+        return np.concatenate([state[name] for name in sorted(state, key=lambda name: int(name[5:]))])
+
+    def state_bytes(self) -> int:
+        width, dtype = self.work.columns[self.name]
+        return self.rows * dtype.itemsize * (1 if width is None else width)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.work.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        return self.work.flops_per_row()

@@ -1,0 +1,252 @@
+"""Sweeps over a factor: whitened features G (m, n) with ``G G^T = K~``, recomputed from a basis or read from disk.
+
+With ``L L^T = k(Z, Z)`` and the rows' kernel values ``F = k(X, Z)``, or, for a stored factor, ``L = I`` and ``F = G``::
+
+    G = F L^-T        G^T V = L^-1 (F^T V)        G A = F (L^-T A)
+
+so that products with G cost no more than products with kernel blocks: n x n work is done once, not for every row
+(Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1). Row weights are not heeded: K~ is a matrix of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, solve_lower_t, syrk
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.rows import RowMap
+from streamkernel.table import RowBlock
+
+__all__ = ["FeatureGram", "FeatureMap", "FeatureSums", "FeatureTimes", "FeatureTransposed", "Features"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Where the whitened features of a row block come from.
+
+    Parameters
+    ----------
+    basis : the functions whose features they are; None where the rows are features themselves (a stored factor).
+    width : n.
+    """
+
+    basis: Basis | None
+    width: int
+
+    @classmethod
+    def of_basis(cls, basis: Basis) -> Features:
+        """Features recomputed from a basis."""
+        return cls(basis, len(basis))
+
+    def of(self, X: NDArray[Any]) -> Float:
+        """G, (b, n) float64; it may be a view of X."""
+        return self.raw(X) if self.basis is None else self.basis.features(X)
+
+    def raw(self, X: NDArray[Any]) -> Float:
+        """F, (b, n) float64; it may be a view of X."""
+        return np.ascontiguousarray(X, dtype=np.float64) if self.basis is None else self.basis.block(X)
+
+    def whitened(self, sums: Float) -> Float:
+        """``L^-1 S``: what ``S = F^T V`` (n, q) says of G."""
+        return sums if self.basis is None else np.ascontiguousarray(solve_lower(self.basis.L, sums))
+
+    def coefficients(self, A: Float) -> Float:
+        """``L^-T A`` (n, q), with which ``F (L^-T A) = G A``."""
+        return A if self.basis is None else np.ascontiguousarray(solve_lower_t(self.basis.L, A))
+
+    def scratch_bytes(self, rows: int) -> int:
+        """Bytes of F, and of the rows in float64."""
+        return 8 * rows * (self.width + (0 if self.basis is None else self.basis.points.shape[1]))
+
+    def raw_flops(self) -> float:
+        """Operations that a row of F costs."""
+        return 2.0 if self.basis is None else 2.0 * self.basis.points.size
+
+
+@dataclass(frozen=True)
+class FeatureSums:
+    """Sums over the rows of a factor, float64.
+
+    Attributes
+    ----------
+    H : (n, n), ``G^T G``, which has the eigenvalues of K~
+    G1 : (n,), ``G^T 1``
+    count : number of rows m
+    trace : ``sum_i k(x_i, x_i)``, or None for a stored factor, which does not tell
+    """
+
+    H: Float
+    G1: Float
+    count: int
+    trace: float | None
+
+    @property
+    def squares(self) -> Float:
+        """Sum of squares of each column; what each function took off the residual trace, in the order of picking."""
+        return np.diagonal(self.H).copy()
+
+    @property
+    def residual_trace(self) -> float | None:
+        """``tr(K - K~) = tr K - tr H``, exact; None for a stored factor."""
+        return None if self.trace is None else max(0.0, self.trace - float(self.squares.sum()))
+
+
+@dataclass(frozen=True)
+class FeatureGram(Reduction[FeatureSums]):
+    """Accumulate `FeatureSums`.
+
+    Parameters
+    ----------
+    features : Features of n functions.
+    whiten_first : whiten every block before it is summed, which no basis is too ill-conditioned for.
+    """
+
+    features: Features
+    whiten_first: bool = True
+
+    @classmethod
+    def within(cls, features: Features, rounding: float) -> FeatureGram:
+        """Half the operations, where whitening the sums lifts their rounding to at most this share of m."""
+        pivot = 1.0 if features.basis is None else features.basis.least_pivot
+        lifted = np.finfo(np.float64).eps * np.sqrt(features.width) / pivot
+        return cls(features, whiten_first=bool(lifted > rounding))
+
+    def map_block(self, block: RowBlock) -> State:
+        n = self.features.width
+        return self.fold({"H": np.zeros((n, n)), "G1": np.zeros(n), "totals": np.zeros(2)}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        F = self.features.of(block.X) if self.whiten_first else self.features.raw(block.X)
+        syrk(F, into=state["H"])
+        state["G1"] += F.sum(axis=0)
+        basis = self.features.basis
+        state["totals"] += [len(F), 0.0 if basis is None else basis.kernel.diagonal(block.X).sum()]
+        return state
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> FeatureSums:
+        H, G1 = mirror_upper(state["H"]), state["G1"]
+        if not self.whiten_first:
+            with single_threaded_blas():
+                H = self.features.whitened(self.features.whitened(H).T)
+                H, G1 = 0.5 * (H + H.T), self.features.whitened(G1)
+        count, trace = (float(value) for value in state["totals"])
+        return FeatureSums(H, G1, int(count), None if self.features.basis is None else trace)
+
+    def state_bytes(self) -> int:
+        return 8 * (self.features.width**2 + self.features.width + 2)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.features.scratch_bytes(rows) + 8 * rows
+
+    def flops_per_row(self) -> float:
+        n = self.features.width
+        return self.features.raw_flops() + (2 if self.whiten_first and self.features.basis is not None else 1) * n * n
+
+
+@dataclass(frozen=True)
+class FeatureTransposed(Reduction[Float]):
+    """``G^T V`` (n, q) for columns V that are held in memory.
+
+    Parameters
+    ----------
+    features : Features of n functions.
+    V : (m, q) float64, one row for each row of the table.
+    first : number of the table's first row, which is V's row 0.
+    """
+
+    features: Features
+    V: Float
+    first: int
+
+    def map_block(self, block: RowBlock) -> State:
+        return self.fold({"FV": np.zeros((self.features.width, self.V.shape[1]))}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        state["FV"] += self.features.raw(block.X).T @ self.V[block.start - self.first : block.stop - self.first]
+        return state
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> Float:
+        with single_threaded_blas():
+            return self.features.whitened(state["FV"])
+
+    def state_bytes(self) -> int:
+        return int(8 * self.features.width * self.V.shape[1])
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.features.scratch_bytes(rows) + self.state_bytes()
+
+    def flops_per_row(self) -> float:
+        return float(self.features.raw_flops() + 2 * self.features.width * self.V.shape[1])
+
+
+@dataclass(frozen=True)
+class FeatureTimes(RowMap):
+    """``G A + offset`` (m, q), as ``F C + offset``.
+
+    Parameters
+    ----------
+    features : Features of n functions.
+    coefficients : (n, q), ``C = L^-T A``; `of` makes them.
+    offset : (q,)
+    name : of the output.
+    """
+
+    features: Features
+    coefficients: Float
+    offset: Float
+    name: str = "values"
+
+    @classmethod
+    def of(cls, features: Features, A: Float, offset: Float | None = None, name: str = "values") -> FeatureTimes:
+        """For A (n, q) in the coordinates of G."""
+        with single_threaded_blas():
+            C = features.coefficients(np.ascontiguousarray(A, dtype=np.float64))
+        return cls(features, C, np.zeros(C.shape[1]) if offset is None else offset, name)
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        return {self.name: (self.coefficients.shape[1], np.dtype(np.float64))}
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        return {self.name: self.features.raw(block.X) @ self.coefficients + self.offset}
+
+    def scratch_bytes(self, rows: int) -> int:
+        return int(self.features.scratch_bytes(rows) + 16 * rows * self.coefficients.shape[1])
+
+    def flops_per_row(self) -> float:
+        return self.features.raw_flops() + 2.0 * self.coefficients.size
+
+
+@dataclass(frozen=True)
+class FeatureMap(RowMap):
+    """G itself, (m, n) float64."""
+
+    features: Features
+    name: str = "G"
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        return {self.name: (self.features.width, np.dtype(np.float64))}
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        return {self.name: self.features.of(block.X)}
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.features.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        n = self.features.width
+        return self.features.raw_flops() + (0.0 if self.features.basis is None else float(n * n))

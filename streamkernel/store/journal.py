@@ -1,0 +1,46 @@
+"""Which chunks of an unfinished output are finished: a line for each, appended once its file is on the disk.
+
+Every call that writes rows has a log of its own (``FOLDER/G-40960.log``), so that no two processes append to one file
+at a time. A line is ``KEY SHA256``; whatever is not such a line (torn by a loss of power) is no entry.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+
+__all__ = ["Journal"]
+
+_ENTRY = re.compile(rb"([A-Za-z]\w*/c(?:/\d+)+) ([0-9a-f]{64})")
+
+
+class Journal:
+    """The logs in one folder; picklable."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def note(self, log: str, key: str, digest: str) -> None:
+        """Append that chunk `key` is finished and holds values of this digest; on the disk when this returns."""
+        # A line feed first: the line before it may be torn.
+        line = f"\n{key} {digest}\n".encode()
+        descriptor = os.open(self.folder / f"{log}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            if os.write(descriptor, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def entries(self) -> dict[str, set[str]]:
+        """Every digest that was noted for each chunk: more than one where a lost chunk was written again."""
+        noted: dict[str, set[str]] = {}
+        for log in sorted(self.folder.glob("*.log")):
+            # What follows the last line feed was being written when its writer died.
+            for line in log.read_bytes().split(b"\n")[:-1]:
+                found = _ENTRY.fullmatch(line)
+                if found:
+                    noted.setdefault(found[1].decode(), set()).add(found[2].decode())
+        return noted

@@ -1,0 +1,166 @@
+"""Where an output is built that shall survive its builder: after kill -9 the next one goes on with what is finished.
+
+::
+
+    .NAME.unfinished/run.json           what is built: fingerprint, shapes, dtypes, chunks; digests of the metadata
+    .NAME.unfinished/1f3a9c20/          the output so far; without COMPLETE, nobody reads it
+    .NAME.unfinished/1f3a9c20.journal/  its finished chunks
+
+The random name changes with every new start, so that a task left over from a run that was given up finds its folder
+gone. The folder is locked (flock) while somebody builds in it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import uuid
+import warnings
+from pathlib import Path
+from typing import Any
+
+from streamkernel.atomic import text_digest, write_json
+from streamkernel.errors import CheckpointMismatchError, CorruptMetadataError, RunLockedError, StreamKernelWarning
+from streamkernel.manifest import COMPLETE
+from streamkernel.store.arrays import ZARR_JSON
+from streamkernel.store.journal import Journal
+from streamkernel.store.lock import HeldLock
+from streamkernel.store.partial import publish, remove_stray_partials, translated_os_errors
+from streamkernel.store.plain import differences, read_object
+
+__all__ = ["UnfinishedFolder"]
+
+RUN = "run.json"
+FORMAT = "streamkernel.unfinished"
+
+_NAME = re.compile(r"[0-9a-f]{8}")
+
+
+class UnfinishedFolder:
+    """A folder to build `target` in, kept until `publish` gives it its name.
+
+    Parameters
+    ----------
+    target
+        Where the output shall be.
+    config
+        What determines the output, plain JSON.
+    resume
+        Go on with what an earlier builder of the same configuration left, if it left anything; else forget that.
+
+    Attributes
+    ----------
+    path
+        The output so far.
+    resumed
+        Whether it was there already. If not, the builder makes the metadata and calls `begin`.
+    journal
+        Its finished chunks.
+
+    Raises
+    ------
+    CheckpointMismatchError
+        The earlier builder's configuration differs; the message lists where.
+    RunLockedError
+        Somebody is building it now; nothing was changed.
+    """
+
+    def __init__(self, target: Path, config: dict[str, Any], *, resume: bool) -> None:
+        self.target = target
+        self.folder = target.with_name(f".{target.name}.unfinished")
+        self._config = config
+        with translated_os_errors(target, "creating"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_stray_partials(target.parent, target.name)
+            self._lock = self._acquire()
+            try:
+                earlier = self._earlier() if resume else None
+                name = earlier or uuid.uuid4().hex[:8]
+                self.resumed = earlier is not None
+                self.path = self.folder / name
+                self.journal = Journal(self.folder / f"{name}.journal")
+                if earlier is None:
+                    self._clear()
+                    self.path.mkdir()
+                self.journal.folder.mkdir(exist_ok=True)
+                # A finish that came no further than this: what may be written again must not look complete.
+                (self.path / COMPLETE).unlink(missing_ok=True)
+            except BaseException:
+                self._lock.release()
+                raise
+
+    def begin(self) -> None:
+        """The metadata are there: from now on the folder can be resumed."""
+        write_json(
+            self.folder / RUN,
+            {"format": FORMAT, "version": 1, "name": self.path.name, "config": self._config, "metadata": self._pin()},
+        )
+
+    def publish(self, *, overwrite: bool = False) -> None:
+        """Give the finished output its name; `overwrite` replaces what has it now, in one step."""
+        publish(self.path, self.target, overwrite=overwrite)
+        with translated_os_errors(self.target, "publishing"):
+            shutil.rmtree(self.folder)
+        self._lock.release()
+
+    def abandon(self) -> None:
+        """Let go. What is finished stays for the next builder."""
+        self._lock.release()
+
+    def _earlier(self) -> str | None:
+        """Name of the folder that an earlier builder left, checked; None if there is none to go on with."""
+        run = self.folder / RUN
+        if not run.exists():
+            return None
+        earlier, _ = read_object(run)
+        name = earlier.get("name")
+        if earlier.get("format") != FORMAT or not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise CorruptMetadataError(f"{run} is not as it was written; start without resuming")
+        found = list(differences(self._config, earlier.get("config")))
+        if found:
+            raise CheckpointMismatchError(
+                f"the unfinished {self.target.name} in {self.folder} has another configuration: {'; '.join(found)};"
+                " use the same options, or start without resuming"
+            )
+        self.path = self.folder / name
+        if not self.path.is_dir():
+            # Published, and its builder died before it could remove the rest.
+            return None
+        if self._pin() != earlier.get("metadata"):
+            # Damaged; or the former output of the name, which publishing leaves here for a moment.
+            message = f"the unfinished {self.target.name} in {self.folder} is damaged and is written anew"
+            warnings.warn(message, StreamKernelWarning, stacklevel=2)
+            return None
+        return name
+
+    def _pin(self) -> dict[str, str]:
+        """Digest of every metadata file of the group and its arrays."""
+        files = [self.path / ZARR_JSON, *sorted(self.path.glob(f"*/{ZARR_JSON}"))]
+        return {
+            str(file.relative_to(self.path)): text_digest(file.read_bytes().decode("utf-8", "replace"))
+            for file in files
+            if file.is_file()
+        }
+
+    def _clear(self) -> None:
+        # The run first: without it nothing of the rest is taken for something to go on with.
+        (self.folder / RUN).unlink(missing_ok=True)
+        for path in self.folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def _acquire(self) -> HeldLock:
+        while True:
+            self.folder.mkdir(exist_ok=True)
+            try:
+                lock = HeldLock.acquire(self.folder)
+            except FileNotFoundError:
+                # Another builder published between the two lines: make it again.
+                continue
+            if lock is None:
+                raise RunLockedError(f"{self.target} is being written by another process; wait for it or stop it first")
+            if lock.still_at(self.folder):
+                return lock
+            lock.release()

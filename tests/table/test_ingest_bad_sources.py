@@ -1,0 +1,192 @@
+"""What is refused: one line with the place, and nothing is left."""
+
+import gzip
+import os
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from table.sources import GOOD, X, Y, csv, npy, npz, parquet, save, truncated, write
+
+from streamkernel.errors import (
+    DTypeError,
+    EmptyDataError,
+    NonFiniteDataError,
+    NumericRangeError,
+    ParameterError,
+    ShapeError,
+    ShapeMismatchError,
+    SourceFormatError,
+    StoreNotFoundError,
+)
+from streamkernel.table.ingest import ingest
+
+RNG = np.random.default_rng(1)
+
+
+NOISE = b"a\n" + b"\n".join(b"%.9f" % value for value in RNG.standard_normal(300_000))
+BAD_SOURCES = {
+    "ragged short": (write("s.csv", GOOD + "1,2\n" + GOOD), None, SourceFormatError, r"s\.csv:2002:2: 2 fields"),
+    "ragged long": (write("s.csv", GOOD + "1,2,3,4\n"), None, SourceFormatError, r"s\.csv:2002:4: 4 fields"),
+    "ragged in the first rows": (write("s.csv", "a,b\n1,2\n3\n"), None, SourceFormatError, r"s\.csv:3:1: 1 fields"),
+    "text": (
+        write("s.csv", GOOD + "1,2,3\n\n1,two,3\n"),
+        None,
+        SourceFormatError,
+        r"s\.csv:2004:2: 'two' in column 'b'",
+    ),
+    "text after numbers in the target": (
+        write("s.csv", GOOD + "1,2,x\n"),
+        "t",
+        SourceFormatError,
+        r"s\.csv:2002:3: 'x'",
+    ),
+    "latin-1 header": (
+        write("s.csv", "a,b\xe9\n1,2\n".encode("latin-1")),
+        None,
+        SourceFormatError,
+        r"s\.csv:1:2: byte 0xe9",
+    ),
+    "latin-1 label": (
+        write("s.csv", ("a,t\n" + "1,x\n" * 1500 + "1,\xe9\n").encode("latin-1")),
+        "t",
+        SourceFormatError,
+        r"s\.csv:1502:2: byte 0xe9",
+    ),
+    "utf-16": (
+        write("s.csv", "a,b\n1,2\n".encode("utf-16")),
+        None,
+        SourceFormatError,
+        r"s\.csv:1:1: the file is UTF-16",
+    ),
+    "binary": (write("s.csv", b"\x00\x01\x02\x03"), None, SourceFormatError, r"s\.csv:1:1: .* zero bytes"),
+    "empty": (write("s.csv", ""), None, SourceFormatError, r"s\.csv:1:1: the file is empty"),
+    "blank lines": (write("s.csv", "\n\n"), None, SourceFormatError, r"s\.csv:1:1: the file is empty"),
+    "only a header": (write("s.csv", "a,b\n"), None, SourceFormatError, r"s\.csv:2:1: there are no rows"),
+    "duplicate header": (write("s.csv", "a,b,a\n1,2,3\n"), None, SourceFormatError, r"s\.csv:1:3: column name 'a'"),
+    "no such target": (write("s.csv", GOOD), "z", ParameterError, r"no target column 'z'; its columns are a, b, t"),
+    "target index": (write("s.csv", GOOD), 3, ParameterError, "no target column 3"),
+    "only the target": (write("s.csv", "t\n1\n"), "t", EmptyDataError, "besides the target"),
+    "missing value": (
+        write("s.csv", GOOD + "\n1,,3\n"),
+        None,
+        NonFiniteDataError,
+        r"row 2000, column 'b', in .*s\.csv:2003",
+    ),
+    "NaN": (
+        write("s.csv", GOOD + "1,nan,3\n"),
+        "t",
+        NonFiniteDataError,
+        r"^X .*row 2000, column 'b', in .*s\.csv:2002",
+    ),
+    "Inf in y": (
+        write("s.csv", GOOD + "1,2,-inf\n"),
+        "t",
+        NonFiniteDataError,
+        r"^y .*row 2000, column 't', in .*:2002",
+    ),
+    "missing label": (
+        write("s.csv", "a,t\n" + "1,u\n" * 50 + "1,\n"),
+        "t",
+        NonFiniteDataError,
+        r"row 50, column 't', in .*:52",
+    ),
+    "beyond float32": (write("s.csv", GOOD + "1,1e39,3\n"), None, NumericRangeError, r"row 2000, column 'b'.*float64"),
+    "gz cut off late": (
+        truncated(lambda p: (write("s.csv.gz", gzip.compress(NOISE))(p), None)),
+        None,
+        SourceFormatError,
+        "damaged",
+    ),
+    "gz flipped late": (write("s.csv.gz", gzip.compress(NOISE)[:-6] + b"\0\0" * 3), None, SourceFormatError, "damaged"),
+    "gz cut off": (truncated(lambda p: csv(p / "s.csv.gz")), "t", SourceFormatError, "damaged"),
+    "not gz": (write("s.csv.gz", "a,b\n1,2\n"), None, SourceFormatError, "damaged"),
+    "not parquet": (write("s.parquet", "hello"), None, SourceFormatError, "not a Parquet file"),
+    "parquet cut off": (truncated(lambda p: parquet(p / "s.parquet")), None, SourceFormatError, "not a Parquet file"),
+    "no member X": (save("s.npz", A=X), None, SourceFormatError, "no member X; it has A"),
+    "lengths differ": (save("s.npz", X=X, y=Y[:5]), None, ShapeMismatchError, r"\(3000, 4\).*\(5,\)"),
+    "3-d": (save("s.npz", X=np.ones((2, 2, 2))), None, ShapeError, r"\(2, 2, 2\)"),
+    "0-d": (save("s.npy", X=np.float64(3)), None, ShapeError, "single number"),
+    "no rows": (save("s.npy", X=np.ones((0, 2))), None, EmptyDataError, "no rows"),
+    "complex": (save("s.npy", X=np.ones((2, 2), complex)), None, DTypeError, "complex"),
+    "objects": (save("s.npy", X=np.array([[1, None]])), None, DTypeError, "pickled"),
+    "not npy": (write("s.npy", "hello"), None, SourceFormatError, r"not a \.npy"),
+    "not npz": (write("s.npz", "hello"), None, SourceFormatError, r"not an \.npz"),
+    "npy cut off": (truncated(lambda p: npy(p / "s.npy")), None, SourceFormatError, "truncated"),
+    "npy by columns cut off": (truncated(lambda p: npy(p / "s.npy", "F")), None, SourceFormatError, "truncated"),
+    "npz cut off": (truncated(lambda p: npz(p / "s.npz")), None, SourceFormatError, r"not an \.npz"),
+    "NaN in npz": (save("s.npz", X=np.where(X[7, 2] == X, np.nan, X)), None, NonFiniteDataError, "row 7, column 'x2'"),
+    "libsvm text": (
+        write("s.svm", "1 1:2 2:3\n0 1:2 two:3\n"),
+        None,
+        SourceFormatError,
+        r"s\.svm:2:7: 'two:3' is not index:value",
+    ),
+    "libsvm value": (write("s.svm", "1 1:2 2:x\n"), None, SourceFormatError, r"s\.svm:1:7"),
+    "libsvm label": (write("s.svm", "1 1:2\nyes 1:2\n"), None, SourceFormatError, r"s\.svm:2:1: the label 'yes'"),
+    "libsvm order": (write("s.svm", "1 2:2 1:3\n"), None, SourceFormatError, r"s\.svm:1:7: index 1 does not rise"),
+    "libsvm empty": (write("s.svm", "# nothing\n"), None, SourceFormatError, r"s\.svm:1:1: the file has no rows"),
+    "libsvm without columns": (write("s.svm", "1\n0\n"), None, EmptyDataError, "no column"),
+    "libsvm NaN": (
+        write("s.svm", "1 1:2\n# c\n1 1:nan\n"),
+        None,
+        NonFiniteDataError,
+        r"row 1, column 'x0', in .*s\.svm:3",
+    ),
+    "libsvm target": (write("s.svm", "1 1:2\n"), "x0", ParameterError, "target in front"),
+    "suffix": (write("s.xls", "1"), None, ParameterError, "a source is"),
+    "absent": (lambda p: p / "absent.csv", None, StoreNotFoundError, "nothing was created"),
+    "folder of nothing": (lambda p: p, None, SourceFormatError, "no .parquet"),
+}
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("name", BAD_SOURCES)
+def test_bad_sources_give_one_line_with_the_place_and_leave_nothing(tmp_path, name, shuffle):
+    make, target, error, says = BAD_SOURCES[name]
+    source = make(tmp_path)
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(error, match=says) as caught:
+        ingest(source, tmp_path / "store", target=target, shuffle=shuffle)
+    assert "\n" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_parquet_of_two_schemas_and_of_text(tmp_path):
+    (tmp_path / "f").mkdir()
+    pq.write_table(pa.table({"a": [1.0], "b": [2.0]}), tmp_path / "f" / "0.parquet")
+    pq.write_table(pa.table({"a": [1.0], "c": [2.0]}), tmp_path / "f" / "1.parquet")
+    with pytest.raises(SourceFormatError, match=r"1\.parquet: column 'c'"):
+        ingest(tmp_path / "f", tmp_path / "store")
+    pq.write_table(pa.table({"a": [1.0], "b": ["u"]}), tmp_path / "t.parquet")
+    with pytest.raises(DTypeError, match="'b' holds string"):
+        ingest(tmp_path / "t.parquet", tmp_path / "store")
+    pq.write_table(pa.table({"a": [1.0, None], "b": [True, False]}), tmp_path / "n.parquet")
+    with pytest.raises(NonFiniteDataError, match="row 1, column 'a'"):
+        ingest(tmp_path / "n.parquet", tmp_path / "store")
+    pq.write_table(
+        pa.table({"a": pa.array([1.0, 2.0], pa.float32()), "b": pa.array([1, 2], pa.int8())}), tmp_path / "k.parquet"
+    )
+    assert ingest(tmp_path / "k.parquet", tmp_path / "store", dtype="keep").dtype == "float64"
+    assert ingest(tmp_path / "k.parquet", tmp_path / "one", dtype="keep", target="b").dtype == "float32"
+
+
+def test_damaged_parquet_page(tmp_path):
+    pq.write_table(pa.table({"a": RNG.standard_normal(5000)}), tmp_path / "s.parquet", write_page_checksum=False)
+    content = bytearray((tmp_path / "s.parquet").read_bytes())
+    content[4:40] = b"\xff" * 36
+    (tmp_path / "s.parquet").write_bytes(bytes(content))
+    with pytest.raises(SourceFormatError, match="damaged"):
+        ingest(tmp_path / "s.parquet", tmp_path / "store")
+
+
+def test_flipped_bit_in_a_compressed_member(tmp_path):
+    source, _ = npz(tmp_path / "s.npz")
+    content = bytearray(source.read_bytes())
+    content[5000] ^= 1
+    source.write_bytes(bytes(content))
+    with pytest.raises(SourceFormatError, match=r"damaged"):
+        ingest(source, tmp_path / "store")
+    assert zipfile.is_zipfile(source)
