@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from streamkernel.estimators import KernelPCA, KernelRidge, KernelRidgeClassifier, Nystroem, RidgeModel
+    from streamkernel.estimators.factorize import factorize
+    from streamkernel.factors import Factor
     from streamkernel.table import Table, open_table
     from streamkernel.table.ingest import ingest
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Factor",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
@@ -31,6 +34,7 @@ __all__ = [
     "RidgeModel",
     "Table",
     "__version__",
+    "factorize",
     "ingest",
     "open_table",
 ]
@@ -38,12 +42,14 @@ __all__ = [
 # Names are looked up when they are asked for: a worker that only sums blocks need not load scikit-learn, and
 # `streamkernel --help` answers at once.
 _HOMES = {
+    "Factor": "streamkernel.factors",
     "KernelPCA": "streamkernel.estimators",
     "KernelRidge": "streamkernel.estimators",
     "KernelRidgeClassifier": "streamkernel.estimators",
     "Nystroem": "streamkernel.estimators",
     "RidgeModel": "streamkernel.estimators",
     "Table": "streamkernel.table",
+    "factorize": "streamkernel.estimators.factorize",
     "ingest": "streamkernel.table.ingest",
     "open_table": "streamkernel.table",
 }

@@ -29,9 +29,7 @@ _rule_options = stack(
         "--pool", type=click.Choice(["single", "split", "shared"]), default=None, help="Pools of the rule sgma."
     ),
     click.option("--score", type=click.Choice(list(SCORES)), default=None, help="Of the rule sgma."),
-    click.option(
-        "--candidates", type=click.IntRange(min=1), default=None, help="For each pick (few-sweep, sgma, csi)"
-    ),
+    click.option("--candidates", type=click.IntRange(min=1), default=None, help="For each pick (few-sweep, sgma, csi)"),
     click.option("--picks", type=click.IntRange(min=1), default=None, help="A sweep (sgma with pools, csi)."),
     click.option("--kappa", type=float, default=None, help="Weight of the targets in csi, in [0, 1]."),
     click.option("--delta", type=click.IntRange(min=0), default=None, help="Look-ahead of csi-lookahead."),

@@ -18,7 +18,7 @@ from streamkernel.estimators.base import _is_array_like, parse_bytes
 from streamkernel.estimators.basis_fit import BasisFit, fit_basis
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import FeatureMap, FeatureTimes
+from streamkernel.reductions import Collect, FeatureMap, FeatureTimes
 from streamkernel.table import Scaler, open_table
 
 __all__ = ["BasisTransformer"]
@@ -96,8 +96,7 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if _is_array_like(X):
             X = validate_data(self, X, dtype="numeric", reset=False)
             table = open_table(X).with_scaler(self.scaler_)
-            blocks = table.blocks(table.start, table.stop, layout_of(work, table).block_rows)
-            return np.concatenate([work.map_block(block)[work.name] for block in blocks])
+            return Session(ThreadExecutor()).sweep(Collect(work, work.name, table.n_rows), table, work.name)
         table = open_table(X).without_targets()
         if table.n_features != self.n_features_in_:
             raise ShapeError(

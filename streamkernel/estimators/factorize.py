@@ -21,7 +21,7 @@ from streamkernel.estimators.settings import RidgeSettings, checked_seed
 from streamkernel.estimators.software import software_record
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import FactorColumns, Look
+from streamkernel.reductions import FeatureMap, Features, Look
 from streamkernel.store import RowSink, write_bundle
 from streamkernel.table import Table, open_table
 
@@ -197,7 +197,7 @@ def _write(
 ) -> NDArray[np.float64]:
     """Write G; returns the squares of its columns, as they are stored."""
     basis = chosen.selection.basis
-    work = FactorColumns(basis, dtype)
+    work = FeatureMap(Features.of_basis(basis), dtype=dtype)
     sink = RowSink.create(
         target / ROWS,
         chosen.table.n_rows,

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
 from streamkernel.estimators.settings import RidgeSettings
-from streamkernel.reductions import FactorColumns, FeatureGram, Features, Moments, NormalEquations
+from streamkernel.reductions import FeatureGram, FeatureMap, Features, Moments, NormalEquations
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.table import Table
@@ -83,7 +83,7 @@ def plan_factor(
         gram = FeatureGram(Features.of_basis(basis))
         steps.append(step_of("final sweep", gram, table.n_rows, kernel_columns=n, held_bytes=16 * n * n))
     else:
-        work = FactorColumns(basis, dtype)
+        work = FeatureMap(Features.of_basis(basis), dtype=dtype)
         # Beside its block a task holds one chunk, and a copy of it on the way to the disk.
         chunk = 2 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
         step = step_of("write the factor", work, table.n_rows, kernel_columns=n)

@@ -80,7 +80,7 @@ class FeatureRows:
 
     def to_dask(self) -> Any:
         """G as a Dask array (m, n), in chunks of the table's spans; nothing is read yet."""
-        work = FeatureMap(self.features)
+        work = FeatureMap(self.features, dtype=self.table.dtype if self.basis is None else np.dtype(np.float64))
         return lazy_rows(work, self.table, work.name, layout_of(work, self.table).block_rows)
 
     @staticmethod

@@ -1,17 +1,11 @@
 """What a sweep accumulates, one idea a file."""
 
 from streamkernel.reductions.collect import Collect
+from streamkernel.reductions.column_squares import ColumnSquares
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.counter import row_uniforms, stream_generator
-from streamkernel.reductions.factor import ColumnSquares, FactorColumns
-from streamkernel.reductions.features import (
-    FeatureGram,
-    FeatureMap,
-    Features,
-    FeatureSums,
-    FeatureTimes,
-    FeatureTransposed,
-)
+from streamkernel.reductions.feature_maps import FeatureMap, FeatureTimes
+from streamkernel.reductions.features import FeatureGram, Features, FeatureSums, FeatureTransposed
 from streamkernel.reductions.gather import Gather, Sample
 from streamkernel.reductions.look import Look, LookResult
 from streamkernel.reductions.moments import Moments
@@ -25,7 +19,6 @@ __all__ = [
     "ClassificationScores",
     "Collect",
     "ColumnSquares",
-    "FactorColumns",
     "FeatureGram",
     "FeatureMap",
     "FeatureSums",

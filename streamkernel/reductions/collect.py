@@ -30,7 +30,7 @@ class Collect(Reduction[NDArray[Any]]):
     name: str
     rows: int
 
-    # A state is pieces by the number of their first row: joined once, at the end, and copied nowhere else.
+    # A state is pieces by the number of their first row: joined once, at the end, each let go of as it is copied.
 
     def map_block(self, block: RowBlock) -> State:
         return {f"rows_{block.start}": self.work.map_block(block)[self.name]}
@@ -39,7 +39,14 @@ class Collect(Reduction[NDArray[Any]]):
         return left | right
 
     def finalize(self, state: State) -> NDArray[Any]:
-        return np.concatenate([state[name] for name in sorted(state, key=lambda name: int(name[5:]))])
+        names = sorted(state, key=lambda name: int(name[5:]))
+        values = np.empty((sum(map(len, state.values())), *state[names[0]].shape[1:]), state[names[0]].dtype)
+        first = 0
+        for name in names:
+            piece = state.pop(name)
+            values[first : first + len(piece)] = piece
+            first += len(piece)
+        return values
 
     def state_bytes(self) -> int:
         width, dtype = self.work.columns[self.name]

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, solve_lower_t, syrk
 from streamkernel.reductions.contract import Reduction, State, add_states
-from streamkernel.reductions.rows import RowMap
 from streamkernel.table import RowBlock
 
-__all__ = ["FeatureGram", "FeatureMap", "FeatureSums", "FeatureTimes", "FeatureTransposed", "Features"]
+__all__ = ["FeatureGram", "FeatureSums", "FeatureTransposed", "Features"]
 
 Float = NDArray[np.float64]
 
@@ -190,63 +189,3 @@ class FeatureTransposed(Reduction[Float]):
 
     def flops_per_row(self) -> float:
         return float(self.features.raw_flops() + 2 * self.features.width * self.V.shape[1])
-
-
-@dataclass(frozen=True)
-class FeatureTimes(RowMap):
-    """``G A + offset`` (m, q), as ``F C + offset``.
-
-    Parameters
-    ----------
-    features : Features of n functions.
-    coefficients : (n, q), ``C = L^-T A``; `of` makes them.
-    offset : (q,)
-    name : of the output.
-    """
-
-    features: Features
-    coefficients: Float
-    offset: Float
-    name: str = "values"
-
-    @classmethod
-    def of(cls, features: Features, A: Float, offset: Float | None = None, name: str = "values") -> FeatureTimes:
-        """For A (n, q) in the coordinates of G."""
-        with single_threaded_blas():
-            C = features.coefficients(np.ascontiguousarray(A, dtype=np.float64))
-        return cls(features, C, np.zeros(C.shape[1]) if offset is None else offset, name)
-
-    @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
-        return {self.name: (self.coefficients.shape[1], np.dtype(np.float64))}
-
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
-        return {self.name: self.features.raw(block.X) @ self.coefficients + self.offset}
-
-    def scratch_bytes(self, rows: int) -> int:
-        return int(self.features.scratch_bytes(rows) + 16 * rows * self.coefficients.shape[1])
-
-    def flops_per_row(self) -> float:
-        return self.features.raw_flops() + 2.0 * self.coefficients.size
-
-
-@dataclass(frozen=True)
-class FeatureMap(RowMap):
-    """G itself, (m, n) float64."""
-
-    features: Features
-    name: str = "G"
-
-    @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
-        return {self.name: (self.features.width, np.dtype(np.float64))}
-
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
-        return {self.name: self.features.of(block.X)}
-
-    def scratch_bytes(self, rows: int) -> int:
-        return self.features.scratch_bytes(rows)
-
-    def flops_per_row(self) -> float:
-        n = self.features.width
-        return self.features.raw_flops() + (0.0 if self.features.basis is None else float(n * n))

@@ -4,7 +4,7 @@ Per row, ``g_i = L^-1 k(Z, x_i)`` and ``r_i = k(x_i, x_i) - |g_i|^2``. In the sa
 
 - the certificate, ``tr R = sum_i r_i``;
 - what each function took off it, ``sum_i g_it^2``: after the first t functions the trace was tr R plus what the later
-  ones took (Fine & Scheinberg 2001, figure 2: the column norms of the factor);
+  ones took (Fine & Scheinberg 2001; ALGORITHMS 3.1);
 - the rows with the largest r_i, ties to the lowest row number, and the one that comes next.
 """
 

@@ -1,4 +1,4 @@
-"""Incomplete Cholesky with greedy diagonal pivots, in few sweeps (Fine & Scheinberg 2001, section 3.2).
+"""Incomplete Cholesky with greedy diagonal pivots, in few sweeps (Fine & Scheinberg 2001).
 
 One pivot at a time the rule is (ALGORITHMS 3.1)::
 

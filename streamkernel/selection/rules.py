@@ -7,8 +7,11 @@
 | sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
 | csi | uniform, 12 a pick | trace gain + prediction gain, on all rows | 10 |
 | matching-pursuit-kpca | all | function-space gain, on all rows | n |
+| incomplete-cholesky | all | residual diagonal | as many as are sure |
 | rpcholesky | residual-weighted | accept / reject | block |
 | rpcholesky-block | residual-weighted | - | block |
+| leverage | leverage-weighted | - | n |
+| kmeans | - | - | n |
 | uniform | uniform | - | n |
 """
 
@@ -25,6 +28,9 @@ from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.draws import AllRows, ResidualDraw, UniformDraw
 from streamkernel.selection.forms import GramForm, RootForm
 from streamkernel.selection.greedy import Greedy
+from streamkernel.selection.incomplete_cholesky import IncompleteCholesky
+from streamkernel.selection.kmeans import KMeans
+from streamkernel.selection.leverage import Leverage
 from streamkernel.selection.problem import Rule
 from streamkernel.selection.rpcholesky import RPCholesky
 from streamkernel.selection.scores import (
@@ -106,6 +112,18 @@ def _kpca() -> Rule:
     return Greedy("matching-pursuit-kpca", AllRows(), FunctionSpace(), Geometric(1), RootForm())
 
 
+def _incomplete_cholesky(*, block: int | None = None, exact: bool = True) -> Rule:
+    return IncompleteCholesky(block=block, share=1.0 if exact else 0.5)
+
+
+def _leverage(*, ridge: float | None = None, growth: int = 2) -> Rule:
+    return Leverage(ridge=ridge, growth=growth)
+
+
+def _kmeans(*, sweeps: int = 3, nearest: bool = True) -> Rule:
+    return KMeans(sweeps=sweeps, nearest=nearest)
+
+
 def _uniform() -> Rule:
     return Uniform()
 
@@ -125,6 +143,9 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
     "matching-pursuit-kpca": _kpca,
     "rpcholesky": _rpcholesky,
     "rpcholesky-block": _rpcholesky_block,
+    "incomplete-cholesky": _incomplete_cholesky,
+    "leverage": _leverage,
+    "kmeans": _kmeans,
     "uniform": _uniform,
 }
 RULES = tuple(_BUILDERS)
@@ -142,8 +163,9 @@ def as_rule(
     has_targets : whether the table has any.
     options : of the rule. `candidates` for each pick (few-sweep, sgma, csi); `score` of `SCORES`, `pool` "single" (a
         fresh 59 for every pick), "split" or "shared" (`picks` picks a sweep), `eps` and `quantile` for the number of
-        candidates (sgma); `kappa`, `picks`, `centre` (csi); `block`, proposals a look, 1 being the plain rule
-        (rpcholesky).
+        candidates (sgma); `kappa`, `picks`, `centre` (csi); `block`, proposals or rows a look (rpcholesky, where 1 is
+        the plain rule, and incomplete-cholesky, which also has `exact`); `ridge`, `growth` (leverage); `sweeps`,
+        `nearest` (kmeans).
 
     Raises
     ------

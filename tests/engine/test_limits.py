@@ -37,7 +37,7 @@ from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
 DATA = data_sets.friedman(2000, 5)
 TABLE = open_table(DATA.X, DATA.y)
 SETTINGS = RidgeSettings(n_components=20)
-LITTLE = 200_000_000
+LITTLE = 300_000_000
 
 
 def plan_of(n: int, machine: Machine) -> Plan:
@@ -125,7 +125,7 @@ def test_workers_need_not_fit_into_the_drivers_machine(enough: Client, monkeypat
 @pytest.mark.parametrize("asked", [None, "100GB"])
 def test_a_worker_that_could_not_hold_its_share(little: Client, asked: str | None) -> None:
     """Also with a limit for all: beyond its own Dask ends a worker."""
-    said = r"projected memory of each worker \(3\d\d MB\) exceeds allowed memory \(200 MB\); no basis fits: use fewer"
+    said = r"projected memory of each worker \(3\d\d MB\) exceeds allowed memory \(300 MB\); no basis fits: use fewer"
     with pytest.raises(ResourceLimitError, match=said):
         KernelRidge(20, client=little, memory_limit=asked).fit(DATA.X, DATA.y)
 
@@ -149,7 +149,7 @@ class TestCommands:
         status, _, error = self.run(capsys, "fit", store, model, "--basis", 20, *few)
         assert status == 1
         assert "of each worker" in error
-        assert "exceeds allowed memory (200 MB)" in error
+        assert "exceeds allowed memory (300 MB)" in error
         assert [path.name for path in tmp_path.iterdir()] == ["rows.zarr"]
         status, out, error = self.run(capsys, "fit", store, model, "--basis", 20, *many)
         assert status == 0, error
@@ -157,7 +157,7 @@ class TestCommands:
         assert self.run(capsys, "evaluate", model, store, *many)[0] == 0
         status, _, error = self.run(capsys, "evaluate", model, store, *few)
         assert status == 1
-        assert "exceeds allowed memory (200 MB)" in error
+        assert "exceeds allowed memory (300 MB)" in error
 
     def test_a_plan_says_the_limit_where_it_is_known(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
         _, out, _ = self.run(capsys, "plan", store, "--scheduler", "threads")

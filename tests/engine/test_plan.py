@@ -82,7 +82,7 @@ class TestArithmetic:
         """The sample for the lengthscale is fetched with the rule's own rows, or by a sweep that it alone needs."""
         data = data_sets.friedman(3000, 5)
         table, session = open_table(data.X, data.y), Session(ThreadExecutor(1))
-        settings = RidgeSettings(n_components=24, lengthscale=lengthscale, **options)
+        settings = RidgeSettings(n_components=20, lengthscale=lengthscale, **options)
         fit_ridge(table, settings, session)
         plan = plan_ridge(table, settings, Machine(0, 1))
         assert len(session.records) <= plan.sweeps

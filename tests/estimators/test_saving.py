@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from problems import zarr_of_chunks
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, RidgeModel, open_table
+from streamkernel.cli import main
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ModelFormatError, StoreExistsError, StoreNotFoundError
 from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.report import write_report
 from streamkernel.solvers import RidgeSystem
 
 RNG = np.random.default_rng(0)
@@ -93,6 +96,25 @@ def test_what_a_report_needs_is_in_it() -> None:
     assert config["sweep_count"] == len(session.records)
     whole = fit_ridge(table, RidgeSettings(n_components=20), Session(ThreadExecutor(1)))
     assert whole.config["check"]["kind"] == "training"
+
+
+def test_no_degree_of_freedom_left_is_no_gcv_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """m basis functions of m rows and next to no alpha: GCV divides by zero, for which JSON has no word."""
+    rows, store = X[:30], tmp_path / "rows.zarr"
+    zarr_of_chunks(store, rows, Y[:30, 0], 10)
+    model = KernelRidge(30, kernel="laplacian", alpha=1e-14).fit(rows, Y[:30, 0])
+    assert model.model_.config["solution"]["gcv"] is None
+    model.save(tmp_path / "model")
+    again = RidgeModel.load(tmp_path / "model")
+    assert again.digest == model.model_.digest
+    write_report(again, tmp_path / "report.html")
+    assert "no degrees of freedom are left" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    options = ["--basis", "30", "--kernel", "laplacian", "--alpha", "1e-14", "--scheduler", "threads", "--quiet"]
+    assert main(["fit", str(store), str(tmp_path / "other"), *options]) == 0
+    assert main(["fit", str(store), str(tmp_path / "other"), *options, "--overwrite", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["gcv"] is None
+    assert result["effective_df"] == pytest.approx(30, abs=0.5)
 
 
 def test_existing_paths_and_wrong_kinds(tmp_path: Path) -> None:

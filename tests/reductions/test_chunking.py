@@ -29,6 +29,9 @@ from streamkernel.reductions import (
     RegressionScores,
     State,
 )
+from streamkernel.reductions.clusters import Clusters
+from streamkernel.reductions.largest_residuals import LargestResiduals
+from streamkernel.reductions.leverage import RidgeLeverage, SampledKernel
 
 X64 = np.ndarray[Any, Any]
 Make = Callable[[X64, Float, list[int]], Reduction[Any]]
@@ -56,6 +59,11 @@ REDUCTIONS: dict[str, Make] = {
     "pool": lambda X, Y, chosen: PoolGram(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X))),
     "pool without basis": lambda X, Y, chosen: PoolGram(pool_columns(X, Y, [], chosen, _kernel(X))),
     "pool root": lambda X, Y, chosen: PoolRoot(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X))),
+    "largest residuals": lambda X, Y, chosen: LargestResiduals(basis_of(X, chosen[:1], _kernel(X)), 3),
+    "leverage": lambda X, Y, chosen: RidgeLeverage(
+        SampledKernel(basis_of(X, chosen, _kernel(X)), np.ones(len(chosen)), 0.3), 3, 7, (11, 1), 0.5
+    ),
+    "clusters": lambda X, Y, chosen: Clusters(X[chosen].astype(np.float64), np.full(X.shape[1], 0.5), X.dtype),
     "regression scores": lambda X, Y, chosen: RegressionScores(_predictions(X, Y, chosen)),
     "classification scores": lambda X, Y, chosen: ClassificationScores(_predictions(X, Y, chosen)),
 }

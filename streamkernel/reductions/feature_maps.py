@@ -1,0 +1,95 @@
+"""What is written for every row of a factor G: G itself, and its products ``G A`` with a small matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.reductions.column_squares import ColumnSquares
+from streamkernel.reductions.contract import Reduction
+from streamkernel.reductions.features import Features
+from streamkernel.reductions.rows import RowMap
+from streamkernel.table import RowBlock
+
+__all__ = ["FeatureMap", "FeatureTimes"]
+
+Float = NDArray[np.float64]
+
+_DOUBLE = np.dtype(np.float64)
+
+
+@dataclass(frozen=True)
+class FeatureTimes(RowMap):
+    """``G A + offset`` (m, q), as ``F C + offset``.
+
+    Parameters
+    ----------
+    features : Features of n functions.
+    coefficients : (n, q), ``C = L^-T A``; `of` makes them.
+    offset : (q,)
+    name : of the output.
+    """
+
+    features: Features
+    coefficients: Float
+    offset: Float
+    name: str = "values"
+
+    @classmethod
+    def of(cls, features: Features, A: Float, offset: Float | None = None, name: str = "values") -> FeatureTimes:
+        """For A (n, q) in the coordinates of G."""
+        with single_threaded_blas():
+            C = features.coefficients(np.ascontiguousarray(A, dtype=np.float64))
+        return cls(features, C, np.zeros(C.shape[1]) if offset is None else offset, name)
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        return {self.name: (self.coefficients.shape[1], np.dtype(np.float64))}
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        return {self.name: self.features.raw(block.X) @ self.coefficients + self.offset}
+
+    def scratch_bytes(self, rows: int) -> int:
+        return int(self.features.scratch_bytes(rows) + 16 * rows * self.coefficients.shape[1])
+
+    def flops_per_row(self) -> float:
+        return self.features.raw_flops() + 2.0 * self.coefficients.size
+
+
+@dataclass(frozen=True)
+class FeatureMap(RowMap):
+    """G itself, (m, n), and where it is written the squares of its columns as they are stored.
+
+    Parameters
+    ----------
+    features : of the rows.
+    name : of the output.
+    dtype : of the output; what is computed is computed in float64.
+    """
+
+    features: Features
+    name: str = "G"
+    dtype: np.dtype[Any] = _DOUBLE
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        return {self.name: (self.features.width, self.dtype)}
+
+    @property
+    def summary(self) -> tuple[str, Reduction[Float]]:
+        return self.name, ColumnSquares(self.features.width)
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        G = block.X if self.features.basis is None else self.features.of(block.X)
+        return {self.name: G.astype(self.dtype, copy=False)}
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.features.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        n = self.features.width
+        return self.features.raw_flops() + (0.0 if self.features.basis is None else float(n * n))
