@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
-
-import numpy as np
+from dataclasses import dataclass
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import ColumnStatistics, RowBlock, TableStatistics
 
 __all__ = ["Moments"]
-
-_NAMES = [field.name for field in fields(ColumnStatistics)]
-
-
-def _to_state(prefix: str, statistics: ColumnStatistics) -> State:
-    return {f"{prefix}_{name}": np.asarray(getattr(statistics, name)) for name in _NAMES}
-
-
-def _of_state(prefix: str, state: State) -> ColumnStatistics:
-    values: dict[str, Any] = {name: state[f"{prefix}_{name}"] for name in _NAMES}
-    values["count"] = int(values["count"])
-    return ColumnStatistics(**values)
 
 
 @dataclass(frozen=True)
@@ -42,20 +27,24 @@ class Moments(Reduction[TableStatistics]):
         return ["x", "y"] if self.n_targets else ["x"]
 
     def map_block(self, block: RowBlock) -> State:
-        state = _to_state("x", ColumnStatistics.of(block.X))
+        state = ColumnStatistics.of(block.X).to_arrays("x_")
         if self.n_targets:
             assert block.Y is not None
-            state |= _to_state("y", ColumnStatistics.of(block.Y))
+            state |= ColumnStatistics.of(block.Y).to_arrays("y_")
         return state
 
     def combine(self, left: State, right: State) -> State:
         merged: State = {}
         for prefix in self._prefixes:
-            merged |= _to_state(prefix, _of_state(prefix, left).merge(_of_state(prefix, right)))
+            a, b = (ColumnStatistics.from_arrays(state, f"{prefix}_") for state in (left, right))
+            merged |= a.merge(b).to_arrays(f"{prefix}_")
         return merged
 
     def finalize(self, state: State) -> TableStatistics:
-        return TableStatistics(_of_state("x", state), _of_state("y", state) if self.n_targets else None)
+        return TableStatistics(
+            ColumnStatistics.from_arrays(state, "x_"),
+            ColumnStatistics.from_arrays(state, "y_") if self.n_targets else None,
+        )
 
     def state_bytes(self) -> int:
         return 32 * (self.n_features + self.n_targets) + 16

@@ -214,9 +214,6 @@ class LookAhead:
         if pivot <= self._rounding[j]:
             return
         e /= np.sqrt(pivot)
-        # Nothing of these rows is left unseen. After a small pivot, e of them is its rounding many times over.
-        e[self._exact] = 0.0
-        e[j] = np.sqrt(pivot)
         h = self._sound[: self._u] * (Q @ e)
         beyond = e - h @ Q
         self._a += 2.0 * e * ((A @ e) @ A) + (e @ e) * e**2

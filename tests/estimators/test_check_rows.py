@@ -13,7 +13,7 @@ from streamkernel.errors import StreamKernelWarning
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
 from streamkernel.table import open_table
 
-DATA = data_sets.friedman(6000, 3)
+DATA = data_sets.friedman(6000, 5)
 # Every target names its row.
 ROW = np.arange(6000.0)
 
@@ -59,8 +59,7 @@ def test_predictions_are_the_models() -> None:
     np.testing.assert_array_equal(model.arrays["check_predicted"], expected)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
-@pytest.mark.parametrize("where", ["X", "y"])
+@pytest.mark.parametrize(("where", "bad"), [("X", np.nan), ("X", np.inf), ("X", 1e200), ("y", np.nan), ("y", -np.inf)])
 def test_bad_rows_held_out_do_not_fail_the_fit(where: str, bad: float) -> None:
     """Nobody asked for their predictions yet; who does is told."""
     X, y = DATA.X.copy(), ROW.copy()
@@ -69,9 +68,6 @@ def test_bad_rows_held_out_do_not_fail_the_fit(where: str, bad: float) -> None:
         X[5500, 1] = bad
     else:
         y[5500] = bad
-    if where == "y" and np.isfinite(bad):
-        assert fitted(0, 5000, X=X, y=y).config["check"]["kind"] == "held-out"
-        return
     with pytest.warns(StreamKernelWarning, match=r"the check is on rows of the fit.*row 5500"):
         model = fitted(0, 5000, X=X, y=y)
     assert model.config["check"] == {"kind": "training", "rows": 2000}

@@ -160,8 +160,8 @@ def test_offsets_names_and_widths_of_row_maps() -> None:
 
 
 def test_values_are_collected_in_the_order_of_the_rows() -> None:
-    X = np.arange(50.0)[:, None]
-    work = Collect(FeatureMap(Features(None, 1)), "G", 50)
-    states = [work.map_block(block) for block in blocks_from(X, [3, 20, 7, 20])]
+    X = np.arange(1200.0)[:, None]
+    work = Collect(FeatureMap(Features(None, 1)), "G", 1200)
+    states = [work.map_block(block) for block in blocks_from(X, [3, 900, 97, 200])]  # from 100, 103, 1003 on
     backwards = reduce(lambda right, left: work.combine(left, right), states[::-1])
     np.testing.assert_array_equal(work.finalize(backwards), X)
