@@ -16,13 +16,13 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "ingest": "stream a source into a Zarr table",
-    "info": "what a table or a model holds",
+    "info": "what a table, a model or a factor holds",
     "plan": "what a fit would cost: sweeps, bytes, memory",
     "fit": "fit a kernel model on a table",
     "factor": "write the low-rank factor of a table's kernel matrix",
     "evaluate": "score a model on a table",
     "predict": "write a model's predictions as Zarr",
-    "report": "draw a model as one HTML page",
+    "report": "draw a model, or factors, as one HTML page",
 }
 
 

@@ -1,4 +1,4 @@
-"""streamkernel report MODEL OUT.html"""
+"""streamkernel report MODEL OUT.html; streamkernel report FACTOR ... OUT.html"""
 
 from __future__ import annotations
 
@@ -7,36 +7,68 @@ from pathlib import Path
 import click
 import numpy as np
 
-from streamkernel.cli.options import common, overwrite, rows
+from streamkernel.cli.kinds import is_factor
+from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
 from streamkernel.cli.scoring import opened
+from streamkernel.errors import ParameterError
 from streamkernel.estimators import RidgeModel
-from streamkernel.report import write_report
+from streamkernel.factors import Factor
+from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
+from streamkernel.report.publish import checked_output
+from streamkernel.table import open_table
 
 __all__ = ["command"]
 
 _MOST_ROWS = 5000
 
+Bounds = tuple[int | None, int | None] | None
+
 
 @click.command("report")
-@click.argument("model")
+@click.argument("sources", nargs=-1, required=True, metavar="MODEL|FACTOR...")
 @click.argument("out")
-@click.option("--data", default=None, metavar="STORE", help="Draw predicted against true on these rows instead.")
+@click.option(
+    "--data",
+    default=None,
+    metavar="STORE",
+    help="Model: draw predicted against true on these rows instead. Factors: their table, for the PCA optimum.",
+)
 @rows
+@click.option("--png", default=None, metavar="PATH", help="Draw a small picture, too.")
 @overwrite
 @common
 def command(
-    model: str,
+    sources: tuple[str, ...],
     out: str,
     data: str | None,
-    rows: tuple[int | None, int | None] | None,
+    rows: Bounds,
+    png: str | None,
     overwrite: bool,
     as_json: bool,
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Draw MODEL as one self-contained HTML page."""
-    fitted = RidgeModel.load(model)
+    """Draw a MODEL, or FACTORs side by side, as one self-contained HTML page."""
+    factors = [is_factor(source) for source in sources]
+    if len(sources) > 1 and not all(factors):
+        other = sources[factors.index(False)]
+        raise ParameterError(
+            f"{other} is not a factor: a page is about one model, or about one or several factors; make a page for each"
+        )
+    for path, replaced in ((out, overwrite), (png, True)):
+        if path is not None:
+            checked_output(path, overwrite=replaced)
+    if factors[0]:
+        _factors(sources, out, data, rows, png, overwrite)
+    else:
+        _model(sources[0], out, data, rows, png, overwrite)
+    result = {"report": out, "bytes": Path(out).stat().st_size}
+    emit(result if png is None else {**result, "png": png}, as_json=as_json, title="report")
+
+
+def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
+    fitted = RidgeModel.load(source)
     pairs = None
     if data is not None:
         table = opened(fitted, data, rows, targets=True)
@@ -48,4 +80,19 @@ def command(
             "predicted": fitted.predictions().values(block.X),
         }
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
-    emit({"report": out, "bytes": Path(out).stat().st_size}, as_json=as_json, title="report")
+    if png is not None:
+        draw_png(fitted, png)
+
+
+def _factors(
+    sources: tuple[str, ...], out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool
+) -> None:
+    factors = [Factor.load(source) for source in sources]
+    optimum = None
+    if data is not None:
+        made_from = factors[0].config["rows"]
+        table = cut(open_table(data), (made_from["start"], made_from["stop"]) if rows is None else rows)
+        optimum = pca_optimum(factors, table.without_targets())
+    write_factor_report(factors, out, overwrite=overwrite, optimum=optimum)
+    if png is not None:
+        draw_factor_png(factors, png, optimum=optimum)

@@ -103,4 +103,5 @@ def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], 
             high = middle
     nothing = "no basis fits: use fewer workers or threads, smaller chunks, or machines with more memory"
     remedy = f"--basis {low} would fit" if low else nothing
-    raise ResourceLimitError(f"{exceeded}; {remedy}")
+    hint = max(plan.steps, key=lambda step: step.held_bytes).way_out
+    raise ResourceLimitError(f"{exceeded}; {remedy}" + (f", or use {hint}" if hint else ""))

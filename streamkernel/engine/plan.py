@@ -88,6 +88,7 @@ class Step:
     scratch_bytes: int
     state_bytes: int
     held_bytes: int = 0
+    way_out: str = ""  # what to use instead where this step is too large
 
     @property
     def flops(self) -> float:

@@ -1,13 +1,14 @@
-"""A fitted model as a page, or as one picture.
+"""A fitted model, or factors side by side, as a page or as one picture.
 
 `write_report` draws with Bokeh (``pip install streamkernel[report]``), `draw_png` with matplotlib
 (``pip install streamkernel[png]``). Both draw what `streamkernel.report.facts` reads out of the model; neither looks
-at a table, and neither sends anything anywhere.
+at a table, and neither sends anything anywhere. `write_factor_report` and `draw_factor_png` do the same for factors;
+`pca_optimum` looks at the rows of a small table, for the line that no factor is below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
@@ -16,8 +17,11 @@ from typing import Any
 
 from streamkernel.errors import ParameterError
 from streamkernel.estimators import RidgeModel
+from streamkernel.factors import Factor
+from streamkernel.report.factor_facts import PcaCurve, pca_optimum
+from streamkernel.report.facts import Absent
 
-__all__ = ["draw_png", "write_report"]
+__all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", "write_report"]
 
 
 def write_report(
@@ -63,6 +67,48 @@ def draw_png(model: RidgeModel, path: str | PathLike[str]) -> None:
         The folder of `path` does not exist; before any work.
     """
     _drawn_with("matplotlib", "png", "streamkernel.report.png").write_png(model, path)
+
+
+def write_factor_report(
+    factors: Sequence[Factor],
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    overwrite: bool = False,
+    optimum: PcaCurve | Absent | None = None,
+) -> None:
+    """Write one self-contained HTML page about one or several factors.
+
+    Parameters
+    ----------
+    factors : in the order of their colours.
+    path, title, overwrite : as of `write_report`.
+    optimum : of `pca_optimum`.
+
+    Raises
+    ------
+    ParameterError
+        Bokeh is not installed, or there are no factors, or too many.
+    StoreExistsError, StoreNotFoundError
+        The file exists, or its folder does not; before any work.
+    """
+    page = _drawn_with("bokeh", "report", "streamkernel.report.factor_page")
+    page.write_factor_html(factors, path, title=title, overwrite=overwrite, optimum=optimum)
+
+
+def draw_factor_png(
+    factors: Sequence[Factor], path: str | PathLike[str], *, optimum: PcaCurve | Absent | None = None
+) -> None:
+    """Draw residual traces against rank, 1036 x 633 pixels; an existing picture is replaced.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed, or no factor has a residual trace to draw.
+    StoreNotFoundError
+        The folder of `path` does not exist; before any work.
+    """
+    _drawn_with("matplotlib", "png", "streamkernel.report.png").write_factor_png(factors, path, optimum)
 
 
 def _drawn_with(library: str, extra: str, module: str) -> ModuleType:

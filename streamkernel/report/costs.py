@@ -13,14 +13,14 @@ from streamkernel.report.panels import Key, Panel
 from streamkernel.report.plots import FONT, hover, name_ticks, new_plot
 from streamkernel.report.words import duration, percent, plural, shortened, significant
 
-__all__ = ["memory_panel", "time_panel"]
+__all__ = ["memory_panel", "pace", "time_panel", "time_unit"]
 
 _NAMED_SWEEPS = 16
 _BETWEEN = "between sweeps"
 
 
-def time_panel(times: Sweeps | Absent) -> Panel:
-    """Seconds of each sweep."""
+def time_panel(times: Sweeps | Absent, between: str = "picking, algebra, check") -> Panel:
+    """Seconds of each sweep, and of what was done between them, in words."""
     title = "Time"
     if isinstance(times, Absent):
         return Panel("time", title, reason=times.reason)
@@ -28,28 +28,31 @@ def time_panel(times: Sweeps | Absent) -> Panel:
     keys = [Key(BLUE, "box", "sweep over the rows")]
     if resumed:
         keys.append(Key(ORANGE, "box", "taken from a checkpoint"))
-    keys.append(Key(GREY, "box", "between sweeps: picking, algebra, check"))
+    keys.append(Key(GREY, "box", f"between sweeps: {between}"))
     if len(times.sweeps) > _NAMED_SWEEPS:
         keys.pop()
     caption = (
         f"{duration(times.total)} in all for {plural(len(times.sweeps), 'sweep')}, "
         f"{duration(times.between)} of it between them."
     )
+    if len(times.sweeps) > 1 and times.each is not None:
+        caption += f" A sweep took {duration(times.each)} on average."
     if resumed:
         caption += f" {plural(resumed, 'sweep')} of an earlier run {'was' if resumed == 1 else 'were'} not made again."
-    plot = _named(times) if len(times.sweeps) <= _NAMED_SWEEPS else _numbered(times)
+    plot = _named(times, between) if len(times.sweeps) <= _NAMED_SWEEPS else _numbered(times)
     return Panel("time", title, caption, plot, keys=tuple(keys))
 
 
-def _named(times: Sweeps) -> figure:
+def _named(times: Sweeps, between: str) -> figure:
     names = [shortened(sweep.name, 40) for sweep in times.sweeps] + [_BETWEEN]
     seconds = [sweep.seconds for sweep in times.sweeps] + [times.between]
     colours = [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps] + [GREY]
-    details = [_pace(sweep) for sweep in times.sweeps] + ["picking, algebra, and the check rows"]
-    return _bars(names, seconds, [duration(spent) for spent in seconds], colours, details, *_time_unit(max(seconds)))
+    details = [pace(sweep) for sweep in times.sweeps] + [between]
+    return _bars(names, seconds, [duration(spent) for spent in seconds], colours, details, *time_unit(max(seconds)))
 
 
-def _pace(sweep: Sweep) -> str:
+def pace(sweep: Sweep) -> str:
+    """Rows of a sweep, and how many of them a second."""
     if sweep.resumed or sweep.seconds <= 0.0:
         return f"{plural(sweep.rows, 'row')}, from a checkpoint" if sweep.resumed else plural(sweep.rows, "row")
     pace = sweep.rows / sweep.seconds
@@ -57,7 +60,8 @@ def _pace(sweep: Sweep) -> str:
     return f"{plural(sweep.rows, 'row')}, {words} a second"
 
 
-def _time_unit(longest: float) -> tuple[float, str]:
+def time_unit(longest: float) -> tuple[float, str]:
+    """Seconds of the unit of an axis that ends there, and its name."""
     if longest >= 7200.0:
         return 3600.0, "Hours"
     if longest >= 300.0:
@@ -112,7 +116,7 @@ def _numbered(times: Sweeps) -> figure:
     """Many sweeps: a thin bar each, in their order."""
     k = len(times.sweeps)
     longest = max(sweep.seconds for sweep in times.sweeps) or 1.0
-    unit, label = _time_unit(longest)
+    unit, label = time_unit(longest)
     plot = new_plot("Sweep", f"{label} a sweep", (0.5, k + 0.5), (0.0, 1.08 * longest / unit), height=280)
     source = ColumnDataSource(
         {

@@ -6,7 +6,7 @@ Each function gives its curve, or an `Absent` with the reason, so that nothing e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ __all__ = [
     "GcvCurve",
     "LengthscaleCurve",
     "Memory",
+    "Recorded",
     "Round",
     "Sweep",
     "Sweeps",
@@ -135,6 +136,12 @@ class Sweeps:
     between: float
     total: float
 
+    @property
+    def each(self) -> float | None:
+        """Mean seconds of the sweeps that were made, or None where all came from checkpoints."""
+        made = [sweep.seconds for sweep in self.sweeps if not sweep.resumed]
+        return sum(made) / len(made) if made else None
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -142,6 +149,13 @@ class Memory:
 
     promised: int
     measured: int
+
+
+class Recorded(Protocol):
+    """What keeps a record of its run: a model or a factor."""
+
+    @property
+    def config(self) -> dict[str, Any]: ...
 
 
 def target_names(model: RidgeModel) -> list[str]:
@@ -259,7 +273,7 @@ def lengthscale_curve(model: RidgeModel) -> LengthscaleCurve | Absent:
     )
 
 
-def sweep_times(model: RidgeModel) -> Sweeps | Absent:
+def sweep_times(model: Recorded) -> Sweeps | Absent:
     """Seconds of each sweep."""
     run = model.config.get("run") or {}
     sweeps = tuple(
@@ -267,18 +281,18 @@ def sweep_times(model: RidgeModel) -> Sweeps | Absent:
         for record in run.get("sweeps", [])
     )
     if not sweeps:
-        return Absent("the model keeps no record of its sweeps")
+        return Absent("no record of the sweeps was kept")
     spent = sum(sweep.seconds for sweep in sweeps)
     total = float(run.get("seconds", spent))
     return Sweeps(sweeps, max(total - spent, 0.0), total)
 
 
-def memory_use(model: RidgeModel) -> Memory | Absent:
+def memory_use(model: Recorded) -> Memory | Absent:
     """Memory promised and measured."""
     run = model.config.get("run") or {}
     promised, measured = (int(run.get(name) or 0) for name in ("planned_memory_bytes", "peak_memory_bytes"))
     if promised <= 0 or measured <= 0:
-        return Absent("the model keeps no record of its memory use")
+        return Absent("no record of the memory use was kept")
     return Memory(promised, measured)
 
 

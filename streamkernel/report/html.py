@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -19,10 +20,10 @@ from streamkernel.report.pairs import check_pairs
 from streamkernel.report.panels import Panel
 from streamkernel.report.predictions import prediction_panels
 from streamkernel.report.publish import checked_output, publish_file
-from streamkernel.report.tables import cards, headline, settings_tables, target_table
+from streamkernel.report.tables import Card, Table, cards, headline, settings_tables, target_table
 from streamkernel.report.words import plain
 
-__all__ = ["render", "write_html"]
+__all__ = ["Group", "render", "whole_page", "write_html"]
 
 
 def write_html(
@@ -43,8 +44,8 @@ def render(model: RidgeModel, *, title: str | None = None, pairs: Mapping[str, A
     checked = check_pairs(model, pairs)
     kind, lead = headline(model)
     errors = target_table(checked)
-    groups: list[tuple[str, list[Panel]]] = [
-        (
+    groups = [
+        Group(
             "Basis and regularisation",
             [
                 trace_panel(trace_curve(model)),
@@ -52,25 +53,51 @@ def render(model: RidgeModel, *, title: str | None = None, pairs: Mapping[str, A
                 lengthscale_panel(lengthscale_curve(model), standardised=model.config.get("scaler") is not None),
             ],
         ),
-        ("Predictions", prediction_panels(checked)),
-        ("Cost", [time_panel(sweep_times(model)), memory_panel(memory_use(model))]),
+        Group("Predictions", prediction_panels(checked), [] if errors is None else [errors]),
+        Group("Cost", [time_panel(sweep_times(model)), memory_panel(memory_use(model))]),
     ]
-    figures = {panel.name: panel.figure for _, panels in groups for panel in panels if panel.figure is not None}
-    script, drawn = components(figures, wrap_script=False) if figures else ("", {})
-    sections = [
-        Section(name, panels, drawn, [errors] if errors is not None and name == "Predictions" else [])
-        for name, panels in groups
-    ]
-    # Only the core library: neither widgets nor WebGL nor the typesetter, which would be fetched.
-    library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
-    return assemble(
+    return whole_page(
         plain(title, 200) if title is not None else kind,
         lead,
         cards(model, checked),
         notices(model, checked),
-        sections,
+        groups,
         settings_tables(model),
+        model.config,
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Panels, and tables below them, under one heading."""
+
+    title: str
+    panels: Sequence[Panel]
+    tables: Sequence[Table] = ()
+
+
+def whole_page(
+    title: str,
+    lead: str,
+    numbers: Sequence[Card],
+    warnings: Sequence[str],
+    groups: Sequence[Group],
+    settings: Sequence[Table],
+    config: Mapping[str, Any],
+) -> str:
+    """Draw the panels of all groups and put them on one page; `config` tells with which version the work was done."""
+    figures = {panel.name: panel.figure for group in groups for panel in group.panels if panel.figure is not None}
+    script, drawn = components(figures, wrap_script=False) if figures else ("", {})
+    # Only the core library: neither widgets nor WebGL nor the typesetter, which would be fetched.
+    library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
+    return assemble(
+        title,
+        lead,
+        numbers,
+        warnings,
+        [Section(group.title, group.panels, drawn, group.tables) for group in groups],
+        settings,
         ["\n".join(library), script] if figures else [],
-        f"Made by streamkernel {plain((model.config.get('software') or {}).get('streamkernel', ''))}. "
+        f"Made by streamkernel {plain((config.get('software') or {}).get('streamkernel', ''))}. "
         "This page is complete in itself and sends nothing anywhere.",
     )

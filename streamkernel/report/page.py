@@ -149,7 +149,7 @@ def _table(table: Table) -> str:
         cells = "".join(f"<td>{_text(cell)}</td>" for cell in rest)
         opening = f"<td>{_text(first)}</td>" if table.columns else f'<th scope="row">{_text(first)}</th>'
         rows.append(f"<tr>{opening}{cells}</tr>")
-    kind = "columns" if table.columns else "pairs"
+    kind = ("wide" if table.wide else "columns") if table.columns else "pairs"
     header = f"<thead><tr>{head}</tr></thead>" if head else ""
     return (
         f'<article class="panel">\n<h3>{_text(table.title)}</h3>\n<table class="{kind}">{header}<tbody>\n'

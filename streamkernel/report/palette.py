@@ -14,12 +14,14 @@ __all__ = [
     "GREY",
     "GRID",
     "INK",
+    "MOST_LINES",
     "MUTED",
     "ORANGE",
     "PALE_BLUE",
     "PAPER",
     "RULE",
     "blend",
+    "line_style",
     "shade",
 ]
 
@@ -35,12 +37,22 @@ PALE_BLUE = "#a9c3dd"
 ORANGE = "#c8641b"
 GREY = "#b6bfca"
 
+# Lines beside each other: apart in lightness too, so that most pairs survive grey print.
+_LINES = (BLUE, ORANGE, "#3a9d8f", "#8d4a9e", "#b3941c", "#7c2f2f", "#6fa8dc", "#5b6878")
+_DASHES: tuple[list[int], ...] = ([], [8, 3], [3, 2])
+MOST_LINES = len(_LINES) * len(_DASHES)
+
 
 def blend(share: float, low: str = "#f4f7fb", high: str = BLUE) -> str:
     """The colour so far (0 to 1) from `low` to `high`."""
     share = min(max(share, 0.0), 1.0)
     ends = [(int(low[i : i + 2], 16), int(high[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in ends)
+
+
+def line_style(index: int) -> tuple[str, list[int]]:
+    """Colour and dashes (none: solid) of the line with that number, which no other below `MOST_LINES` has."""
+    return _LINES[index % len(_LINES)], _DASHES[index // len(_LINES) % len(_DASHES)]
 
 
 def shade(points: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable, Sequence
 from os import PathLike
 from textwrap import fill
 from typing import Any
@@ -16,18 +17,21 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from streamkernel.errors import ParameterError
 from streamkernel.estimators import RidgeModel
+from streamkernel.factors import Factor
 from streamkernel.report.axes import decades, log_range, padded
+from streamkernel.report.factor_facts import MOST_ENDS, FactorCurve, PcaCurve, factor_curve, factor_labels
 from streamkernel.report.facts import Absent, GcvCurve, Round, TraceCurve, gcv_curve, trace_curve
 from streamkernel.report.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, shade
+from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, line_style, shade
 from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.tables import headline
 from streamkernel.report.words import count, percent, plain, power_of_ten, shortened, significant
 
-__all__ = ["write_png"]
+__all__ = ["write_factor_png", "write_png"]
 
-_INCHES, _DPI = (10.0, 3.6), 144
+_INCHES, _FACTOR_INCHES, _DPI = (10.0, 3.6), (7.2, 4.4), 144
 _MOST_NAMED = 10
 
 _STYLE: Any = {
@@ -54,17 +58,57 @@ _STYLE: Any = {
 
 def write_png(model: RidgeModel, path: str | PathLike[str]) -> None:
     """See `streamkernel.report.draw_png`."""
-    target = checked_output(path, overwrite=True)
-    with rc_context(_STYLE), warnings.catch_warnings():
-        # A label in a script that the font lacks is drawn as boxes; that is no reason to fail.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = Figure(figsize=_INCHES, dpi=_DPI, layout="constrained", facecolor="white")
-        FigureCanvasAgg(figure)
+
+    def draw(figure: Figure) -> None:
         figure.suptitle(headline(model)[1], x=0.006, ha="left", fontsize=9, color=MUTED)
         left, middle, right = figure.subplots(1, 3)
         _trace(left, trace_curve(model))
         _gcv(middle, gcv_curve(model))
         _predictions(right, check_pairs(model))
+
+    _write(path, _INCHES, draw)
+
+
+def write_factor_png(factors: Sequence[Factor], path: str | PathLike[str], pca: PcaCurve | Absent | None) -> None:
+    """See `streamkernel.report.draw_factor_png`."""
+    found = [factor_curve(*one) for one in zip(factors, factor_labels(factors), strict=True)]
+    if not any(isinstance(curve, FactorCurve) for curve in found):
+        raise ParameterError("no factor has a residual trace to draw: the kernel matrix is 0, or there are no columns")
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.set_title("Residual trace against rank")
+        for index, curve in enumerate(found):
+            if isinstance(curve, Absent):
+                continue
+            colour, dashes = line_style(index)
+            style: Any = {"color": colour, "linewidth": 1.8, "linestyle": (0, dashes) if dashes else "solid"}
+            marks = [*(curve.ends if len(curve.ends) <= MOST_ENDS else ()), curve.rank]
+            axes.plot(
+                curve.relative, label=curve.label, marker="o", markevery=marks, markersize=4, mfc="white", **style
+            )
+        if isinstance(pca, PcaCurve):
+            axes.plot(pca.relative, label="PCA, the optimum", color=INK, linewidth=1.2, linestyle=(0, (5, 3)))
+        low, high = log_range(min(line.get_ydata().min() for line in axes.lines), 1.0)  # type: ignore[union-attr]
+        axes.set_yscale("log")
+        axes.set_ylim(low, high)
+        _power_ticks(axes.yaxis, low, high)
+        axes.grid(axis="y")
+        axes.legend(frameon=False)
+        axes.set_xlabel("Rank (basis functions)")
+        axes.set_ylabel("Share of the trace")
+
+    _write(path, _FACTOR_INCHES, draw)
+
+
+def _write(path: str | PathLike[str], inches: tuple[float, float], draw: Callable[[Figure], None]) -> None:
+    target = checked_output(path, overwrite=True)
+    with rc_context(_STYLE), warnings.catch_warnings():
+        # A label in a script that the font lacks is drawn as boxes; that is no reason to fail.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = Figure(figsize=inches, dpi=_DPI, layout="constrained", facecolor="white")
+        FigureCanvasAgg(figure)
+        draw(figure)
         picture = io.BytesIO()
         figure.savefig(picture, format="png", dpi=_DPI)
     publish_file(target, picture.getvalue(), overwrite=True)

@@ -10,11 +10,20 @@ import numpy as np
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
 from streamkernel.estimators import RidgeModel
-from streamkernel.report.facts import Absent, Memory, class_names, gcv_error, memory_use, target_names
+from streamkernel.report.facts import Absent, Memory, Recorded, class_names, gcv_error, memory_use, target_names
 from streamkernel.report.pairs import ClassPairs, Targets
 from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
 
-__all__ = ["Card", "Table", "cards", "headline", "settings_tables", "target_table"]
+__all__ = [
+    "Card",
+    "Table",
+    "cards",
+    "headline",
+    "lengthscale_words",
+    "scaling_words",
+    "settings_tables",
+    "target_table",
+]
 
 _MOST_NAMES = 12
 _MOST_TARGETS = 24
@@ -31,11 +40,12 @@ class Card:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text; `columns` are empty for a list of names and values."""
+    """Rows of text; `columns` are empty for a list of names and values, `wide` where they hold words, not numbers."""
 
     title: str
     rows: tuple[tuple[str, ...], ...]
     columns: tuple[str, ...] = ()
+    wide: bool = False
 
 
 def headline(model: RidgeModel) -> tuple[str, str]:
@@ -60,7 +70,7 @@ def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]
     basis_note = ended.get(str(config.get("ended")), "")
     return [
         Card("Rows", count(config["totals"]["rows"]), "of the fit"),
-        Card("Features", count(len(config["columns"])), _scaling(model)),
+        Card("Features", count(len(config["columns"])), scaling_words(model)),
         Card(
             "Basis functions",
             count(n),
@@ -69,7 +79,7 @@ def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]
         Card("Sweeps", count(config["sweep_count"]), f"{plural(rounds, 'round')} of choosing"),
         Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
         Card("Alpha", significant(config["alpha"]), _alpha_note(model)),
-        Card("Lengthscale", *_lengthscale(model)),
+        Card("Lengthscale", *lengthscale_words(model)),
         _gcv_card(model),
         *_check_cards(model, pairs),
         Card("Time", duration((config.get("run") or {}).get("seconds")), _where(model)),
@@ -77,7 +87,8 @@ def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]
     ]
 
 
-def _scaling(model: RidgeModel) -> str:
+def scaling_words(model: Recorded) -> str:
+    """What was done to the features."""
     return "as they are" if model.config.get("scaler") is None else "standardised"
 
 
@@ -85,7 +96,8 @@ def _alpha_note(model: RidgeModel) -> str:
     return "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
 
 
-def _lengthscale(model: RidgeModel) -> tuple[str, str]:
+def lengthscale_words(model: Recorded) -> tuple[str, str]:
+    """The lengthscale, and where it came from."""
     value, choice = model.config.get("lengthscale"), model.config.get("lengthscale_choice")
     if value is None:
         return "–", "the kernel has none of its own"
@@ -167,7 +179,7 @@ def settings_tables(model: RidgeModel) -> list[Table]:
     config = model.config
     settings, rows = config.get("settings", {}), config["rows"]
     classes = class_names(model)
-    lengthscale, how = _lengthscale(model)
+    lengthscale, how = lengthscale_words(model)
     asked = [
         ("Kernel", kernel_words(config["kernel"])),
         ("Lengthscale", f"{lengthscale} ({how})"),
@@ -177,7 +189,7 @@ def settings_tables(model: RidgeModel) -> list[Table]:
         ("Rule", plain(config.get("rule", settings.get("rule", "–")))),
         *((f"Rule's {plain(name)}", plain(value)) for name, value in (settings.get("rule_options") or {}).items()),
         ("Intercept", "fitted" if settings.get("fit_intercept", True) else "none"),
-        ("Features", _scaling(model)),
+        ("Features", scaling_words(model)),
         ("Seed", plain(settings.get("seed", "–"))),
     ]
     data = [

@@ -170,7 +170,8 @@ class LookAheadCSI(Rule):
         held = gather.held_bytes + 8 * m * (p * (table.dtype.itemsize < 8) + n + 1 + 2 * (delta + 1) + 4 * d + _VECTORS)
         # Q is read four times a column and A and B some ten times each, two operations an entry.
         flops = (n + delta) * (3 * p + 8 * (n // 2) + 40 * (delta + 1) + 2 * d)
-        look = Step("look ahead", "driver", m, 1, float(flops), n + delta, 0, 0, 0, held + 24 * n**2)
+        out = "the rule csi, which reads the rows from disk"
+        look = Step("look ahead", "driver", m, 1, float(flops), n + delta, 0, 0, 0, held + 24 * n**2, out)
         return [gather, look]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:

@@ -13,7 +13,7 @@ By ``S = A A^T`` each row's column of the residual is known in part, so that row
 S does not change when A is rotated from the right. So to move a pick j to the front and factor again, which the paper
 does by permuting rows, is one reflection: it makes one column of A the residual column ``g = S_j / sqrt(D_j)`` itself,
 which goes over to G. All else changes by terms of rank one: O(m (t + delta)) operations a column, the paper's bound
-(ALGORITHMS 3.4). A row of which nothing is unseen is one whose residual column S has exactly.
+(ALGORITHMS 3.4). Of a row that was looked at S has the residual column exactly.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 | few-sweep, prediction | uniform, 4 to 16 a pick | what it explains of Y | a geometric share of n |
 | sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
 | csi | uniform, 12 a pick | trace gain + prediction gain, on all rows | 10 |
+| csi-lookahead | all, in memory | predicted trace gain + prediction gain | 1 |
 | matching-pursuit-kpca | all | function-space gain, on all rows | n |
 | incomplete-cholesky | all | residual diagonal | as many as are sure |
 | rpcholesky | residual-weighted | accept / reject | block |
@@ -25,6 +26,7 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.selection.candidates import candidates_needed
+from streamkernel.selection.csi_lookahead import LookAheadCSI
 from streamkernel.selection.draws import AllRows, ResidualDraw, UniformDraw
 from streamkernel.selection.forms import GramForm, RootForm
 from streamkernel.selection.greedy import Greedy
@@ -108,6 +110,12 @@ def _csi(
     )
 
 
+def _csi_lookahead(
+    *, has_targets: bool, kappa: float = 0.99, delta: int = 40, centre: bool = True, gain_tolerance: float = 1e-4
+) -> Rule:
+    return LookAheadCSI(delta, as_kappa(kappa) if has_targets else 0.0, centre, gain_tolerance)
+
+
 def _kpca() -> Rule:
     return Greedy("matching-pursuit-kpca", AllRows(), FunctionSpace(), Geometric(1), RootForm())
 
@@ -140,6 +148,7 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
     "few-sweep": _few_sweep,
     "sgma": _sgma,
     "csi": _csi,
+    "csi-lookahead": _csi_lookahead,
     "matching-pursuit-kpca": _kpca,
     "rpcholesky": _rpcholesky,
     "rpcholesky-block": _rpcholesky_block,
@@ -163,7 +172,8 @@ def as_rule(
     has_targets : whether the table has any.
     options : of the rule. `candidates` for each pick (few-sweep, sgma, csi); `score` of `SCORES`, `pool` "single" (a
         fresh 59 for every pick), "split" or "shared" (`picks` picks a sweep), `eps` and `quantile` for the number of
-        candidates (sgma); `kappa`, `picks`, `centre` (csi); `block`, proposals or rows a look (rpcholesky, where 1 is
+        candidates (sgma); `kappa`, `picks`, `centre` (csi); `kappa`, `delta`, `centre`,
+        `gain_tolerance` (csi-lookahead); `block`, proposals or rows a look (rpcholesky, where 1 is
         the plain rule, and incomplete-cholesky, which also has `exact`); `ridge`, `growth` (leverage); `sweeps`,
         `nearest` (kmeans).
 

@@ -1,0 +1,229 @@
+"""What there is to draw of factors, in shares of the trace: arrays in the units of the axes, and no colours."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.bounds import compression_bound
+from streamkernel.errors import ParameterError
+from streamkernel.factors import PCA_ROWS, Factor, pca_residual_traces
+from streamkernel.report.facts import ROUNDING, Absent
+from streamkernel.report.words import count, plain
+from streamkernel.table import Table
+
+__all__ = [
+    "DELTA",
+    "MOST_ENDS",
+    "BoundCurve",
+    "FactorCurve",
+    "PcaCurve",
+    "bound_curve",
+    "differences",
+    "factor_curve",
+    "factor_labels",
+    "pca_optimum",
+    "rows_fitted",
+]
+
+Float = NDArray[np.float64]
+
+DELTA = 0.05  # probability that a compression bound fails
+MOST_ENDS = 40  # of rounds, beyond which their marks would be a second line
+_SAME_ROW = 1e-5  # of the largest coordinate: a row read as float32 and as float64 is one row
+
+
+@dataclass(frozen=True)
+class FactorCurve:
+    """Residual trace over the trace, after each pick.
+
+    Attributes
+    ----------
+    label : of the line.
+    relative : (n + 1,), from the empty basis on; what is below `floor` is drawn there.
+    ends : basis sizes at which a round ended, without the last.
+    floor : share of the trace that may be rounding of the columns as they are stored.
+    """
+
+    label: str
+    relative: Float
+    ends: tuple[int, ...]
+    floor: float
+
+    @property
+    def rank(self) -> int:
+        return len(self.relative) - 1
+
+    @property
+    def left(self) -> float:
+        """At the whole rank."""
+        return float(self.relative[-1])
+
+    @property
+    def vanished(self) -> bool:
+        """Whether nothing but rounding is left."""
+        return self.left <= self.floor
+
+
+@dataclass(frozen=True)
+class PcaCurve:
+    """What the best approximation of each rank leaves, as a share of the trace; (r + 1,)."""
+
+    relative: Float
+
+    def at(self, rank: int) -> float:
+        return float(self.relative[min(rank, len(self.relative) - 1)])
+
+
+@dataclass(frozen=True)
+class BoundCurve:
+    """The compression bound along a path, in shares of R = sup k(x, x).
+
+    Attributes
+    ----------
+    size, bound, residual : where rows are left outside the basis; `residual` is the mean over those.
+    best_size, best : where the bound is least, and what it is there.
+    """
+
+    label: str
+    size: NDArray[np.int64]
+    bound: Float
+    residual: Float
+    best_size: int
+    best: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Nothing is said that R does not say."""
+        return not self.best < 1.0
+
+
+def factor_labels(factors: Sequence[Factor]) -> list[str]:
+    """A name for each line: the rule, with the folder's name where rules are equal, and all of the path if need be."""
+    rules = [plain(factor.config.get("rule", "factor"), 40) for factor in factors]
+    paths = [factor.path for factor in factors]
+    names = ["in memory" if path is None else plain(path.name, 30) for path in paths]
+    whole = ["in memory" if path is None else plain(path, 80) for path in paths]
+    labels = rules
+    for more in (names, whole, [f"number {index + 1}" for index in range(len(factors))]):
+        times = Counter(labels)
+        labels = [
+            f"{rule} ({word})" if times[label] > 1 else label
+            for label, rule, word in zip(labels, rules, more, strict=True)
+        ]
+    return labels
+
+
+def factor_curve(factor: Factor, label: str) -> FactorCurve | Absent:
+    """Residual trace against rank."""
+    path = np.asarray(factor.residual_path, dtype=np.float64)
+    if not path[0] > 0.0 or not np.isfinite(path).all():
+        return Absent("the trace of the kernel matrix is 0, so that there is nothing for a factor to explain")
+    if len(path) < 2:
+        return Absent("the factor has no columns")
+    stored = factor.config.get("columns")
+    floor = ROUNDING
+    if stored is not None and stored["dtype"] == "float32":
+        # Squares of m n entries, each off by 2^-24 of itself at random: a sum of them by 2^-23 / sqrt(m) of the trace.
+        floor = 2.0**-23 / math.sqrt(factor.shape[0])
+    ends = {int(record["stop"]) for record in factor.config.get("rounds") or [] if record["stop"] > record["start"]}
+    return FactorCurve(
+        label, np.maximum(path / path[0], floor), tuple(sorted(end for end in ends if 0 < end < len(path) - 1)), floor
+    )
+
+
+def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
+    """What the best approximation of each rank leaves of the first factor's kernel matrix, up to the largest rank.
+
+    Parameters
+    ----------
+    table : the rows that the first factor was made from, unscaled; with more than `PCA_ROWS` of them, or without a
+        trace, there is no curve but a reason.
+
+    Raises
+    ------
+    ShapeError, ParameterError
+        The table has other columns or rows.
+    """
+    factor = factors[0]
+    rows = factor.rows_of(table).table
+    start, stop = (int(factor.config["rows"][name]) for name in ("start", "stop"))
+    if (rows.start, rows.stop) != (start, stop):
+        raise ParameterError(
+            f"the table has rows {rows.start}:{rows.stop}, the factor was made from rows {start}:{stop}; "
+            "give the same rows"
+        )
+    if rows.n_rows > PCA_ROWS:
+        return Absent(f"there are {count(rows.n_rows)} rows, and K is held in memory for at most {count(PCA_ROWS)}")
+    chosen = factor.component_indices
+    points = factor.basis.points[chosen >= 0]  # centres of clusters are no rows
+    found = rows.read(start, stop).X[chosen[chosen >= 0] - start]
+    apart = np.flatnonzero(
+        np.abs(found - points).max(axis=1, initial=0.0) > _SAME_ROW * np.abs(points).max(initial=0.0)
+    )
+    if len(apart):
+        raise ParameterError(
+            f"row {chosen[chosen >= 0][apart[0]]} of the table is not the one that the factor has for it; give the "
+            "table that the factor was made from"
+        )
+    traces = pca_residual_traces(rows, factor.basis.kernel, max(other.shape[1] for other in factors))
+    if not traces[0] > 0.0:
+        return Absent("the trace of the kernel matrix is 0")
+    return PcaCurve(np.maximum(traces / traces[0], ROUNDING))
+
+
+def bound_curve(factor: Factor, label: str) -> BoundCurve | Absent:
+    """The compression bound against rank."""
+    kernel = factor.basis.kernel
+    if not kernel.stationary:
+        return Absent("k(x, x) has no largest value over all rows that could be met, as the kernel is not bounded")
+    if (factor.component_indices < 0).any():
+        return Absent("the basis points are no rows of the table, and the bound is one for sets of rows")
+    if len(factor.basis) == 0:
+        return Absent("the factor has no columns")
+    largest = float(kernel.diagonal(factor.basis.points[:1])[0])
+    path, m = factor.residual_path, factor.shape[0]
+    try:
+        found = compression_bound(path, m, DELTA, largest, sizes=np.arange(len(path)))
+    except ParameterError as error:
+        # Weak rounding aside the path is what the bound asks for; one that is not is no reason to draw nothing else.
+        return Absent(plain(error, 200))
+    drawn = np.isfinite(found.values)
+    return BoundCurve(
+        label,
+        found.sizes[drawn],
+        found.values[drawn] / largest,
+        found.residual[drawn] / largest,
+        found.best_size,
+        found.minimum / largest,
+    )
+
+
+def rows_fitted(factor: Factor) -> list[str]:
+    """What of the kernel was fitted to the rows, and so breaks what the compression bound assumes."""
+    fitted = []
+    if factor.config.get("lengthscale_choice") is not None:
+        fitted.append("the lengthscale")
+    if factor.config.get("scaler") is not None:
+        fitted.append("the scaling")
+    return fitted
+
+
+def differences(factors: Sequence[Factor]) -> list[str]:
+    """What keeps the lines from being approximations of one matrix."""
+    first = factors[0].config
+    found = []
+    if any(factor.config["kernel"] != first["kernel"] for factor in factors):
+        found.append("kernel or lengthscale")
+    if any(factor.config["scaler"] != first["scaler"] for factor in factors):
+        found.append("scaling")
+    if any(factor.config["rows"] != first["rows"] for factor in factors):
+        found.append("rows")
+    elif any(factor.config.get("table_fingerprint") != first.get("table_fingerprint") for factor in factors):
+        found.append("table")
+    return found
