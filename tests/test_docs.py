@@ -23,7 +23,7 @@ from streamkernel.selection import as_rule, picks
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUNNABLE = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
+RUNNABLE = [ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "factors.md"]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

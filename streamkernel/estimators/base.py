@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -15,12 +14,12 @@ from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, lay
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
 from streamkernel.reductions import Predictions
 from streamkernel.table import Table, open_table
-from streamkernel.table.values import check_finite
 
 __all__ = ["RidgeEstimator", "parse_bytes"]
 
@@ -47,19 +46,6 @@ def _is_array_like(X: Any) -> bool:
     if isinstance(X, (str, PathLike, Table)):
         return False
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
-
-
-def _require_finite(values: Any, name: str, columns: Sequence[str] | None = None) -> None:
-    """Refuse NaN and infinity in rows in memory, before any work."""
-    array = np.asarray(values)
-    if array.dtype.kind != "f" or array.ndim == 0:
-        return
-    with np.errstate(all="ignore"):
-        if np.isfinite(array.sum(dtype=np.float64)):
-            return
-    if columns is None:
-        columns = (name,) if array.ndim == 1 else [f"{name.lower()}{column}" for column in range(array.shape[1])]
-    check_finite(array, 0, columns, lambda row: f"the {name} array", name)
 
 
 class RidgeEstimator(BaseEstimator):
@@ -173,7 +159,7 @@ class RidgeEstimator(BaseEstimator):
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """X and y as arrays, by scikit-learn's checks; but for NaN and infinity, whose place our own error names."""
         if y is not None:
-            _require_finite(y, "y")
+            require_finite(y, "y")
         X, y = validate_data(
             self,
             X,
@@ -183,7 +169,7 @@ class RidgeEstimator(BaseEstimator):
             y_numeric=not self._classify,
             ensure_all_finite=False,
         )
-        _require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        require_finite(X, "X", getattr(self, "feature_names_in_", None))
         return X, y
 
     def _adopt(self, model: RidgeModel) -> Self:
@@ -208,7 +194,7 @@ class RidgeEstimator(BaseEstimator):
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
         if _is_array_like(X):
             X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
-            _require_finite(X, "X", getattr(self, "feature_names_in_", None))
+            require_finite(X, "X", getattr(self, "feature_names_in_", None))
             table = self.model_.prepare(open_table(X))
             layout = layout_of(work, table)
             blocks = table.blocks(table.start, table.stop, layout.block_rows)

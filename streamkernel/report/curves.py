@@ -211,7 +211,7 @@ def lengthscale_panel(curve: LengthscaleCurve | Absent, *, standardised: bool) -
     _mark(plot, curve.chosen, float(curve.error[at]), x, y[1], f"lengthscale {significant(curve.chosen)}")
     caption = (
         f"Best GCV error ({curve.unit}) for each lengthscale on {plural(curve.sample_rows, 'sampled row')}; "
-        "the model takes the least."
+        "of those within 1 % of the least the model takes the one next to the median."
     )
     if curve.chosen in (curve.lengthscale.min(), curve.lengthscale.max()):
         caption += " It lies at the end of the grid: another might be better still."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ __all__ = [
     "factor_labels",
     "pca_optimum",
     "rows_fitted",
+    "times_the_optimum",
 ]
 
 Float = NDArray[np.float64]
@@ -47,7 +47,7 @@ class FactorCurve:
     label : of the line.
     relative : (n + 1,), from the empty basis on; what is below `floor` is drawn there.
     ends : basis sizes at which a round ended, without the last.
-    floor : share of the trace that may be rounding of the columns as they are stored.
+    floor : share of the trace that may be rounding of the columns, as they are stored.
     """
 
     label: str
@@ -72,9 +72,10 @@ class FactorCurve:
 
 @dataclass(frozen=True)
 class PcaCurve:
-    """What the best approximation of each rank leaves, as a share of the trace; (r + 1,)."""
+    """What the best approximation of each rank leaves, as a share of the trace; (r + 1,), no less than `floor`."""
 
     relative: Float
+    floor: float
 
     def at(self, rank: int) -> float:
         return float(self.relative[min(rank, len(self.relative) - 1)])
@@ -129,8 +130,8 @@ def factor_curve(factor: Factor, label: str) -> FactorCurve | Absent:
     stored = factor.config.get("columns")
     floor = ROUNDING
     if stored is not None and stored["dtype"] == "float32":
-        # Squares of m n entries, each off by 2^-24 of itself at random: a sum of them by 2^-23 / sqrt(m) of the trace.
-        floor = 2.0**-23 / math.sqrt(factor.shape[0])
+        # Entries off by at most 2^-24 of themselves: their squares, and the sum of these, by at most 2^-23.
+        floor = 2.0**-23
     ends = {int(record["stop"]) for record in factor.config.get("rounds") or [] if record["stop"] > record["start"]}
     return FactorCurve(
         label, np.maximum(path / path[0], floor), tuple(sorted(end for end in ends if 0 < end < len(path) - 1)), floor
@@ -174,7 +175,8 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     traces = pca_residual_traces(rows, factor.basis.kernel, max(other.shape[1] for other in factors))
     if not traces[0] > 0.0:
         return Absent("the trace of the kernel matrix is 0")
-    return PcaCurve(np.maximum(traces / traces[0], ROUNDING))
+    floor = rows.n_rows * ROUNDING  # of eigenvalues, as shares of the largest
+    return PcaCurve(np.maximum(traces / traces[0], floor), floor)
 
 
 def bound_curve(factor: Factor, label: str) -> BoundCurve | Absent:
@@ -202,6 +204,13 @@ def bound_curve(factor: Factor, label: str) -> BoundCurve | Absent:
         found.best_size,
         found.minimum / largest,
     )
+
+
+def times_the_optimum(curve: FactorCurve | Absent, pca: PcaCurve, rank: int) -> float | None:
+    """What a factor leaves at a rank over the least possible; None where one of the two is rounding."""
+    if isinstance(curve, Absent) or curve.relative[rank] <= curve.floor or pca.at(rank) <= pca.floor:
+        return None
+    return float(curve.relative[rank]) / pca.at(rank)
 
 
 def rows_fitted(factor: Factor) -> list[str]:

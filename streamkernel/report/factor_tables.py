@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from streamkernel.engine import format_bytes
 from streamkernel.factors import Factor
-from streamkernel.report.factor_facts import BoundCurve, FactorCurve, PcaCurve, differences
+from streamkernel.report.factor_facts import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
 from streamkernel.report.facts import Absent, Memory, Sweeps, memory_use, sweep_times
 from streamkernel.report.tables import Card, Table, lengthscale_words, scaling_words
 from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, shortened, significant
 
 __all__ = ["Drawn", "factor_cards", "factor_headline", "factor_notices", "factor_tables"]
 
+_BESIDE = 5  # columns of words that fit beside each other
 _ENDED = {
     "size": "the rank that was asked for",
     "tolerance": "the tolerance was met",
@@ -87,8 +88,8 @@ def _one(one: Drawn, pca: PcaCurve | Absent | None) -> list[Card]:
         Card("Features", count(len(config["column_names"])), scaling_words(one.factor)),
         Card("Rank", count(n), f"of {count(asked)}: {ended}" if n < asked and ended else "columns of G"),
         Card("Rounds", count(_rounds(one)), f"of choosing, by {plain(config.get('rule', '–'), 40)}"),
-        Card("Residual trace", percent(one.relative), "of the kernel's trace, exact"),
-        _optimum(pca, n, one.relative),
+        Card("Residual trace", percent(one.relative), _exact(one)),
+        _optimum(pca, n, one),
         _least_bound([one]),
         Card("Lengthscale", *lengthscale_words(one.factor)),
         Card("Sweeps", *_sweeps(one)),
@@ -113,7 +114,7 @@ def _several(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> list[Card
         Card("Rank", count(common) if common == max(ranks) else f"{count(common)} to {count(max(ranks))}", "columns"),
         _least(drawn, "Least residual trace", lambda one: one.relative, percent),
         Card(f"At rank {count(common)}", percent(at.get(best)), f"by {best}" if best else "nothing to explain"),
-        _optimum(pca, common, at.get(drawn[0].label)),
+        _optimum(pca, common, drawn[0]),
         _least_bound(drawn),
         _least(drawn, "Fewest sweeps", lambda one: _number(one.times, "sweeps"), count),
         _least(drawn, "Shortest time", lambda one: _number(one.times, "total"), duration),
@@ -139,18 +140,20 @@ def _least(
     return Card(label, words(least), f"{who} and {ties - 1} more" if ties > 1 else who)
 
 
-def _optimum(pca: PcaCurve | Absent | None, rank: int, left: float | None) -> Card:
+def _exact(one: Drawn) -> str:
+    rounding = isinstance(one.curve, FactorCurve) and one.curve.vanished
+    return "no more than rounding" if rounding else "of the kernel's trace, exact"
+
+
+def _optimum(pca: PcaCurve | Absent | None, rank: int, first: Drawn) -> Card:
     label = f"PCA at rank {count(rank)}"
     if pca is None:
         return Card(label, "–", "no table was given")
     if isinstance(pca, Absent):
         return Card(label, "–", "too many rows, or no trace")
-    least = pca.at(rank)
-    return Card(label, percent(least), f"the optimum; {_times(left, least)}" if left is not None else "the optimum")
-
-
-def _times(left: float, least: float) -> str:
-    return f"{significant(left / least)} times it here" if left > 0.0 else "rounding here"
+    times = times_the_optimum(first.curve, pca, rank)
+    note = "the optimum" if times is None else f"the optimum; {first.label} has {significant(times)} times it"
+    return Card(label, percent(pca.at(rank)), note)
 
 
 def _least_bound(drawn: Sequence[Drawn]) -> Card:
@@ -177,7 +180,11 @@ def _sweeps(one: Drawn) -> tuple[str, str]:
 
 def _time(one: Drawn) -> tuple[str, str]:
     times = one.times
-    return ("–", "not recorded") if isinstance(times, Absent) else (duration(times.total), "until G was written")
+    return (
+        ("–", "not recorded")
+        if isinstance(times, Absent)
+        else (duration(times.total), "from the first read to the end")
+    )
 
 
 def _memory(one: Drawn) -> tuple[str, str]:
@@ -223,8 +230,8 @@ def _facts(one: Drawn, first: Factor, pca: PcaCurve | Absent | None) -> list[tup
     ]
     if isinstance(pca, PcaCurve):
         # The optimum is that of the first factor's matrix.
-        known = one.relative > 0.0 and not differences([first, one.factor])
-        facts.append(("Times the PCA optimum", significant(one.relative / pca.at(n)) if known else "–"))
+        times = None if differences([first, one.factor]) else times_the_optimum(one.curve, pca, n)
+        facts.append(("Times the PCA optimum", significant(times)))
     sweeps, each = _sweeps(one)
     return [
         *facts,
@@ -252,9 +259,12 @@ def factor_tables(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> tupl
     paths = [(one.label, "in memory" if one.factor.path is None else plain(one.factor.path, 200)) for one in drawn]
     if len(drawn) == 1:
         return [], [Table("Facts", tuple(facts[0])), Table("Data and software", (("Path", paths[0][1]), *data))]
-    rows = tuple((names[0][0], *(value for _, value in names)) for names in zip(*facts, strict=True))
-    side = Table("Side by side", rows, ("", *(one.label for one in drawn)), wide=True)
-    return [side], [Table("Paths", tuple(paths)), Table("Data and software of the first", tuple(data))]
+    beside = []
+    for start in range(0, len(drawn), _BESIDE):
+        some = slice(start, start + _BESIDE)
+        rows = tuple((names[0][0], *(value for _, value in names)) for names in zip(*facts[some], strict=True))
+        beside.append(Table("Side by side", rows, ("", *(one.label for one in drawn[some])), wide=True))
+    return beside, [Table("Paths", tuple(paths)), Table("Data and software of the first", tuple(data))]
 
 
 def factor_notices(drawn: Sequence[Drawn]) -> list[str]:

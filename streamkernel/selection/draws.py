@@ -42,8 +42,18 @@ class Drawn:
     groups: NDArray[np.int64] | None = None
     residual_trace: float | None = None
 
+    def without(self, chosen: NDArray[np.int64], picks: int) -> Drawn:
+        """What is left once so many picks were taken of it, the rows `chosen` among them."""
+        rest = np.flatnonzero(~np.isin(self.pool.rows, chosen))
+        groups = None if self.groups is None else self.groups[rest] - picks
+        return replace(self, pool=self.pool.take(rest), groups=groups)
+
 
 class Draw(Protocol):
+    @property
+    def looks(self) -> bool:
+        """Whether a draw reads all rows, and so brings the residual trace."""
+
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         """What the draws cost, for the plan."""
 
@@ -98,6 +108,10 @@ class UniformDraw:
     all_rows: bool = False
     split: bool = False
     level: tuple[float, float] | None = None
+
+    @property
+    def looks(self) -> bool:
+        return False
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         if self.all_rows:
@@ -174,6 +188,10 @@ class UniformDraw:
 class AllRows:
     """Every row is a candidate, and scores: for tables that fit in memory, and whose (m, m) sums do."""
 
+    @property
+    def looks(self) -> bool:
+        return False
+
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         return None
 
@@ -206,6 +224,10 @@ class ResidualDraw:
     extra: int = 10
     scoring_per_function: int | None = None
     least_scoring: int = 2000
+
+    @property
+    def looks(self) -> bool:
+        return True
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         return self._first(problem).scoring_rows(problem, size)

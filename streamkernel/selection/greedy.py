@@ -24,6 +24,7 @@ _DOUBLE = np.dtype(np.float64)
 
 _GRAM = GramForm()
 
+_CUT_SHORT = 2  # rounds that an estimate of the tolerance may cut short, each of which costs a certificate
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 
 
@@ -62,17 +63,30 @@ class Greedy(Rule):
     def steps(self, problem: Problem) -> list[Step]:
         steps = self.draw.steps(problem, self.take)
         have = 0
+        rounds = 0
         sizes: dict[int, int] = {}
         while have < problem.n:
             picks = self.take.count(have, problem.n)
             # Rounds of the same number of picks cost about what the largest of them costs: keep that one.
             sizes[picks] = have
             have += picks
+            rounds += 1
+        # A tolerance costs a certificate for each round, where the draw does not look anyway, and for each cut short.
+        cut_short = _CUT_SHORT if problem.tol > 0.0 and max(sizes) > 1 else 0
         for picks, have in sizes.items():
-            steps.append(self._score_step(problem, have, picks))
+            steps.append(self._score_step(problem, have, picks, cut_short if picks == max(sizes) else 0))
+        certificates = cut_short + (0 if self.draw.looks else rounds - int(problem.kernel.stationary))
+        if problem.tol > 0.0 and certificates:
+            steps.append(self._certificate_step(problem, certificates))
         return steps
 
-    def _score_step(self, problem: Problem, have: int, picks: int) -> Step:
+    @staticmethod
+    def _certificate_step(problem: Problem, times: int) -> Step:
+        look = Look(unfilled_basis(problem, problem.n), 0, 0, problem.seed, (0,), problem.table.n_targets)
+        m, columns = problem.table.n_rows, problem.n // 2
+        return step_of("residual trace for the tolerance", look, m, kernel_columns=columns, times=times)
+
+    def _score_step(self, problem: Problem, have: int, picks: int, again: int) -> Step:
         pool = self.draw.pool_size(problem, picks)
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work = self.form.reduction(columns)
@@ -88,7 +102,7 @@ class Greedy(Rule):
             problem.table.n_rows if rows is None else rows,
             kernel_columns=have + pool,
             where="sweep" if rows is None else "sample",
-            times=-(-problem.n // picks) if rows is None else 1,
+            times=-(-problem.n // picks) + again if rows is None else 1,
             held_bytes=held,
         )
 
@@ -97,18 +111,24 @@ class Greedy(Rule):
         gains: list[NDArray[np.float64]] = []
         rounds: list[RoundRecord] = []
         trace = 0.0
-        empty = 0
+        draws = empty = cut_short = 0
         ended = "size"
+        drawn: Drawn | None = None
         while len(basis) < problem.n:
             picks = self.take.count(len(basis), problem.n)
-            drawn = self.draw.draw(problem, session, cache, basis, picks, len(rounds))
+            if drawn is None:
+                drawn = self.draw.draw(problem, session, cache, basis, picks, draws)
+                draws += 1
             residual = self._certificate(problem, session, basis, drawn)
             if len(basis) == 0 and residual is not None:
                 trace = residual
             if residual is not None and problem.tol > 0.0 and residual <= problem.tol * trace and len(basis):
                 ended = "tolerance"
                 break
-            still = np.inf if residual is None or not problem.tol else max(residual - problem.tol * trace, 0.0)
+            still = np.inf
+            if residual is not None and problem.tol > 0.0 and cut_short < _CUT_SHORT:
+                # Once the certificate has refuted the estimate, twice what is left, which is little.
+                still = 2**cut_short * max(residual - problem.tol * trace, 0.0)
             grown, scores = self._round(problem, session, basis, drawn, picks, still)
             rounds.append(
                 RoundRecord(
@@ -120,18 +140,26 @@ class Greedy(Rule):
                 )
             )
             empty = empty + 1 if len(grown) == len(basis) else 0
+            short = bool(np.isfinite(still)) and len(basis) < len(grown) < len(basis) + picks
+            cut_short += int(short)
             basis = grown
             gains.append(scores)
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
             if empty == _EMPTY_ROUNDS or (empty and len(drawn.pool) == 0):
                 ended = "rank"
                 break
+            # A draw that does not look and was cut short is gone on with: its rows are at hand, and as good as others.
+            left = drawn.without(basis.rows, rounds[-1].stop - rounds[-1].start)
+            drawn = left if short and not self.draw.looks and len(left.pool) else None
         return Selection(basis, np.concatenate([np.zeros(0), *gains]), tuple(rounds), ended)
 
     def _certificate(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> float | None:
         """The exact residual trace: brought by the draw, or looked for where a tolerance must be checked."""
         if drawn.residual_trace is not None or problem.tol <= 0.0:
             return drawn.residual_trace
+        if len(basis) == 0 and problem.kernel.stationary:
+            # With nothing chosen the residual is the kernel's diagonal, here a constant.
+            return float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
         look = Look(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
         return session.sweep(look, problem.table, f"residual trace of {len(basis)} functions").residual_trace
 

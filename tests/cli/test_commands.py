@@ -90,6 +90,39 @@ def test_report_is_one_file(cli: Callable, model: Path, store: Path, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
+def test_factors_are_told_and_drawn_side_by_side(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
+    made = {}
+    for rule in ("uniform", "rpcholesky"):
+        arguments = ("--rule", rule, "--basis", 20, "--rows", "0:3000", "--scheduler", "threads", "--json", "--quiet")
+        made[rule] = cli("factor", store, tmp_path / rule, *arguments).result
+    told = cli("info", tmp_path / "uniform", "--json").result
+    for name in ("rows", "basis_size", "rule", "residual_trace", "sweeps", "digest", "planned_memory_bytes"):
+        assert told[name] == made["uniform"][name], name
+    assert told["columns"] == "float32"
+    assert cli("info", tmp_path / "uniform").status == 0
+
+    both, page, picture = (tmp_path / "uniform", tmp_path / "rpcholesky"), tmp_path / "f.html", tmp_path / "f.png"
+    assert cli("report", *both, page, "--data", store, "--png", picture).status == 0
+    text = page.read_text(encoding="utf-8")
+    for rule in made:
+        assert made[rule]["digest"] in text
+    assert "PCA, the optimum" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "exists" in cli("report", *both, page).error
+    assert cli("report", both[0], page, "--overwrite").status == 0
+    assert made["rpcholesky"]["digest"] not in page.read_text(encoding="utf-8")
+    assert cli("report", model, tmp_path / "m.html", "--png", picture).status == 0
+
+    for mixed in ((both[0], model), (model, both[0]), (model, model)):
+        assert f"{model} is not a factor" in cli("report", *mixed, tmp_path / "n.html").error
+    assert "rows 5:3000" in cli("report", *both, tmp_path / "n.html", "--data", store, "--rows", "5:3000").error
+    (tmp_path / "uniform" / "basis").rename(tmp_path / "elsewhere")
+    for command in (("info", both[0]), ("report", *both, tmp_path / "n.html")):
+        assert "is not a whole factor" in cli(*command).error
+    assert cli("report", page).status == 2
+    assert not (tmp_path / "n.html").exists()
+
+
 def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((900, 2))

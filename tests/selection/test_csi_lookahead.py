@@ -503,5 +503,5 @@ def test_a_table_too_large_is_refused_before_anything_is_read() -> None:
         return make_plan(rule.steps(large), TableShape.of(Large()), Machine(0, 2), disk_bytes=0)  # type: ignore[arg-type]
 
     assert plan(500).driver_bytes > 8 * 10_000_000 * (500 + 2 * 40)
-    with pytest.raises(ResourceLimitError, match="exceeds allowed memory.*or use the rule csi, which"):
+    with pytest.raises(ResourceLimitError, match=r"exceeds allowed memory.*or use the rule csi, which"):
         check_memory(plan(500), MemoryLimits(total=4 << 30), plan, 500)

@@ -13,9 +13,6 @@ from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
 from streamkernel.selection import as_rule
 from streamkernel.table import open_table
 
-NEEDED = "needs the certificates in Greedy.steps, and rounds that are cut short twice at most"
-certificates = pytest.mark.xfail(reason=NEEDED)
-
 
 def sweeps(tol: float, n: int, **options: Any) -> tuple[int, int, str]:
     """Sweeps of the fit and of its plan, and why the choice ended."""
@@ -30,11 +27,11 @@ def sweeps(tol: float, n: int, **options: Any) -> tuple[int, int, str]:
 @pytest.mark.parametrize(
     ("options", "tol", "n", "ended"),
     [
-        pytest.param({"rule": "few-sweep"}, 0.02, 16, "size", marks=certificates),
-        pytest.param({"rule": "few-sweep"}, 0.3, 100, "tolerance", marks=certificates),
-        pytest.param({"rule": "few-sweep", "objective": "trace"}, 0.1, 16, "tolerance", marks=certificates),
+        ({"rule": "few-sweep"}, 0.02, 16, "size"),
+        ({"rule": "few-sweep"}, 0.3, 100, "tolerance"),
+        ({"rule": "few-sweep", "objective": "trace"}, 0.1, 16, "tolerance"),
         ({"rule": "few-sweep", "objective": "trace"}, 0.02, 16, "size"),
-        pytest.param({"rule": "sgma"}, 0.02, 16, "size", marks=certificates),
+        ({"rule": "sgma"}, 0.02, 16, "size"),
         ({"rule": "sgma"}, 0.3, 16, "tolerance"),
         ({"rule": "uniform"}, 0.1, 50, "size"),
         ({"rule": "rpcholesky-block"}, 0.1, 50, "tolerance"),
@@ -47,7 +44,6 @@ def test_the_fit_sweeps_no_more_than_its_plan(options: dict[str, Any], tol: floa
     assert fitted <= planned
 
 
-@certificates
 def test_nothing_chosen_needs_no_sweep_where_the_diagonal_is_constant() -> None:
     data = data_sets.friedman(1000, 5)
     selection, session = select(as_rule("few-sweep"), problem_of(data.X, data.y, n=30, tol=0.2))

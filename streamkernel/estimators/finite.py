@@ -1,0 +1,37 @@
+"""NaN and infinity in rows in memory: scikit-learn's check says that there are some, ours says where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from streamkernel.table.values import check_finite
+
+__all__ = ["require_finite"]
+
+
+def require_finite(values: Any, name: str, columns: Sequence[str] | None = None) -> None:
+    """Refuse NaN and infinity before any work.
+
+    Parameters
+    ----------
+    values : (m,) or (m, p), or what becomes an array.
+    name : "X" or "y".
+    columns : their names, default x0, x1, ...
+
+    Raises
+    ------
+    NonFiniteDataError
+        With the first row and column, and the way out; a ValueError, as scikit-learn's own is.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind != "f" or array.ndim == 0:
+        return
+    with np.errstate(all="ignore"):
+        if np.isfinite(array.sum(dtype=np.float64)):
+            return
+    if columns is None:
+        columns = (name,) if array.ndim == 1 else [f"{name.lower()}{column}" for column in range(array.shape[1])]
+    check_finite(array, 0, columns, lambda row: f"the {name} array", name)
