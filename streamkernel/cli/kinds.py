@@ -16,7 +16,7 @@ def is_factor(path: str) -> bool:
     if bundle_kind(folder / BASIS) == "factor":
         return True
     try:
-        names = {entry.name for entry in folder.iterdir()}
+        names = {entry.name.lstrip(".").partition(".")[0] for entry in folder.iterdir()}
     except OSError:
         return False
-    return bool(names & {ROWS, f".{ROWS}.unfinished"}) and "zarr.json" not in names
+    return bool(names) and names <= {BASIS, ROWS}

@@ -8,6 +8,7 @@ from os import PathLike
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
 from streamkernel.report.costs import memory_panel, time_panel
+from streamkernel.report.factor_cards import factor_cards
 from streamkernel.report.factor_facts import (
     PcaCurve,
     bound_curve,
@@ -17,7 +18,7 @@ from streamkernel.report.factor_facts import (
     rows_fitted,
 )
 from streamkernel.report.factor_panels import bound_panel, residual_panel, sweeps_panel
-from streamkernel.report.factor_tables import Drawn, factor_cards, factor_headline, factor_notices, factor_tables
+from streamkernel.report.factor_tables import Drawn, factor_headline, factor_notices, factor_tables
 from streamkernel.report.facts import Absent
 from streamkernel.report.html import Group, whole_page
 from streamkernel.report.palette import MOST_LINES

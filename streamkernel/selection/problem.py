@@ -76,7 +76,8 @@ class Selection:
     basis : Basis, at most n functions, in the order of picking.
     gains : (n,) what each pick scored when it was picked; empty for rules that do not score.
     rounds : one record a round.
-    ended : "size" (n reached), "tolerance" (the certificate holds, or no pick gains enough) or "rank" (no independent row was left).
+    ended : "size" (n reached), "tolerance" (the certificate holds, or no pick gains enough) or "rank" (no
+        independent row was left).
     """
 
     basis: Basis

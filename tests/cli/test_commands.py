@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import zarr
 
-from streamkernel import KernelRidge, open_table
+from streamkernel import Factor, KernelRidge, open_table
+from streamkernel.cli.main import main
 from streamkernel.estimators import RidgeModel
 
 FIT_KEYS = {
@@ -90,37 +91,57 @@ def test_report_is_one_file(cli: Callable, model: Path, store: Path, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
-def test_factors_are_told_and_drawn_side_by_side(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
-    made = {}
+@pytest.fixture(scope="module")
+def factors(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two rules on the first 1,000 rows."""
+    folder = tmp_path_factory.mktemp("factors")
+    options = ("--basis", "20", "--rows", "0:1000", "--scheduler", "threads", "--quiet")
     for rule in ("uniform", "rpcholesky"):
-        arguments = ("--rule", rule, "--basis", 20, "--rows", "0:3000", "--scheduler", "threads", "--json", "--quiet")
-        made[rule] = cli("factor", store, tmp_path / rule, *arguments).result
-    told = cli("info", tmp_path / "uniform", "--json").result
-    for name in ("rows", "basis_size", "rule", "residual_trace", "sweeps", "digest", "planned_memory_bytes"):
-        assert told[name] == made["uniform"][name], name
-    assert told["columns"] == "float32"
-    assert cli("info", tmp_path / "uniform").status == 0
+        assert main(["factor", str(store), str(folder / rule), "--rule", rule, *options]) == 0
+    return {rule: folder / rule for rule in ("uniform", "rpcholesky")}
 
-    both, page, picture = (tmp_path / "uniform", tmp_path / "rpcholesky"), tmp_path / "f.html", tmp_path / "f.png"
-    assert cli("report", *both, page, "--data", store, "--png", picture).status == 0
+
+def test_info_of_a_factor(cli: Callable, factors: dict[str, Path]) -> None:
+    told = cli("info", factors["uniform"], "--json").result
+    factor = Factor.load(factors["uniform"])
+    assert (told["rows"], told["basis_size"], told["features"]) == (1000, 20, 6)
+    assert (told["rule"], told["columns"], told["sweeps"]) == ("uniform", "float32", 2)
+    assert told["residual_trace"] == factor.config["certificate"]["residual_trace"]
+    assert told["digest"] == factor.digest
+    assert "residual trace" in cli("info", factors["uniform"]).out
+
+
+def test_factors_are_drawn_side_by_side(cli: Callable, store: Path, factors: dict[str, Path], tmp_path: Path) -> None:
+    page, picture = tmp_path / "f.html", tmp_path / "f.png"
+    assert cli("report", *factors.values(), page, "--data", store, "--png", picture).status == 0
     text = page.read_text(encoding="utf-8")
-    for rule in made:
-        assert made[rule]["digest"] in text
+    for path in factors.values():
+        assert Factor.load(path).digest in text
     assert "PCA, the optimum" in text
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "exists" in cli("report", *both, page).error
-    assert cli("report", both[0], page, "--overwrite").status == 0
-    assert made["rpcholesky"]["digest"] not in page.read_text(encoding="utf-8")
-    assert cli("report", model, tmp_path / "m.html", "--png", picture).status == 0
-
-    for mixed in ((both[0], model), (model, both[0]), (model, model)):
-        assert f"{model} is not a factor" in cli("report", *mixed, tmp_path / "n.html").error
-    assert "rows 5:3000" in cli("report", *both, tmp_path / "n.html", "--data", store, "--rows", "5:3000").error
-    (tmp_path / "uniform" / "basis").rename(tmp_path / "elsewhere")
-    for command in (("info", both[0]), ("report", *both, tmp_path / "n.html")):
-        assert "is not a whole factor" in cli(*command).error
+    assert "exists" in cli("report", *factors.values(), page).error
+    assert cli("report", factors["uniform"], page, "--overwrite").status == 0
+    assert Factor.load(factors["rpcholesky"]).digest not in page.read_text(encoding="utf-8")
     assert cli("report", page).status == 2
-    assert not (tmp_path / "n.html").exists()
+
+
+def test_reports_of_what_does_not_go_together(
+    cli: Callable, store: Path, model: Path, factors: dict[str, Path], tmp_path: Path
+) -> None:
+    page, uniform = tmp_path / "n.html", factors["uniform"]
+    for mixed in ((uniform, model), (model, uniform), (model, model)):
+        assert f"{model} is not a factor" in cli("report", *mixed, page).error
+    assert "rows 5:1000" in cli("report", uniform, page, "--data", store, "--rows", "5:1000").error
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / ".rows.unfinished").mkdir()
+    for command in (("info", tmp_path / "half"), ("report", uniform, tmp_path / "half", page)):
+        assert "is not a whole factor" in cli(*command).error
+    assert not page.exists()
+
+
+def test_a_model_is_drawn_as_a_picture_too(cli: Callable, model: Path, tmp_path: Path) -> None:
+    assert cli("report", model, tmp_path / "m.html", "--png", tmp_path / "m.png").status == 0
+    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_classifier_from_text_labels(cli: Callable, tmp_path: Path) -> None:
