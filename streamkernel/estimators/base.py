@@ -18,10 +18,10 @@ from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
-from streamkernel.reductions import Predictions
+from streamkernel.reductions import Collect, Predictions
 from streamkernel.table import Table, open_table
 
-__all__ = ["RidgeEstimator", "parse_bytes"]
+__all__ = ["RidgeEstimator", "is_array_like", "parse_bytes"]
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -41,7 +41,7 @@ def parse_bytes(value: Any, name: str = "memory_limit") -> int | None:
     return count
 
 
-def _is_array_like(X: Any) -> bool:
+def is_array_like(X: Any) -> bool:
     """Whether X lies in memory, so that scikit-learn's own checks and messages are the ones to expect."""
     if isinstance(X, (str, PathLike, Table)):
         return False
@@ -139,7 +139,7 @@ class RidgeEstimator(BaseEstimator):
         settings = self._settings()
         limit = parse_bytes(self.memory_limit)
         flat = False
-        if _is_array_like(X):
+        if is_array_like(X):
             X, y = self._validated(X, y)
             flat = np.ndim(y) == 2
         before = resident_bytes()
@@ -192,13 +192,12 @@ class RidgeEstimator(BaseEstimator):
 
     def _values(self, X: Any, work: Predictions) -> Any:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
-        if _is_array_like(X):
+        if is_array_like(X):
             X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
             require_finite(X, "X", getattr(self, "feature_names_in_", None))
             table = self.model_.prepare(open_table(X))
-            layout = layout_of(work, table)
-            blocks = table.blocks(table.start, table.stop, layout.block_rows)
-            return np.concatenate([work.map_block(block)["prediction"] for block in blocks])
+            everything = Collect(work, "prediction", table.n_rows)
+            return Session(ThreadExecutor()).sweep(everything, table, "predict")
         table = self.model_.prepare(open_table(X).without_targets())
         return lazy_rows(work, table, "prediction", layout_of(work, table).block_rows)
 

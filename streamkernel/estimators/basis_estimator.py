@@ -14,8 +14,9 @@ from streamkernel.engine import Executor, Session, ThreadExecutor, layout_of, re
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ShapeError
-from streamkernel.estimators.base import _is_array_like, parse_bytes
+from streamkernel.estimators.base import is_array_like, parse_bytes
 from streamkernel.estimators.basis_fit import BasisFit, fit_basis
+from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import Collect, FeatureMap, FeatureTimes
@@ -71,8 +72,9 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _fit_basis(self, X: Any, n: int | None, **options: Any) -> BasisFit:
         """Choose a basis of n functions (None for the default), and keep it; options are those of `fit_basis`."""
         settings, limit = self._settings(n), parse_bytes(self.memory_limit)
-        if _is_array_like(X):
-            X = validate_data(self, X, dtype="numeric")
+        if is_array_like(X):
+            X = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
+            require_finite(X, "X", getattr(self, "feature_names_in_", None))
         before = resident_bytes()
         table = open_table(X)
         executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
@@ -93,8 +95,9 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _values(self, X: Any, work: FeatureMap | FeatureTimes) -> Any:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
-        if _is_array_like(X):
-            X = validate_data(self, X, dtype="numeric", reset=False)
+        if is_array_like(X):
+            X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
+            require_finite(X, "X", getattr(self, "feature_names_in_", None))
             table = open_table(X).with_scaler(self.scaler_)
             return Session(ThreadExecutor()).sweep(Collect(work, work.name, table.n_rows), table, work.name)
         table = open_table(X).without_targets()
