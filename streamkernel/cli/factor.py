@@ -12,9 +12,9 @@ from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
 from streamkernel.cli.fit_options import factor_options
 from streamkernel.cli.fitting import asked
 from streamkernel.cli.options import common, overwrite
-from streamkernel.cli.output import emit
+from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
-from streamkernel.engine import Session, format_bytes, resident_bytes
+from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.factorize import COLUMNS, make_factor, plan_of_factor
 from streamkernel.factors import Factor, checked_folder
 
@@ -92,8 +92,4 @@ def _print(factor: Factor, path: str, seconds: float, as_json: bool) -> None:
         "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
         "digest": factor.digest,
     }
-    shown = {
-        name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else value
-        for name, value in result.items()
-    }
-    emit(result, as_json=as_json, title="factor", shown=shown)
+    emit(result, as_json=as_json, title="factor", shown=readable(result))

@@ -11,9 +11,9 @@ from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
 from streamkernel.cli.fit_options import fit_options
 from streamkernel.cli.fitting import asked
 from streamkernel.cli.options import common, overwrite
-from streamkernel.cli.output import emit
+from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
-from streamkernel.engine import Session, format_bytes, resident_bytes
+from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators import RidgeModel, fit_ridge
 from streamkernel.store import check_target
 
@@ -80,8 +80,4 @@ def _print(model: RidgeModel, path: str, seconds: float, as_json: bool) -> None:
         "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
         "digest": model.digest,
     }
-    shown = {
-        name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else value
-        for name, value in result.items()
-    }
-    emit(result, as_json=as_json, title="model", shown=shown)
+    emit(result, as_json=as_json, title="model", shown=readable(result))

@@ -11,7 +11,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 
-__all__ = ["emit", "number", "stderr"]
+from streamkernel.engine.plan import format_bytes
+
+__all__ = ["emit", "number", "readable", "stderr"]
 
 stderr = Console(stderr=True, highlight=False)
 
@@ -28,6 +30,14 @@ def number(value: Any) -> str:
         shown = [number(item) for item in value[:8]]
         return ", ".join(shown) + (f", ... ({len(value)})" if len(value) > 8 else "")
     return str(value)
+
+
+def readable(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for people: bytes as kB, MB, GB."""
+    return {
+        name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else value
+        for name, value in result.items()
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -77,7 +77,7 @@ class RowGrid:
         """Make the arrays, without a chunk, in the group that `folder` will be."""
         for name, column in self.columns.items():
             chunks = column.shape(self.chunk_rows)
-            dimensions = ("row", "target")[: len(chunks)]
+            dimensions = ("row", "column")[: len(chunks)]
             create_array(folder, name, column.shape(self.n_rows), np.dtype(column.dtype), chunks, dimensions)
 
     def fitting(self, name: str, start: int, values: ArrayLike) -> NDArray[Any]:
