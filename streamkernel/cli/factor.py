@@ -16,6 +16,7 @@ from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.factorize import COLUMNS, make_factor, plan_of_factor
+from streamkernel.estimators.stopping import STOPS
 from streamkernel.factors import Factor, checked_folder
 
 __all__ = ["command"]
@@ -31,6 +32,13 @@ __all__ = ["command"]
 @click.option(
     "--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True, help="Of G on disk."
 )
+@click.option(
+    "--stop",
+    type=click.Choice(STOPS),
+    default="trace",
+    show_default=True,
+    help="Keep all picks up to --tol, or those up to the least compression bound, or to a small dual gap.",
+)
 @click.option("--resume", is_flag=True, help="Go on with what a run that was interrupted has finished.")
 @overwrite
 @common
@@ -39,6 +47,7 @@ def command(
     factor: str,
     columns: str,
     dtype: str,
+    stop: str,
     resume: bool,
     overwrite: bool,
     as_json: bool,
@@ -52,7 +61,7 @@ def command(
     which order, and the residual trace after each.
     """
     target = checked_folder(factor, overwrite=overwrite, resume=resume)
-    wanted = asked(store, options, partial(plan_of_factor, columns=columns, dtype=dtype))
+    wanted = asked(store, options, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
     with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints:
@@ -64,6 +73,7 @@ def command(
                 target,
                 dtype=dtype,
                 columns=columns,
+                stop=stop,
                 memory_limit=wanted.memory,
                 driver_bytes=before,
                 overwrite=overwrite,

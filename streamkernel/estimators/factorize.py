@@ -19,6 +19,7 @@ from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
 from streamkernel.estimators.plan import plan_factor
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
 from streamkernel.estimators.software import software_record
+from streamkernel.estimators.stopping import check_stop, stopped
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import FeatureMap, Features, Look
@@ -49,6 +50,7 @@ def factorize(
     scale: str = "standard",
     dtype: str = "float32",
     columns: str = "G",
+    stop: str = "trace",
     random_state: Any = None,
     memory_limit: Any = None,
     client: Any = None,
@@ -67,6 +69,7 @@ def factorize(
     kernel, lengthscale, gamma, kernel_params, rule, objective, rule_options, tol, scale : as `KernelRidge`.
     dtype : of G on disk, "float32" or "float64"; it is computed in float64.
     columns : "G", or "none" to keep only the basis and its residual path.
+    stop : "trace", at `tol` or n; "bound" or "gap", which cut the n picks shorter (`estimators.stopping`), for a sweep.
     random_state, memory_limit, client, progress : as `KernelRidge`.
     overwrite : replace a factor that is there.
     resume : go on with the finished chunks of a run that was interrupted.
@@ -99,6 +102,7 @@ def factorize(
         path,
         dtype=dtype,
         columns=columns if path is not None else "none",
+        stop=stop,
         memory_limit=limit,
         driver_bytes=before,
         overwrite=overwrite,
@@ -114,6 +118,7 @@ def make_factor(
     *,
     dtype: str = "float32",
     columns: str = "G",
+    stop: str = "trace",
     memory_limit: int | None = None,
     driver_bytes: int | None = None,
     overwrite: bool = False,
@@ -124,12 +129,15 @@ def make_factor(
         raise ParameterError(f"columns must be 'G' or 'none', not {columns!r}")
     if str(dtype) not in ("float32", "float64"):
         raise ParameterError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
+    if table.n_targets == 0 and settings.searches_lengthscale and settings.lengthscale == "auto":
+        raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
+    check_stop(stop, table, settings)
     stored = _stored(columns, dtype)
     target = None if path is None else checked_folder(path, overwrite=overwrite, resume=resume)
     n = settings.components(table)
 
     plan = checked_plan(
-        lambda machine, size: plan_of_factor(table, settings, machine, size, columns=columns, dtype=dtype),
+        lambda machine, size: plan_of_factor(table, settings, machine, size, columns=columns, dtype=dtype, stop=stop),
         n,
         table,
         session,
@@ -138,7 +146,8 @@ def make_factor(
     )
     began = time.perf_counter()
     with single_threaded_blas(), PeakMeter() as meter:
-        chosen = choose_basis(table, settings, session, n)
+        kept = stopped(choose_basis(table, settings, session, n), stop, settings, session)
+        chosen = kept.chosen
         if target is not None and stored is not None:
             squares = _write(chosen, session, target, stored, overwrite, resume)
             trace = _trace(chosen, session)
@@ -148,6 +157,7 @@ def make_factor(
             squares, trace = sums.squares, sums.trace
     peak = meter.peak + session.executor.peak_bytes()
     config = _config(chosen, settings, n)
+    config["stop"] = kept.to_config()
     config["columns"] = None
     if target is not None and stored is not None:
         written = open_table(target / ROWS / "G")
@@ -171,11 +181,11 @@ def make_factor(
 
 
 def plan_of_factor(
-    table: Table, settings: RidgeSettings, machine: Machine, n: int, *, columns: str, dtype: str
+    table: Table, settings: RidgeSettings, machine: Machine, n: int, *, columns: str, dtype: str, stop: str = "trace"
 ) -> Plan:
     """What a factor of n columns will cost."""
     stored = _stored(columns, dtype)
-    return plan_factor(table, settings, machine, n, _chunk_rows(table, n, stored), stored)
+    return plan_factor(table, settings, machine, n, _chunk_rows(table, n, stored), stored, sums=stop != "trace")
 
 
 def _stored(columns: str, dtype: str) -> np.dtype[Any] | None:

@@ -67,7 +67,14 @@ def plan_ridge(table: Table, settings: RidgeSettings, machine: Machine, n: int |
 
 
 def plan_factor(
-    table: Table, settings: RidgeSettings, machine: Machine, n: int, chunk_rows: int, dtype: np.dtype[Any] | None
+    table: Table,
+    settings: RidgeSettings,
+    machine: Machine,
+    n: int,
+    chunk_rows: int,
+    dtype: np.dtype[Any] | None,
+    *,
+    sums: bool = False,
 ) -> Plan:
     """What a factor will cost.
 
@@ -75,18 +82,22 @@ def plan_factor(
     ----------
     chunk_rows : of G; a task holds whole chunks of it.
     dtype : of G on disk, or None where its columns are only summed.
+    sums : whether a sweep of sums tells how many picks to keep.
     """
     problem, steps = steps_of_choice(table, settings, n)
     basis = unfilled_basis(problem, n)
     disk = 8 * n * (table.n_features + 4)
+    if sums:
+        work = NormalEquations(basis, problem.centre)
+        steps.append(step_of("sums for the stop", work, table.n_rows, kernel_columns=n, held_bytes=64 * n * n))
     if dtype is None:
         gram = FeatureGram(Features.of_basis(basis))
         steps.append(step_of("final sweep", gram, table.n_rows, kernel_columns=n, held_bytes=16 * n * n))
     else:
-        work = FeatureMap(Features.of_basis(basis), dtype=dtype)
+        features = FeatureMap(Features.of_basis(basis), dtype=dtype)
         # Beside its block a task holds one chunk, and a copy of it on the way to the disk.
         chunk = 2 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
-        step = step_of("write the factor", work, table.n_rows, kernel_columns=n)
+        step = step_of("write the factor", features, table.n_rows, kernel_columns=n)
         steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
         disk += dtype.itemsize * n * table.n_rows
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)

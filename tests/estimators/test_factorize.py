@@ -202,6 +202,7 @@ def test_bad_input(tmp_path: Path) -> None:
         ({"dtype": "int8"}, "dtype must be 'float32' or 'float64'"),
         ({"rule": "best"}, "unknown rule 'best'"),
         ({"n_components": 300}, "more than the 200 rows"),
+        ({"lengthscale": "auto"}, "give 'median' here"),
     ):
         with pytest.raises(ParameterError, match=said):
             factorize(X, tmp_path / "F", **options)

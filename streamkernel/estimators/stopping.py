@@ -1,0 +1,110 @@
+"""How many of the picks to keep: a basis is cut where a bound says that more would not pay.
+
+The first t picks are a basis of their own, and the sums of one sweep over all n of them hold what each t would leave
+out, so that stopping by a bound costs one sweep, whatever n is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamkernel.bounds import BoundStop, GapStop, Stop, dual_gap_path, stop_at
+from streamkernel.engine import Session
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.choosing import Chosen
+from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.factors import FeatureRows
+from streamkernel.reductions import NormalEquations
+from streamkernel.solvers import RidgeSystem
+from streamkernel.table import Table
+
+__all__ = ["STOPS", "Stopped", "check_stop", "stopped"]
+
+STOPS = ("trace", "bound", "gap")
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What is kept of the picks, and why.
+
+    Attributes
+    ----------
+    chosen : with the basis that is kept.
+    rule : of `STOPS`.
+    stop : where it stopped; None for "trace", which the selection itself heeds.
+    """
+
+    chosen: Chosen
+    rule: str
+    stop: Stop | None
+
+    def to_config(self) -> dict[str, Any]:
+        if self.stop is None:
+            return {"rule": self.rule}
+        return {"rule": self.rule, "looked": self.stop.looked, "reached": self.stop.reached, "value": self.stop.value}
+
+
+def check_stop(stop: str, table: Table, settings: RidgeSettings) -> None:
+    """Refuse, before any work, a stopping rule that has nothing to go by."""
+    if stop not in STOPS:
+        raise ParameterError(f"stop must be one of {', '.join(STOPS)}, not {stop!r}")
+    if stop == "gap" and table.n_targets == 0:
+        raise ParameterError("stop 'gap' compares risks and needs targets; ingest them with --target, or give y")
+    if stop == "bound" and not settings.kernel_template().stationary:
+        raise ParameterError(
+            f"stop 'bound' needs a kernel whose k(x, x) is bounded, which {settings.kernel_template().to_config()} is "
+            "not; use 'trace' or 'gap'"
+        )
+
+
+def stopped(chosen: Chosen, stop: str, settings: RidgeSettings, session: Session) -> Stopped:
+    """The basis, cut where `stop` says; one sweep but for "trace".
+
+    Parameters
+    ----------
+    stop : "bound", the least compression bound along the path (Hussain & Shawe-Taylor, Theorem 2); "gap", the first
+        basis of which a full fit could gain 1 % of the regularised risk at most, at the alpha that the whole basis
+        would take (Smola & Schoelkopf 2000, eqs. (5) to (7)).
+    """
+    basis, table = chosen.selection.basis, chosen.table
+    if stop == "trace" or len(basis) == 0:
+        return Stopped(chosen, stop, None)
+    name = f"sums for the {stop}"
+    if stop == "bound":
+        sums = FeatureRows(table, basis).gram(session, name)
+        assert sums.trace is not None
+        left = np.maximum(sums.trace - np.cumsum(sums.squares), 0.0)
+        largest = float(chosen.kernel.diagonal(basis.points[:1])[0])
+        found = stop_at(left, BoundStop(table.n_rows, largest=largest, patience=None))
+    else:
+        found = _at_gap(chosen, settings, session, name)
+    if found.size == len(basis):
+        return Stopped(chosen, stop, found)
+    selection = replace(
+        chosen.selection,
+        basis=basis.take(np.arange(found.size)),
+        gains=chosen.selection.gains[: found.size],
+        rounds=tuple(
+            replace(record, stop=min(record.stop, found.size))
+            for record in chosen.selection.rounds
+            if record.start < found.size
+        ),
+        ended=stop,
+    )
+    return Stopped(replace(chosen, selection=selection), stop, found)
+
+
+def _at_gap(chosen: Chosen, settings: RidgeSettings, session: Session, name: str) -> Stop:
+    basis, table, scale = chosen.selection.basis, chosen.table, chosen.scale
+    sums = session.sweep(NormalEquations.of(basis, chosen.centre, table.n_rows), table, name)
+    system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale**2)
+    path = system.path
+    # The eigenvectors give the centred sums back, whitened in the order of picking.
+    H = (path.vectors * path.values) @ path.vectors.T
+    g = (path.vectors @ path.rotated) / scale
+    yy = float((path.square / scale**2).sum())
+    gaps = dual_gap_path(H, g, yy, system.choose_alpha(), system.residual_path[1:], table.n_rows)
+    return stop_at([gap.relative for gap in gaps], GapStop())
