@@ -128,10 +128,13 @@ def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[Float,
     # By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
     path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
     rho = path.choose(scale**2) if score.rho is None else first
-    along = path.vectors.T @ sums.E
-    weight = (path.values + rho)[:, None]
-    shrunk = np.divide(along, weight, out=np.zeros_like(along), where=weight > 0.0)
-    return sums.C - along.T @ shrunk, (sums.F - shrunk.T @ path.rotated) / scale, rho
+    # Half of the projector on either side: NumPy then makes the product of a matrix with itself, at half the cost.
+    root = np.sqrt(path.values + rho)[:, None]
+    half, known = (
+        np.divide(part, root, out=np.zeros_like(part), where=root > 0.0)
+        for part in (path.vectors.T @ sums.E, path.rotated)
+    )
+    return sums.C - half.T @ half, (sums.F - half.T @ known) / scale, rho
 
 
 def lazy_picks(
