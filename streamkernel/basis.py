@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, PreparedKernel
-from streamkernel.linalg import independent_rows, single_threaded_blas, solve_lower_transposed
+from streamkernel.linalg import Whitener, independent_rows, single_threaded_blas
 
 __all__ = ["PIVOT_TOLERANCE", "Basis"]
 
@@ -71,6 +71,11 @@ class Basis:
             raise ValueError(f"{len(self) - len(found.kept)} of {len(self)} points are dependent; use Basis.append")
         return np.ascontiguousarray(found.L)
 
+    @cached_property
+    def whiten(self) -> Whitener:
+        """Overwrites kernel values ``K`` (b, n) of any rows by ``K L^-T``."""
+        return Whitener(self.L)
+
     def gram(self) -> NDArray[np.float64]:
         """``k(Z, Z)``, (n, n) float64."""
         return self.block(self.points)
@@ -112,7 +117,7 @@ class Basis:
     def features(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Whitened features ``G = k(X, Z) L^-T``, (b, n) float64."""
         G = self.block(X)
-        solve_lower_transposed(self.L, G)
+        self.whiten(G)
         return G
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,19 +40,30 @@ def write_span(table: Table, rows: RowMap, sink: RowSink, span: tuple[int, int],
     digests: dict[str, str] = {}
     state: State | None = None
     first, last = span[0] - table.start, span[1] - table.start
-    with single_threaded_blas():
+    # The disk has one chunk to write while the next is computed.
+    with single_threaded_blas(), ThreadPoolExecutor(1, thread_name_prefix="streamkernel-write") as disk:
+        writing: Future[dict[str, str]] | None = None
         for start in range(first, last, sink.chunk_rows):
             stop = min(start + sink.chunk_rows, last)
             finished = sink.is_finished(start, stop)
-            if not finished:
-                values = _values(table, rows, sink, start, stop, block_rows)
-                for name, chunk in values.items():
-                    digests |= sink.write(name, start, chunk)
+            values = {} if finished else _values(table, rows, sink, start, stop, block_rows)
+            if writing is not None:
+                digests |= writing.result()
+            writing = disk.submit(_write, sink, start, values)
             if rows.summary is not None:
                 name, reduction = rows.summary
                 block = RowBlock(start, sink.read(name, start, stop) if finished else values[name], None)
                 state = reduction.map_block(block) if state is None else reduction.fold(state, block)
+        if writing is not None:
+            digests |= writing.result()
     return Written(digests, state)
+
+
+def _write(sink: RowSink, start: int, values: dict[str, NDArray[Any]]) -> dict[str, str]:
+    digests: dict[str, str] = {}
+    for name, chunk in values.items():
+        digests |= sink.write(name, start, chunk)
+    return digests
 
 
 def _values(

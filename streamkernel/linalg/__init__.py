@@ -1,17 +1,19 @@
 """Small dense algebra on n x n matrices: in place, one BLAS thread, NaN looked for before every factorisation."""
 
-from streamkernel.linalg._blas import solve_lower_transposed, syrk
+from streamkernel.linalg._blas import syrk
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
 from streamkernel.linalg.eigen import SymmetricEigen, symmetric_eigen
 from streamkernel.linalg.finite import require_finite
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.symmetric import mirror_upper
 from streamkernel.linalg.threads import single_threaded_blas
+from streamkernel.linalg.whitening import Whitener
 
 __all__ = [
     "RankRevealed",
     "RidgePath",
     "SymmetricEigen",
+    "Whitener",
     "cholesky",
     "independent_rows",
     "mirror_upper",
@@ -19,7 +21,6 @@ __all__ = [
     "single_threaded_blas",
     "solve_lower",
     "solve_lower_t",
-    "solve_lower_transposed",
     "symmetric_eigen",
     "syrk",
 ]

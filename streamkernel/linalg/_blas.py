@@ -15,7 +15,9 @@ import numpy as np
 import scipy.linalg.cython_blas as _cython_blas
 from numpy.typing import NDArray
 
-__all__ = ["solve_lower_transposed", "syrk"]
+__all__ = ["multiply_triangle", "require", "solve_triangle", "subtract_product", "syrk"]
+
+Float = NDArray[np.float64]
 
 _capsule_name = ctypes.pythonapi.PyCapsule_GetName
 _capsule_name.restype = ctypes.c_char_p
@@ -40,10 +42,10 @@ _SYRK = {
     np.dtype(np.float64): _routine("dsyrk", _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _PTR, _INT),
     np.dtype(np.float32): _routine("ssyrk", _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _PTR, _INT),
 }
-_TRSM = {
-    np.dtype(np.float64): _routine("dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT),
-    np.dtype(np.float32): _routine("strsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT),
-}
+_GEMM = _routine("dgemm", _CHAR, _CHAR, _INT, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT, _PTR, _PTR, _INT)
+_TRSM = _routine("dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
+_TRMM = _routine("dtrmm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
+_DOUBLE = np.dtype(np.float64)
 
 
 def _int(value: int) -> Any:
@@ -54,7 +56,7 @@ def _scalar(value: float, dtype: np.dtype[Any]) -> Any:
     return ctypes.byref(ctypes.c_double(value) if dtype == np.float64 else ctypes.c_float(value))
 
 
-def _require(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
+def require(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
     if array.ndim != 2 or array.dtype != dtype or not array.flags.c_contiguous:
         raise ValueError(f"a C-contiguous {dtype} matrix is needed, not {array.dtype} of shape {array.shape}")
 
@@ -70,8 +72,8 @@ def syrk(K: NDArray[Any], into: NDArray[Any]) -> None:
     b, n = K.shape
     if b == 0 or n == 0:
         return
-    _require(K, K.dtype)
-    _require(into, K.dtype)
+    require(K, K.dtype)
+    require(into, K.dtype)
     if into.shape != (n, n):
         raise ValueError(f"the sums have shape {into.shape}, the block needs {(n, n)}")
     # In Fortran's eyes K is the (n, b) matrix A and the sum A A^T; its lower triangle is our upper one.
@@ -79,21 +81,34 @@ def syrk(K: NDArray[Any], into: NDArray[Any]) -> None:
     _SYRK[K.dtype](b"L", b"N", _int(n), _int(b), one, K.ctypes.data, _int(n), one, into.ctypes.data, _int(n))
 
 
-def solve_lower_transposed(L: NDArray[Any], K: NDArray[Any]) -> None:
-    """Overwrite `K` by ``K L^-T`` for a lower triangular `L`: rows of K become whitened features.
+def subtract_product(K: Float, L: Float, into: Float) -> None:
+    """``into -= K L^T`` for K (b, r), L (n, r) and into (b, n), whose rows lie each in one piece."""
+    (b, r), n = K.shape, len(L)
+    # In Fortran's eyes all three are transposed.
+    _GEMM(
+        b"T", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, _DOUBLE), L.ctypes.data, _leading(L), K.ctypes.data,
+        _leading(K), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
+    )  # fmt: skip
 
-    Parameters
-    ----------
-    L : (n, n) C-contiguous lower triangular factor.
-    K : (b, n) C-contiguous, of the same dtype; overwritten.
-    """
+
+def solve_triangle(L: Float, K: Float) -> None:
+    """``K <- K L^-T`` for a lower triangle L (n, n) and K (b, n), whose rows lie each in one piece."""
+    _triangle(_TRSM, L, K)
+
+
+def multiply_triangle(W: Float, K: Float) -> None:
+    """``K <- K W^T`` for a lower triangle W (n, n) and K (b, n), whose rows lie each in one piece."""
+    _triangle(_TRMM, W, K)
+
+
+def _triangle(routine: Callable[..., None], L: Float, K: Float) -> None:
     b, n = K.shape
-    if b == 0 or n == 0:
-        return
-    _require(K, K.dtype)
-    _require(L, K.dtype)
-    if L.shape != (n, n):
-        raise ValueError(f"the factor has shape {L.shape}, the block needs {(n, n)}")
-    # Fortran sees K^T (n, b) and L^T (upper): solve (L^T)^T X = K^T.
-    one = _scalar(1.0, K.dtype)
-    _TRSM[K.dtype](b"L", b"U", b"T", b"N", _int(n), _int(b), one, L.ctypes.data, _int(n), K.ctypes.data, _int(n))
+    one = _scalar(1.0, _DOUBLE)
+    # Fortran sees K^T (n, b) and L^T, an upper triangle.
+    routine(
+        b"L", b"U", b"T", b"N", _int(n), _int(b), one, L.ctypes.data, _leading(L), K.ctypes.data, _leading(K)
+    )  # fmt: skip
+
+
+def _leading(rows: Float) -> Any:
+    return _int(rows.strides[0] // rows.itemsize)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower_transposed
+from streamkernel.linalg import Whitener, cholesky, single_threaded_blas
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.counter import row_uniforms
 from streamkernel.table import RowBlock
@@ -64,11 +64,15 @@ class SampledKernel:
         with single_threaded_blas():
             return np.ascontiguousarray(cholesky(gram, "the ridged kernel matrix of the sample"))
 
+    @cached_property
+    def whiten(self) -> Whitener:
+        return Whitener(self.L)
+
     def scores(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """tau of each row, (b,)."""
         diagonal = self.sample.kernel.diagonal(X)
         features = self.sample.block(X)
-        solve_lower_transposed(self.L, features)
+        self.whiten(features)
         left = np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0)
         return np.asarray(np.minimum(left / self.ridge, 1.0), np.float64)
 

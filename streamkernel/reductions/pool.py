@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import PreparedKernel
-from streamkernel.linalg import mirror_upper, solve_lower_transposed, syrk
+from streamkernel.linalg import mirror_upper, syrk
 from streamkernel.reductions.contract import Reduction, State, add_states
 from streamkernel.table import RowBlock
 
@@ -97,7 +97,7 @@ class PoolColumns:
         if n:
             # Whitening divides by small pivots: in float64 whatever the columns are kept in.
             G = np.ascontiguousarray(K[:, :n], dtype=np.float64)
-            solve_lower_transposed(self.basis.L, G)
+            self.basis.whiten(G)
             columns[:, :n] = G
             whitened = np.ascontiguousarray(columns[:, :n])
             np.subtract(K[:, n:], whitened @ self._pool_factor, out=columns[:, first : first + k])

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamkernel.atomic import array_digest, fsync_path
+from streamkernel.atomic import array_digest
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
 from streamkernel.manifest import ROWS_FORMAT, VERSION, write_manifest
 from streamkernel.store.arrays import list_files, open_for_writing, write_group
+from streamkernel.store.chunk_file import write_chunk
 from streamkernel.store.intact import intact_chunks, read_chunk
 from streamkernel.store.journal import Journal
 from streamkernel.store.partial import PartialFolder, check_target, translated_os_errors
@@ -162,18 +163,17 @@ class RowSink:
             raise StoreNotFoundError(f"the output {self.target} is no longer being written; nothing was written")
         digests = {}
         with translated_os_errors(self.target, "writing"):
-            array = open_for_writing(self.folder, name)
+            shape = self.columns[name].shape(self.chunk_rows)
             for index, first, last in self.grid.chunks(start, start + len(rows)):
                 key = self.grid.key(name, index)
                 if key in self._finished:
                     digests[key] = self._finished[key]
                     continue
                 chunk = np.ascontiguousarray(rows[first - start : last - start])
-                array[first:last] = chunk
+                # On the disk before it is called finished: a resume after a loss of power finds it, too.
+                write_chunk(self.folder / key, chunk, shape, durable=self._journal is not None)
                 digests[key] = array_digest(chunk)
                 if self._journal is not None:
-                    # On the disk before it is called finished: a resume after a loss of power finds it, too.
-                    fsync_path(self.folder / key)
                     self._journal.note(f"{name}-{start}", key, digests[key])
         return digests
 
