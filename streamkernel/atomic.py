@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from streamkernel.errors import StoreExistsError
@@ -46,11 +47,15 @@ def text_digest(text: str) -> str:
 
 
 def array_digest(array: NDArray[Any]) -> str:
-    """SHA-256 of an array's values (C order, little endian), in hex; shape and dtype are not part of it."""
+    """XXH3 (128 bits) of an array's values (C order, little endian), in hex; shape and dtype are not part of it.
+
+    It tells what was damaged or replaced by mistake; it is no defence against forgery. SHA-256 would take as long as
+    writing the values to a fast disk.
+    """
     values = np.ascontiguousarray(array)
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))
-    return hashlib.sha256(values.view(np.uint8).reshape(-1).data if values.size else b"").hexdigest()
+    return xxhash.xxh3_128_hexdigest(values.reshape(-1).view(np.uint8).data if values.size else b"")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -24,6 +24,7 @@ __all__ = ["PIVOT_TOLERANCE", "Basis"]
 
 # A pivot at or below this share of k_ii is rank exhaustion, not a new function (ALGORITHMS 1.1).
 PIVOT_TOLERANCE = 1e-12
+_PANEL_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,22 @@ class Basis:
         """
         return self.prepared.block(np.ascontiguousarray(X, dtype=np.float64))
 
-    def features(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Whitened features ``G = k(X, Z) L^-T``, (b, n) float64."""
-        G = self.block(X)
-        self.whiten(G)
+    def features(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Whitened features ``G = k(X, Z) L^-T``, (b, n) float64, or `out` of that shape, filled with them.
+
+        By panels of rows whose kernel values stay in the cache until they are whitened.
+        """
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        G = np.empty((len(X), len(self))) if out is None else out
+        direct = G.dtype == np.float64 and G.flags.c_contiguous
+        panels = -(-len(X) // _PANEL_ROWS)
+        scratch = np.empty((0 if direct else min(_PANEL_ROWS, len(X)), len(self)))
+        for panel in range(panels):
+            first, last = (len(X) * edge // panels for edge in (panel, panel + 1))
+            K = self.prepared.block(X[first:last], out=G[first:last] if direct else scratch[: last - first])
+            self.whiten(K)
+            if not direct:
+                G[first:last] = K
         return G
 
     @property

@@ -35,12 +35,12 @@ COMPLETE = "COMPLETE"
 # What a group's attributes say it is; its manifest has the table's name in both.
 TABLE_FORMAT = "streamkernel.table"
 ROWS_FORMAT = "streamkernel.rows"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class ArrayManifest:
-    """Grid, dtype (such as ``"<f4"``) and the SHA-256 of every chunk's decoded values (clipped to the array)."""
+    """Grid, dtype (such as ``"<f4"``) and the digest of every chunk's decoded values (clipped to the array)."""
 
     shape: tuple[int, ...]
     chunk_rows: int

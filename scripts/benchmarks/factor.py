@@ -1,7 +1,8 @@
 """Factor: the rate at which G is written, its memory as m grows, and few-sweep picks against accelerated RPCholesky.
 
-Useful operations of the sweep that writes G: m n^2 (the triangular solve of the whitening), over its seconds from first
-read to the last chunk on disk, kernel blocks, digests and all. The machine's rate: NumPy's K @ A (a DGEMM) on blocks of
+Useful operations of the sweep that writes G: m n^2 (the triangular solve of the whitening) and 2 m n p (the inner
+products of the kernel blocks; their exponentials are not counted), over its seconds from first read to the last chunk
+on disk, digests and all. The machine's rate: NumPy's K @ A (a DGEMM) on blocks of
 4,096 rows in as many Python threads, one BLAS thread each. Both turn about; medians. Rows x ~ N(0, I_20), Gaussian
 kernel of lengthscale sqrt(20), n = 500; each factor in a process of its own.
 """
@@ -79,7 +80,7 @@ def _written(
         asked = {"store": str(store), "out": str(folder / "factor"), "n": n, "dtype": dtype}
         written.append(in_fresh_process("_factor_once", asked, THREADS))
         rate = (before + _dgemm_rate(n)) / 2
-        shares.append(m * n**2 / written[-1]["write"] / rate)
+        shares.append(m * (n**2 + 2 * n * P) / written[-1]["write"] / rate)
     return written, statistics.median(shares)
 
 

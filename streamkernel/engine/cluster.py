@@ -23,6 +23,7 @@ from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
+from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.engine.threads import available_cpus
@@ -74,7 +75,8 @@ def _combine(payload: tuple[Table, Reduction[Any], int], left: State, right: Sta
 
 def _write(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -> Written:
     table, values, sink, rows = payload
-    return write_span(table, values, sink, span, rows)
+    with ChunkWriter(sink) as writer:
+        return write_span(table, values, writer, span, rows).wait()
 
 
 def _warm_up() -> None:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 from streamkernel.engine.layout import Layout, block_rows, span_rows
@@ -156,8 +157,8 @@ class Session:
 
 
 def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
-    """Spans that each cover whole chunks of the output, wherever the table's own chunks begin."""
-    wanted = span_rows(table.n_rows, rows.flops_per_row())
-    step = max(1, round(wanted / chunk_rows)) * chunk_rows
-    spans = [(start, min(start + step, table.stop)) for start in range(table.start, table.stop, step)]
-    return Layout(spans, block_rows(rows.scratch_bytes))
+    """Spans that each cover whole chunks of the output, as many as any other, wherever the table's own chunks begin."""
+    chunks = -(-table.n_rows // chunk_rows)
+    count = min(chunks, -(-table.n_rows // span_rows(table.n_rows, rows.flops_per_row())))
+    edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]
+    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes))

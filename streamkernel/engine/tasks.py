@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
-from streamkernel.store import RowSink
 from streamkernel.table import RowBlock, Table
 
-__all__ = ["Written", "map_span", "write_span"]
+__all__ = ["Writing", "Written", "map_span", "write_span"]
 
 
 def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], block_rows: int) -> State:
@@ -35,48 +35,54 @@ class Written:
     summary: State | None
 
 
-def write_span(table: Table, rows: RowMap, sink: RowSink, span: tuple[int, int], block_rows: int) -> Written:
-    """Compute and write the values of one span, chunk by chunk; what an earlier run finished is read back instead."""
-    digests: dict[str, str] = {}
-    state: State | None = None
+@dataclass(frozen=True)
+class Writing:
+    """A span that is computed, its last chunks on their way to the disk."""
+
+    chunks: list[Future[dict[str, str]]]
+    summary: State | None
+
+    def wait(self) -> Written:
+        """What becomes of it; raises what went wrong in the writing."""
+        digests: dict[str, str] = {}
+        for chunk in self.chunks:
+            digests |= chunk.result()
+        return Written(digests, self.summary)
+
+
+def write_span(table: Table, rows: RowMap, writer: ChunkWriter, span: tuple[int, int], block_rows: int) -> Writing:
+    """Compute and write the values of one span, chunk by chunk; what an earlier run finished is read back instead.
+
+    No block holds rows of two chunks: what BLAS makes of a row depends on the block it stands in, and a resumed run
+    computes fewer chunks.
+    """
+    sink = writer.sink
     first, last = span[0] - table.start, span[1] - table.start
-    # The disk has one chunk to write while the next is computed.
-    with single_threaded_blas(), ThreadPoolExecutor(1, thread_name_prefix="streamkernel-write") as disk:
-        writing: Future[dict[str, str]] | None = None
-        for start in range(first, last, sink.chunk_rows):
-            stop = min(start + sink.chunk_rows, last)
-            finished = sink.is_finished(start, stop)
-            values = {} if finished else _values(table, rows, sink, start, stop, block_rows)
-            if writing is not None:
-                digests |= writing.result()
-            writing = disk.submit(_write, sink, start, values)
+    chunks = [(start, min(start + sink.chunk_rows, last)) for start in range(first, last, sink.chunk_rows)]
+    finished = {start for start, stop in chunks if sink.is_finished(start, stop)}
+    runs = [(start + table.start, stop + table.start) for start, stop in chunks if start not in finished]
+    blocks = table.blocks_between(runs, block_rows)
+    writing: list[Future[dict[str, str]]] = []
+    state: State | None = None
+    with single_threaded_blas():
+        for start, stop in chunks:
+            values: dict[str, NDArray[Any]] = {}
+            if start not in finished:
+                values = writer.buffers(stop - start)
+                _fill(values, rows, blocks, start + table.start)
+                writing.append(writer.write(start, values))
             if rows.summary is not None:
                 name, reduction = rows.summary
-                block = RowBlock(start, sink.read(name, start, stop) if finished else values[name], None)
+                block = RowBlock(start, sink.read(name, start, stop) if start in finished else values[name], None)
                 state = reduction.map_block(block) if state is None else reduction.fold(state, block)
-        if writing is not None:
-            digests |= writing.result()
-    return Written(digests, state)
+    return Writing(writing, state)
 
 
-def _write(sink: RowSink, start: int, values: dict[str, NDArray[Any]]) -> dict[str, str]:
-    digests: dict[str, str] = {}
-    for name, chunk in values.items():
-        digests |= sink.write(name, start, chunk)
-    return digests
-
-
-def _values(
-    table: Table, rows: RowMap, sink: RowSink, start: int, stop: int, block_rows: int
-) -> dict[str, NDArray[Any]]:
-    """Values of one chunk, rows counted from 0.
-
-    Its blocks are its own, though a chunk of the table may be decoded again for the next one: what BLAS makes of a row
-    depends on the block it stands in, and a resumed run computes fewer chunks.
-    """
-    values = {name: np.empty(column.shape(stop - start), column.dtype) for name, column in sink.columns.items()}
-    for block in table.blocks(start + table.start, stop + table.start, block_rows):
-        at = block.start - table.start - start
-        for name, part in rows.map_block(block).items():
-            values[name][at : at + len(block)] = part
-    return values
+def _fill(values: dict[str, NDArray[Any]], rows: RowMap, blocks: Iterator[RowBlock], start: int) -> None:
+    """Values of one chunk, whose first row is `start`, from the blocks that come next."""
+    size, at = min(map(len, values.values())), 0
+    while at < size:
+        block = next(blocks)
+        at = block.start - start
+        rows.fill(block, {name: array[at : at + len(block)] for name, array in values.items()})
+        at += len(block)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from itertools import islice
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.tasks import Written, map_span, write_span
+from streamkernel.engine.tasks import Writing, Written, map_span, write_span
 from streamkernel.engine.tree import PairingTree
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
@@ -90,16 +93,25 @@ class ThreadExecutor:
         advance: Callable[[int], None],
         written: Callable[[int, Written], None],
     ) -> None:
-        def done(leaf: int, result: Written) -> None:
-            written(leaf, result)
-            start, stop = layout.spans[leaf]
-            advance(stop - start)
+        with ExitStack() as stack:
+            writers: SimpleQueue[ChunkWriter] = SimpleQueue()
+            for _ in range(self.threads_per_worker):
+                writers.put(stack.enter_context(ChunkWriter(sink)))
 
-        self._run(
-            len(layout.spans),
-            lambda leaf: write_span(table, rows, sink, layout.spans[leaf], layout.block_rows),
-            done,
-        )
+            def task(leaf: int) -> Writing:
+                writer = writers.get_nowait()
+                try:
+                    return write_span(table, rows, writer, layout.spans[leaf], layout.block_rows)
+                finally:
+                    writers.put(writer)
+
+            def done(leaf: int, result: Writing) -> None:
+                # Its last chunk is on its way to the disk while the thread has gone on to the next span.
+                written(leaf, result.wait())
+                start, stop = layout.spans[leaf]
+                advance(stop - start)
+
+            self._run(len(layout.spans), task, done)
 
     def peak_bytes(self) -> int:
         return 0  # nothing beyond this process and its children, which the session's meter sees

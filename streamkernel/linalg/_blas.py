@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,12 @@ _TRMM = _routine("dtrmm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _I
 _DOUBLE = np.dtype(np.float64)
 
 
+@cache
 def _int(value: int) -> Any:
     return ctypes.byref(ctypes.c_int(value))
 
 
+@cache
 def _scalar(value: float, dtype: np.dtype[Any]) -> Any:
     return ctypes.byref(ctypes.c_double(value) if dtype == np.float64 else ctypes.c_float(value))
 

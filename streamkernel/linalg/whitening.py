@@ -18,7 +18,7 @@ __all__ = ["Whitener"]
 
 Float = NDArray[np.float64]
 
-_LEAF = 64  # columns of a block on the diagonal
+_LEAF = 128  # columns of a block on the diagonal
 _ROWS = 512  # whose n columns stay in the second cache for n up to some hundreds
 _CONDITION = 100.0  # by which the rounding of a product with an inverse may exceed that of substitution
 

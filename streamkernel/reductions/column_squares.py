@@ -16,6 +16,8 @@ from streamkernel.table import RowBlock
 
 __all__ = ["ColumnSquares"]
 
+_PANEL_ROWS = 512  # whose float64 copies stay in the cache
+
 
 @dataclass(frozen=True)
 class ColumnSquares(Reduction[NDArray[np.float64]]):
@@ -24,7 +26,11 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
     width: int
 
     def map_block(self, block: RowBlock) -> State:
-        return {"squares": np.einsum("ij,ij->j", block.X, block.X, dtype=np.float64)}
+        squares = np.zeros(self.width)
+        for start in range(0, len(block.X), _PANEL_ROWS):
+            panel = block.X[start : start + _PANEL_ROWS].astype(np.float64, copy=False)
+            squares += np.einsum("ij,ij->j", panel, panel)
+        return {"squares": squares}
 
     def combine(self, left: State, right: State) -> State:
         return add_states(left, right)
@@ -37,7 +43,7 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
         return 8 * self.width
 
     def scratch_bytes(self, rows: int) -> int:
-        return 0
+        return 8 * min(rows, _PANEL_ROWS) * self.width
 
     def flops_per_row(self) -> float:
         return 2.0 * self.width

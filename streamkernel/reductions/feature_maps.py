@@ -84,8 +84,12 @@ class FeatureMap(RowMap):
         return self.name, ColumnSquares(self.features.width)
 
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
-        G = block.X if self.features.basis is None else self.features.of(block.X)
-        return {self.name: G.astype(self.dtype, copy=False)}
+        values = {self.name: np.empty((len(block.X), self.features.width), self.dtype)}
+        self.fill(block, values)
+        return values
+
+    def fill(self, block: RowBlock, into: dict[str, NDArray[Any]]) -> None:
+        self.features.of(block.X, out=into[self.name])
 
     def scratch_bytes(self, rows: int) -> int:
         return self.features.scratch_bytes(rows)

@@ -44,9 +44,14 @@ class Features:
         """Features recomputed from a basis."""
         return cls(basis, len(basis))
 
-    def of(self, X: NDArray[Any]) -> Float:
-        """G, (b, n) float64; it may be a view of X."""
-        return self.raw(X) if self.basis is None else self.basis.features(X)
+    def of(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """G, (b, n) float64, where it may be a view of X; or `out`, filled with it."""
+        if self.basis is not None:
+            return self.basis.features(X, out)
+        if out is None:
+            return self.raw(X)
+        out[...] = X
+        return out
 
     def raw(self, X: NDArray[Any]) -> Float:
         """F, (b, n) float64; it may be a view of X."""

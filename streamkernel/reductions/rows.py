@@ -33,6 +33,11 @@ class RowMap(ABC):
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
         """Values of the block's rows."""
 
+    def fill(self, block: RowBlock, into: dict[str, NDArray[Any]]) -> None:
+        """`map_block` into arrays that are there, cast to their dtypes."""
+        for name, values in self.map_block(block).items():
+            into[name][...] = values
+
     @abstractmethod
     def scratch_bytes(self, rows: int) -> int:
         """Bytes that `map_block` needs beside the block, for `rows` rows."""

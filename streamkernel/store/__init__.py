@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from streamkernel.store.bundle import Bundle, bundle_digest, bundle_kind, read_bundle, write_bundle
 from streamkernel.store.checkpoint import Checkpoints
+from streamkernel.store.chunk_file import page_aligned
 from streamkernel.store.partial import check_target
 from streamkernel.store.rows import RowSink
 
@@ -18,6 +19,7 @@ __all__ = [
     "bundle_digest",
     "bundle_kind",
     "check_target",
+    "page_aligned",
     "read_bundle",
     "write_bundle",
 ]

@@ -39,7 +39,7 @@ from streamkernel.store.plain import plain, read_json, read_object
 __all__ = ["Bundle", "bundle_digest", "bundle_kind", "read_bundle", "replace_bundle", "write_bundle"]
 
 FORMAT = "streamkernel.bundle"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CONFIG = "config.json"
 
 # How often a reader follows a writer that keeps overwriting before it gives up.

@@ -1,10 +1,15 @@
 """One chunk of an uncompressed Zarr array as a file: its numbers, then their CRC32C.
 
-The same bytes as Zarr's own codecs write, without the four copies that these make on the way.
+The same bytes as Zarr's own codecs write, in one pass over them: each piece is hashed, summed and sent to the disk
+while it is in the cache, past the system's page cache where that can be. Pages of a file that is larger than memory are
+of no use there, and they cost more than the numbers in them took to compute.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import math
 import os
 import uuid
 from pathlib import Path
@@ -12,49 +17,133 @@ from typing import Any
 
 import google_crc32c
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
-__all__ = ["write_chunk"]
+__all__ = ["PIECE_BYTES", "page_aligned", "write_chunk"]
+
+PIECE_BYTES = 1 << 20
+_ALIGNED = 4096  # what direct writes must begin at and be multiples of, on every disk that we know
+_DIRECT = getattr(os, "O_DIRECT", 0)  # Linux has it
+
+Bytes = NDArray[np.uint8]
 
 
-def write_chunk(file: Path, values: NDArray[Any], shape: tuple[int, ...], *, durable: bool) -> None:
+def write_chunk(file: Path, values: NDArray[Any], shape: tuple[int, ...], *, durable: bool) -> str:
     """Replace `file` by the chunk: a reader sees the old one or the new, never a part.
 
     Parameters
     ----------
-    values : the chunk, in little-endian byte order; at the end of an array it may be shorter than `shape`.
+    values : C-contiguous, in little-endian byte order, best `page_aligned`; at the end of an array it may have fewer
+        rows than `shape`.
     shape : of a whole chunk.
     durable : return once it is on the disk.
+
+    Returns
+    -------
+    str
+        Digest of the values, as `streamkernel.atomic.array_digest` gives it.
     """
-    data = np.ascontiguousarray(_padded(values, shape)).reshape(-1).view(np.uint8)
-    checksum = np.array([google_crc32c.value(data)], dtype="<u4")
+    data, fill = _bytes(values), _bytes(_fill(values, shape))
+    digest, checksum = xxhash.xxh3_128(), 0
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}.partial")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            for part in (data, checksum.view(np.uint8)):
-                _write_all(descriptor, part.data)
-            if durable:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with _PieceWriter(temporary, direct=durable) as writer:
+            for piece in _pieces(data):
+                digest.update(piece.data)
+                checksum = google_crc32c.extend(checksum, piece)
+                writer.write(piece)
+            for piece in _pieces(fill):
+                checksum = google_crc32c.extend(checksum, piece)
+                writer.write(piece)
+            writer.write(_bytes(np.array([checksum], dtype="<u4")))
+            writer.finish(durable=durable)
         os.replace(temporary, file)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return digest.hexdigest()
 
 
-def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    if values.shape == shape:
-        return values
-    # What was never written must not look like numbers.
-    whole = np.full(shape, np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
-    whole[tuple(slice(side) for side in values.shape)] = values
-    return whole
+def page_aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array, not initialised, that can be written without being copied: it begins at a page."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNED, dtype=np.uint8)
+    skipped = -memory.ctypes.data % _ALIGNED
+    return memory[skipped : skipped + size].view(dtype).reshape(shape)
 
 
-def _write_all(descriptor: int, data: memoryview) -> None:
-    while len(data):
-        # One call writes at most 2 GB, and less on a disk that is filling up.
-        data = data[os.write(descriptor, data) :]
+class _PieceWriter:
+    """A new file; bytes that do not lie where direct writes want them go through a buffer that does."""
+
+    def __init__(self, path: Path, *, direct: bool) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        self.direct = direct and bool(_DIRECT)
+        try:
+            self.descriptor = os.open(path, flags | (_DIRECT if self.direct else 0), 0o666)
+        except OSError as error:
+            if not self.direct or error.errno != errno.EINVAL:
+                raise
+            # This file system has none; some have made the file before they say so.
+            path.unlink(missing_ok=True)
+            self.direct = False
+            self.descriptor = os.open(path, flags, 0o666)
+        self.buffer = page_aligned((PIECE_BYTES,), np.dtype(np.uint8))
+        self.filled, self.size = 0, 0
+
+    def write(self, data: Bytes) -> None:
+        """Append bytes."""
+        self.size += len(data)
+        if not self.filled and data.ctypes.data % _ALIGNED == 0:
+            whole = len(data) // _ALIGNED * _ALIGNED
+            self._send(data[:whole].data)
+            data = data[whole:]
+        while len(data):
+            part = data[: PIECE_BYTES - self.filled]
+            self.buffer[self.filled : self.filled + len(part)] = part
+            self.filled += len(part)
+            data = data[len(part) :]
+            if self.filled == PIECE_BYTES:
+                self._send(self.buffer.data)
+                self.filled = 0
+
+    def finish(self, *, durable: bool) -> None:
+        """Write what is left; the rest of its last page is cut off again."""
+        if self.filled:
+            self._send(self.buffer[: -(-self.filled // _ALIGNED) * _ALIGNED].data)
+            os.ftruncate(self.descriptor, self.size)
+        if durable:
+            os.fsync(self.descriptor)
+
+    def _send(self, left: memoryview) -> None:
+        while len(left):
+            try:
+                # One call may write less on a disk that is filling up.
+                left = left[os.write(self.descriptor, left) :]
+            except OSError as error:
+                if not self.direct or error.errno != errno.EINVAL:
+                    raise
+                # Opened, but not to be written so; or a short write has left an odd place to go on from.
+                self.direct = False
+                fcntl.fcntl(self.descriptor, fcntl.F_SETFL, fcntl.fcntl(self.descriptor, fcntl.F_GETFL) & ~_DIRECT)
+
+    def __enter__(self) -> _PieceWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self.descriptor)
+
+
+def _fill(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """The rows that are missing: what was never written must not look like numbers."""
+    missing = (shape[0] - len(values), *shape[1:])
+    return np.full(missing, np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
+
+
+def _bytes(values: NDArray[Any]) -> Bytes:
+    return values.reshape(-1).view(np.uint8)
+
+
+def _pieces(data: Bytes) -> list[Bytes]:
+    return [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]

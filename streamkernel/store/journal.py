@@ -1,7 +1,7 @@
 """Which chunks of an unfinished output are finished: a line for each, appended once its file is on the disk.
 
 Every call that writes rows has a log of its own (``FOLDER/G-40960.log``), so that no two processes append to one file
-at a time. A line is ``KEY SHA256``; whatever is not such a line (torn by a loss of power) is no entry.
+at a time. A line is ``KEY DIGEST``; whatever is not such a line (torn by a loss of power) is no entry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 __all__ = ["Journal"]
 
-_ENTRY = re.compile(rb"([A-Za-z]\w*/c(?:/\d+)+) ([0-9a-f]{64})")
+_ENTRY = re.compile(rb"([A-Za-z]\w*/c(?:/\d+)+) ([0-9a-f]{32})")
 
 
 class Journal:

@@ -131,7 +131,7 @@ class RowSink:
         return self.grid.columns
 
     def finished(self) -> dict[str, str]:
-        """SHA-256 of the chunks that an earlier run finished, by their keys; they are not written again."""
+        """Digests of the chunks that an earlier run finished, by their keys; they are not written again."""
         return dict(self._finished)
 
     def is_finished(self, start: int, stop: int) -> bool:
@@ -148,7 +148,7 @@ class RowSink:
         Returns
         -------
         dict
-            SHA-256 of the values of each chunk, by the chunk's key: what `finish` wants to see for every chunk.
+            Digest of the values of each chunk, by the chunk's key: what `finish` wants to see for every chunk.
 
         Raises
         ------
@@ -171,8 +171,7 @@ class RowSink:
                     continue
                 chunk = np.ascontiguousarray(rows[first - start : last - start])
                 # On the disk before it is called finished: a resume after a loss of power finds it, too.
-                write_chunk(self.folder / key, chunk, shape, durable=self._journal is not None)
-                digests[key] = array_digest(chunk)
+                digests[key] = write_chunk(self.folder / key, chunk, shape, durable=self._journal is not None)
                 if self._journal is not None:
                     self._journal.note(f"{name}-{start}", key, digests[key])
         return digests

@@ -152,7 +152,7 @@ class NumpyRows(RowArray):
 
 
 def content_digest(values: NDArray[Any]) -> str:
-    """SHA-256 of shape, dtype and values, without a second copy of a large array."""
+    """SHA-256 of shape, dtype and the digests of pieces of the values, without a second copy of a large array."""
     native = values.dtype.newbyteorder("<") if values.dtype.kind in "biufc" else values.dtype
     state = hashlib.sha256(f"{values.shape}{native.str}".encode())
     step = max(1, (1 << 24) // max(1, values.itemsize * int(np.prod(values.shape[1:]))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,19 +167,25 @@ class Table:
         Each chunk is decoded once per call and at most one chunk of X, one of y and the block are held. Several
         threads may iterate over one Table.
         """
-        _check_rows_argument(rows)
-        if not self.start <= start <= stop <= self.stop:
-            raise ParameterError(f"rows {start}:{stop} are not within the table's {self.start}:{self.stop}")
-        return self._blocks(int(start), int(stop), int(rows))
+        return self.blocks_between([(start, stop)], rows)
 
-    def _blocks(self, start: int, stop: int, rows: int) -> Iterator[RowBlock]:
-        count = -(-(stop - start) // rows)
+    def blocks_between(self, runs: Sequence[tuple[int, int]], rows: int) -> Iterator[RowBlock]:
+        """The blocks of each run of rows, one run after another, ascending; none holds rows of two runs."""
+        _check_rows_argument(rows)
+        for start, stop in runs:
+            if not self.start <= start <= stop <= self.stop:
+                raise ParameterError(f"rows {start}:{stop} are not within the table's {self.start}:{self.stop}")
+        return self._blocks([(int(start), int(stop)) for start, stop in runs], int(rows))
+
+    def _blocks(self, runs: Sequence[tuple[int, int]], rows: int) -> Iterator[RowBlock]:
         features = RowReader(self.features)
         targets = None if self.targets is None else RowReader(self.targets.rows)
-        for index in range(count):
-            first = start + (stop - start) * index // count
-            last = start + (stop - start) * (index + 1) // count
-            yield self._block(first, last, features, targets)
+        for start, stop in runs:
+            count = -(-(stop - start) // rows)
+            for index in range(count):
+                first = start + (stop - start) * index // count
+                last = start + (stop - start) * (index + 1) // count
+                yield self._block(first, last, features, targets)
 
     def _block(self, first: int, last: int, features: RowReader, targets: RowReader | None) -> RowBlock:
         raw = features.read(first, last)

@@ -93,35 +93,39 @@ class ChunkFiles:
             f"{self.describe(key)} is corrupt ({why}); restore it or write the table again", join(self._path, key)
         )
 
-    def stat(self, key: str) -> tuple[int, int]:
-        """(size, time of change in ns); (-1, 0) where there is none. Only local stores know sizes cheaply."""
+    def stat(self, key: str) -> tuple[int, int, int]:
+        """(size, time of change in ns, number of the file); (-1, 0, 0) where there is none.
+
+        Only local stores know more than the size; two files that were written at once may have the same time.
+        """
         full = join(self._path, key)
         if isinstance(self._store, LocalStore):
             local = self._store.root / full
 
-            def look() -> tuple[int, int]:
+            def look() -> tuple[int, int, int]:
                 try:
                     found = os.stat(local)
                 except (FileNotFoundError, NotADirectoryError):
-                    return -1, 0
-                return found.st_size, found.st_mtime_ns
+                    return -1, 0, 0
+                # Some file systems number with 64 bits.
+                return found.st_size, found.st_mtime_ns, found.st_ino & (2**63 - 1)
         else:
 
-            def look() -> tuple[int, int]:
+            def look() -> tuple[int, int, int]:
                 try:
                     with remote_errors():
-                        return int(sync(self._store.getsize(full))), 0
+                        return int(sync(self._store.getsize(full))), 0, 0
                 except FileNotFoundError:
-                    return -1, 0
+                    return -1, 0, 0
 
         return retried(look, self.describe(key))
 
     def survey(self) -> NDArray[np.int64]:
-        """(chunks, 2) size and time of every object of the grid; raises for the first one that is missing."""
+        """(chunks, 3) size, time and number of every object of the grid; raises for the first one that is missing."""
         shape = self._array.shape
         if math.prod(shape) == 0:
-            return np.zeros((0, 2), dtype=np.int64)
-        found = np.empty((self.n_bands * self._across, 2), dtype=np.int64)
+            return np.zeros((0, 3), dtype=np.int64)
+        found = np.empty((self.n_bands * self._across, 3), dtype=np.int64)
         rows = self._grid[0]
         index = 0
         for band in range(self.n_bands):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
 import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
-from streamkernel.store import chunk_file
+
+from streamkernel.atomic import array_digest
 from streamkernel.store.arrays import create_array, open_for_writing
-from streamkernel.store.chunk_file import write_chunk
+from streamkernel.store.chunk_file import PIECE_BYTES, write_chunk
 
 
 @given(
@@ -39,26 +42,79 @@ def test_the_bytes_are_those_of_zarr(
     np.testing.assert_array_equal(zarr.open_array(ours / "G", mode="r")[:], values)
 
 
+LARGE = np.random.default_rng(0).random(3 * PIECE_BYTES // 16 + 7)  # a piece and a half, and some bytes
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_many_pieces(tmp_path: Path, durable: bool) -> None:
+    digest = write_chunk(tmp_path / "0", LARGE, LARGE.shape, durable=durable)
+    stored = (tmp_path / "0").read_bytes()
+    assert stored[:-4] == LARGE.tobytes()
+    assert stored[-4:] == google_crc32c.value(LARGE).to_bytes(4, "little")
+    assert digest == array_digest(LARGE)
+
+
+def test_the_digest_is_that_of_the_rows_alone(tmp_path: Path) -> None:
+    values = np.arange(6.0).reshape(3, 2)
+    assert write_chunk(tmp_path / "0", values, (5, 2), durable=True) == array_digest(values)
+
+
 def test_a_full_disk_leaves_the_former_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, old = tmp_path / "c" / "0", np.arange(4.0)
-    write_chunk(file, old, (4,), durable=True)
-    before = file.read_bytes()
+    file = tmp_path / "c" / "0"
+    write_chunk(file, LARGE, LARGE.shape, durable=True)
+    before, write = file.read_bytes(), os.write
+    written: list[int] = []
 
-    def full(descriptor: int, data: memoryview) -> None:
-        os.write(descriptor, data[:5])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def full(descriptor: int, data: memoryview) -> int:
+        if written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(write(descriptor, data))
+        return written[-1]
 
-    monkeypatch.setattr(chunk_file, "_write_all", full)
+    monkeypatch.setattr(os, "write", full)
     with pytest.raises(OSError, match="No space"):
-        write_chunk(file, -old, (4,), durable=True)
+        write_chunk(file, -LARGE, LARGE.shape, durable=True)
+    monkeypatch.undo()
+    assert written == [PIECE_BYTES]
     assert file.read_bytes() == before
     assert os.listdir(file.parent) == ["0"]
 
 
-def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("durable", [False, True])
+def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool) -> None:
+    """Also where they leave a place that a direct write cannot go on from."""
     write = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data[:3])))
-    write_chunk(tmp_path / "0", np.arange(4.0), (4,), durable=False)
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[: max(4096, len(data) // 2)]))
+    write_chunk(tmp_path / "0", LARGE, LARGE.shape, durable=durable)
     monkeypatch.undo()
-    assert (tmp_path / "0").read_bytes()[:32] == np.arange(4.0).tobytes()
-    assert (tmp_path / "0").stat().st_size == 36
+    assert (tmp_path / "0").read_bytes()[:-4] == LARGE.tobytes()
+
+
+@pytest.mark.parametrize("refused", ["open", "write"])
+def test_file_systems_without_direct_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str) -> None:
+    open_file, write = os.open, os.write
+    direct = getattr(os, "O_DIRECT", 0)
+    if not direct:
+        pytest.skip("this system has no direct writes")
+    descriptors: list[int] = []
+
+    def opening(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & direct:
+            if refused == "open":
+                open_file(path, flags & ~direct, mode)
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            descriptors.append(open_file(path, flags, mode))
+            return descriptors[-1]
+        return open_file(path, flags, mode)
+
+    def writing(descriptor: int, data: memoryview) -> int:
+        if descriptor in descriptors and fcntl.fcntl(descriptor, fcntl.F_GETFL) & direct:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "open", opening)
+    monkeypatch.setattr(os, "write", writing)
+    write_chunk(tmp_path / "0", LARGE, LARGE.shape, durable=True)
+    monkeypatch.undo()
+    assert (tmp_path / "0").read_bytes()[:-4] == LARGE.tobytes()
+    assert os.listdir(tmp_path) == ["0"]

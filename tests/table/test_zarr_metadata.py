@@ -23,6 +23,7 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
+from streamkernel.manifest import VERSION
 from streamkernel.table import open_table
 
 
@@ -184,7 +185,7 @@ def test_unknown_version_and_exchanged_metadata(store):
     file.write_text(json.dumps(value))
     with pytest.raises(CorruptMetadataError, match="version 99"):
         open_table(store)
-    value["attributes"]["version"] = 1
+    value["attributes"]["version"] = VERSION
     value["attributes"]["columns"] = list("uvwxyz")
     file.write_text(json.dumps(value))
     with pytest.raises(CorruptMetadataError, match=r"zarr\.json is not the file"):

@@ -1,0 +1,60 @@
+"""Writes chunks of an output while the next ones are computed."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.store import RowSink, page_aligned
+
+__all__ = ["ChunkWriter"]
+
+
+class ChunkWriter:
+    """One thread that writes, and two sets of buffers that take turns: fresh memory would cost as much as a write.
+
+    Used by one computing thread at a time, for any number of spans; closed, it has written all it was given.
+    """
+
+    def __init__(self, sink: RowSink) -> None:
+        self.sink = sink
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-write")
+        self._turns: list[tuple[dict[str, NDArray[Any]], Future[dict[str, str]] | None]] = []
+
+    def buffers(self, rows: int) -> dict[str, NDArray[Any]]:
+        """Arrays for so many rows, to be filled and given to `write`; waits until what was in them is on the disk."""
+        if len(self._turns) < 2:
+            self._turns.append((self._new(), None))
+        else:
+            arrays, writing = self._turns.pop(0)
+            if writing is not None:
+                writing.exception()  # whoever waits for that chunk is told
+            self._turns.append((arrays, None))
+        return {name: array[:rows] for name, array in self._turns[-1][0].items()}
+
+    def write(self, start: int, values: dict[str, NDArray[Any]]) -> Future[dict[str, str]]:
+        """Begin to write the buffers, filled, as the chunks from row `start` on: their digests by key."""
+        writing = self._thread.submit(self._write, start, values)
+        self._turns[-1] = self._turns[-1][0], writing
+        return writing
+
+    def _write(self, start: int, values: dict[str, NDArray[Any]]) -> dict[str, str]:
+        digests: dict[str, str] = {}
+        for name, chunk in values.items():
+            digests |= self.sink.write(name, start, chunk)
+        return digests
+
+    def _new(self) -> dict[str, NDArray[Any]]:
+        rows = self.sink.chunk_rows
+        return {
+            name: page_aligned(column.shape(rows), np.dtype(column.dtype)) for name, column in self.sink.columns.items()
+        }
+
+    def __enter__(self) -> ChunkWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._thread.shutdown()
