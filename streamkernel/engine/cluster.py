@@ -25,10 +25,11 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
+from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
-from streamkernel.errors import ClusterError
+from streamkernel.errors import ClusterError, ResourceLimitError
 from streamkernel.kernels import Gaussian
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
@@ -39,6 +40,7 @@ Future = _Future[Any]
 
 __all__ = ["ClusterExecutor", "connect", "local_cluster"]
 
+_LEAST_WORKER = 2 * WORKER_BYTES // 3  # with the libraries loaded and no work
 _OUTSTANDING = 4
 
 _CONFIG = {
@@ -218,6 +220,11 @@ class ClusterExecutor:
 
     # --- the cluster -------------------------------------------------------------------------------------------------
 
+    def worker_limit(self) -> int | None:
+        """The least of the workers' memory limits, bytes, beyond which Dask ends a worker; None where none has one."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return min((int(worker["memory_limit"]) for worker in workers if worker["memory_limit"]), default=None)
+
     def peak_bytes(self) -> int:
         """Peak resident bytes of the workers, where the session's own meter cannot see them."""
         if not self.remote:
@@ -240,6 +247,13 @@ def connect(address: str) -> Iterator[ClusterExecutor]:
             ) from error
         with client:
             executor = ClusterExecutor(client)
+            limit = executor.worker_limit()
+            if limit is not None and limit < _LEAST_WORKER:
+                # Dask would end it in the middle of an import, which looks like a lost connection.
+                raise ResourceLimitError(
+                    f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
+                    f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
+                )
             client.run(_warm_up)
             yield executor
 

@@ -67,16 +67,10 @@ def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
     """
     if not isinstance(executor, ClusterExecutor):
         return MemoryLimits(total=asked or total_memory())
-    worker = _least_limit(executor)
+    worker = executor.worker_limit()
     if executor.remote:
         return MemoryLimits(total=asked, driver=None if asked else total_memory(), worker=worker)
     return MemoryLimits(total=asked or total_memory(), worker=worker)
-
-
-def _least_limit(executor: ClusterExecutor) -> int | None:
-    """The least of the workers' memory limits; None where none has one."""
-    workers = executor._client.scheduler_info(n_workers=-1)["workers"].values()
-    return min((int(worker["memory_limit"]) for worker in workers if worker["memory_limit"]), default=None)
 
 
 def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], n: int) -> None:

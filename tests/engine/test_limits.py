@@ -29,7 +29,7 @@ from streamkernel.engine import (
     memory_limits,
     total_memory,
 )
-from streamkernel.engine.cluster import ClusterExecutor, _peak_resident, local_cluster
+from streamkernel.engine.cluster import ClusterExecutor, _peak_resident, connect, local_cluster
 from streamkernel.engine.plan import WORKER_BYTES, Plan
 from streamkernel.errors import ResourceLimitError
 from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
@@ -128,6 +128,13 @@ def test_a_worker_that_could_not_hold_its_share(little: Client, asked: str | Non
     said = r"projected memory of each worker \(3\d\d MB\) exceeds allowed memory \(300 MB\); no basis fits: use fewer"
     with pytest.raises(ResourceLimitError, match=said):
         KernelRidge(20, client=little, memory_limit=asked).fit(DATA.X, DATA.y)
+
+
+def test_a_worker_that_could_not_even_load_the_libraries() -> None:
+    for client in clients(memory_limit=150_000_000):
+        said = r"may hold 150 MB, less than the libraries take"
+        with pytest.raises(ResourceLimitError, match=said), connect(client.scheduler.address):
+            pass
 
 
 class TestCommands:
