@@ -1,9 +1,10 @@
-"""Selection and reduction problems in memory, small enough for the dense oracles of naive.py."""
+"""Selection and reduction problems in memory, small enough for the dense oracles of naive."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, cycle, pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine.layout import Layout
 from streamkernel.kernels import Gaussian, Kernel
-from streamkernel.reductions import PoolGram, PoolRoot, PoolSums, RootSums
+from streamkernel.reductions import PoolGram, PoolRoot, PoolSums, Reduction, RootSums, State
 from streamkernel.reductions.pool import PoolColumns
 from streamkernel.selection import Problem, RowCache, Rule, Selection
-from streamkernel.selection.draws import Drawn, UniformDraw
+from streamkernel.selection.csi_lookahead import CSIPath, csi_path
+from streamkernel.selection.draws import Draw, Drawn, UniformDraw
 from streamkernel.table import RowBlock, Table, open_table
 
 Float = NDArray[np.float64]
@@ -92,6 +95,41 @@ def select(rule: Rule, problem: Problem, session: Session | None = None) -> tupl
     return rule.select(problem, session, cache), session
 
 
+class CutExecutor(ThreadExecutor):
+    """Cuts small tables too: in spans of these lengths, over and over, and blocks of at most so many rows."""
+
+    def __init__(self, cuts: Sequence[int], block_rows: int, threads: int = 1) -> None:
+        super().__init__(threads)
+        self._cuts, self._block_rows = cuts, block_rows
+
+    def reduce(self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
+        inner = takewhile(lambda end: end < table.stop, accumulate(cycle(self._cuts), initial=table.start))
+        spans = list(pairwise([*inner, table.stop]))
+        return super().reduce(reduction, table, Layout(spans, self._block_rows), advance)
+
+
+def cut_session(cuts: Sequence[int], block_rows: int = 1, threads: int = 1) -> Session:
+    """Sweeps in pieces of so many rows, over the table and over samples of it."""
+    session = Session(CutExecutor(cuts, block_rows, threads))
+    session._driver = CutExecutor(cuts, block_rows)
+    return session
+
+
+class Recorded:
+    """Any draw, that remembers what it drew."""
+
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self.drawn: list[Drawn] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._draw, name)
+
+    def draw(self, *problem: Any) -> Drawn:
+        self.drawn.append(self._draw.draw(*problem))
+        return self.drawn[-1]
+
+
 @dataclass(frozen=True)
 class GivenDraw(UniformDraw):
     """Candidates from a list: the r-th round is given the r-th subset, and all rows score."""
@@ -136,6 +174,28 @@ def right_picks(K: Any, count: int) -> list[int]:
         R = R - np.outer(R[:, i], R[i] / pivots[i])
         picks.append(i)
     return picks
+
+
+def csi_path_of(
+    K: Float, Y: ArrayLike, n: int, *, kappa: float, delta: int, centred: bool = False, **more: Any
+) -> CSIPath:
+    """The algebra of look-ahead CSI on a dense kernel matrix."""
+    constant = np.full(len(K), len(K) ** -0.5) if centred else None
+    targets = np.atleast_2d(np.asarray(Y, np.float64).T)
+    if constant is not None:
+        targets = targets - np.outer(targets @ constant, constant)
+    found = csi_path(
+        lambda j: K[:, j].copy(),
+        np.diagonal(K).copy(),
+        np.ascontiguousarray(targets),
+        n=n,
+        delta=min(delta, len(K)),
+        kappa=kappa,
+        constant=constant,
+        **more,
+    )
+    assert len(found.picks) == len(found.gains) == len(found.predicted) == len(found.traces) - 1
+    return found
 
 
 def table_of_chunks(path: Any, X: NDArray[Any], y: NDArray[Any], chunk_rows: int) -> Table:

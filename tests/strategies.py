@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-__all__ = ["chunkings", "dtypes", "numeric_arrays", "rows", "seeds", "tables", "targets"]
+__all__ = ["chunkings", "cuts", "dtypes", "numeric_arrays", "rows", "seeds", "tables", "targets"]
 
 dtypes = st.sampled_from([np.dtype(np.float32), np.dtype(np.float64)])
 seeds = st.integers(0, 2**32 - 1)
@@ -64,6 +64,11 @@ def chunkings(draw: st.DrawFn, n_rows: int, *, max_chunks: int = 8) -> tuple[int
     cuts = draw(st.sets(st.integers(1, max(1, n_rows - 1)), max_size=max_chunks - 1)) if n_rows > 1 else set()
     edges = [0, *sorted(cuts), n_rows]
     return tuple(b - a for a, b in pairwise(edges) if b > a)
+
+
+def cuts(n_rows: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """As `chunkings`; among them one row in each, and all in one."""
+    return st.one_of(st.just((1,) * n_rows), st.just((n_rows,)), chunkings(n_rows, max_chunks=n_rows))
 
 
 def numeric_arrays(*, max_dims: int = 3, max_side: int = 5) -> st.SearchStrategy[NDArray[Any]]:

@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamkernel import KernelRidge, KernelRidgeClassifier, errors, ingest, open_table
+import streamkernel as package
+from streamkernel import KernelRidge, KernelRidgeClassifier, errors, factors, ingest, open_table, report
 from streamkernel.cli.main import main, streamkernel
 from streamkernel.linalg import ridge
 from streamkernel.reductions import normal_equations
-from streamkernel.selection import as_rule, picks
+from streamkernel.selection import RULES, as_rule, options_of, picks
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -141,6 +142,37 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     assert f"rho = {picks.FIRST_RHO} times the mean" in text
     assert f"relative to k(z, z)) > {normal_equations._MOST_LIFTED_ROUNDING}".replace("0.0003", "3e-4") in text
     assert f"argmin GCV_{ridge._INFLATION}" in text
+
+
+METHODS = ROOT / "docs" / "methods.md"
+
+
+def rows_of(heading: str) -> list[list[str]]:
+    """Cells of the table below a heading of methods.md, a list a row."""
+    section = METHODS.read_text(encoding="utf-8").split(f"# {heading}\n")[1].split("\n#")[0]
+    return [line.strip("| ").split(" | ") for line in re.findall(r"^\|.*\|$", section, re.MULTILINE)][2:]
+
+
+def test_options_of_the_rules_in_methods_are_those_of_the_code() -> None:
+    told = {(rule.strip("`"), name.strip("`")): default for rule, name, _, default in rows_of("Options of the rules")}
+    known = {(rule, name): option for rule in RULES for name, option in options_of(rule).items()}
+    assert list(told) == list(known)
+    for which, option in known.items():
+        if option.default is not None:
+            assert told[which] == {True: "yes", False: "no"}.get(option.default, str(option.default)), which
+
+
+def test_names_in_methods_exist() -> None:
+    public = {*package.__all__, *factors.__all__, *report.__all__}
+    named = {
+        name for cells in rows_of("Methods that exist") for name in re.findall(r"`([A-Za-z_]\w+)(?:\.\w+)?`", cells[0])
+    }
+    assert {"KernelRidge", "factorize", "Nystroem", "KernelPCA", "kernel_operator", "nearest_neighbours"} <= named
+    assert named <= public
+    reductions = [name for cells in rows_of("Reductions") for name in re.findall(r"`(\w+)`", cells[0])]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "streamkernel").rglob("*.py"))
+    defined = re.findall(r"^class (\w+)\(Reduction\[", source, re.MULTILINE)
+    assert sorted(reductions) == sorted({*defined} - {"Collect"})
 
 
 RELIABILITY = ROOT / "docs" / "reliability.md"

@@ -1,4 +1,4 @@
-"""The oracles of naive.py against the numbers printed on the method card, and against the papers' identities."""
+"""The oracles of naive against the numbers printed on the method card, and against the papers' identities."""
 
 from __future__ import annotations
 

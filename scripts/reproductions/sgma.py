@@ -14,23 +14,17 @@ from __future__ import annotations
 
 import argparse
 import csv
-import sys
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _shared import RESULTS, data_sets, factor_of, finish, write_page
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from streamkernel import factorize, open_table
+from streamkernel import open_table
 from streamkernel.kernels import Gaussian
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-
-import data_sets  # noqa: E402
 
 CANDIDATES = (1, 2, 5, 10, 20, 50, 59, 100, 200)
 ENOUGH = (50, 59, 100, 200)
@@ -80,18 +74,8 @@ def rows_of(setting: Setting) -> Rows | None:
 
 def greedy(rows: Rows, n: int, candidates: int, seed: int = 0) -> Any:
     """Algorithm 2 with so many candidates a pick."""
-    with warnings.catch_warnings():
-        # The rank may be exhausted before n.
-        warnings.simplefilter("ignore")
-        return factorize(
-            rows.X,
-            n_components=n,
-            lengthscale=rows.lengthscale,
-            scale="none",
-            rule="sgma",
-            rule_options={"candidates": candidates},
-            random_state=seed,
-        )
+    options = {"candidates": candidates}
+    return factor_of(rows.X, n=n, lengthscale=rows.lengthscale, rule="sgma", rule_options=options, random_state=seed)
 
 
 @dataclass(frozen=True)
@@ -195,7 +179,7 @@ def _residuals(path: Path, setting: Setting, paths: dict[int, Float]) -> None:
         axis.semilogy(residual / setting.train, color=color, linewidth=2.2 if k == PAPER else 1.3, label=f"{k}")
     axis.set(xlabel="rank", ylabel="residual trace, share", title=f"{setting.name}: candidates a pick")
     axis.legend(frameon=False, ncols=3, fontsize=9)
-    _finish(figure, path)
+    finish(figure, path)
 
 
 def _comparison(path: Path, setting: Setting, ours: Curves, pca: Curves, risk: float, error: float) -> None:
@@ -217,15 +201,7 @@ def _comparison(path: Path, setting: Setting, ours: Curves, pca: Curves, risk: f
         axis.set_yscale("log" if name != "error" else "linear")
         axis.set(xlabel="rank", title=f"{setting.name}: {title}")
         axis.legend(frameon=False, fontsize=9)
-    _finish(figure, path)
-
-
-def _finish(figure: Figure, path: Path) -> None:
-    for axis in figure.axes:
-        axis.grid(alpha=0.2)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    finish(figure, path)
 
 
 def _table(path: Path, factors: dict[int, Any], ours: Curves, pca: Curves) -> None:
@@ -272,7 +248,7 @@ def _digits(path: Path) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=ROOT / "docs" / "results" / "sgma")
+    parser.add_argument("--results", type=Path, default=RESULTS / "sgma")
     folder = parser.parse_args().results
     lines = [
         "# Sparse greedy matrix approximation, repeated",
@@ -282,8 +258,7 @@ def main() -> None:
         "",
         *run(folder),
     ]
-    (folder / "README.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    print("\n".join(lines))
+    write_page(folder, lines)
 
 
 if __name__ == "__main__":

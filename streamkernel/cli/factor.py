@@ -14,6 +14,7 @@ from streamkernel.cli.fitting import asked
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.factorize import COLUMNS, make_factor, plan_of_factor
 from streamkernel.estimators.stopping import STOPS
@@ -22,7 +23,7 @@ from streamkernel.factors import Factor, checked_folder
 __all__ = ["command"]
 
 
-@click.command("factor")
+@click.command("factor", epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @click.argument("factor")
 @factor_options
@@ -92,6 +93,7 @@ def _print(factor: Factor, path: str, seconds: float, as_json: bool) -> None:
         "rows": config["rows"]["count"],
         "basis_size": config["basis_size"],
         "rule": config["rule"],
+        "ended": config["ended"],
         "sweeps": len(run["sweeps"]),
         **config["certificate"],
         "lengthscale": config["lengthscale"],

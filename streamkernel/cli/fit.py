@@ -13,6 +13,7 @@ from streamkernel.cli.fitting import asked
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators import RidgeModel, fit_ridge
 from streamkernel.store import check_target
@@ -20,7 +21,7 @@ from streamkernel.store import check_target
 __all__ = ["command"]
 
 
-@click.command("fit")
+@click.command("fit", epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @click.argument("model")
 @fit_options
@@ -67,6 +68,7 @@ def _print(model: RidgeModel, path: str, seconds: float, as_json: bool) -> None:
         "estimator": config["estimator"],
         "basis_size": config["basis_size"],
         "rule": config["rule"],
+        "ended": config["ended"],
         "sweeps": config["sweep_count"],
         **config["certificate"],
         "alpha": config["alpha"],

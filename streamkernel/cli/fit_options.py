@@ -8,14 +8,18 @@ from typing import Any, TypeVar
 import click
 
 from streamkernel.cli.options import NumberOr, rows, run_options, stack
+from streamkernel.cli.rule_options import NAMED, RULE_OPTION
 from streamkernel.selection import RULES, SCORES
 
-__all__ = ["factor_options", "fit_options", "rule_options"]
+__all__ = ["factor_options", "fit_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Options of the rules, as `as_rule` names them; each rule says which of them it has.
-RULE_OPTIONS = ("pool", "score", "candidates", "picks", "kappa", "delta", "block")
+
+def _named(name: str, **kind: Any) -> Callable[[F], F]:
+    """An option of some rules under its own name."""
+    return click.option(f"--{name}", default=None, help=NAMED[name], **kind)
+
 
 _rule_options = stack(
     click.option(
@@ -25,21 +29,21 @@ _rule_options = stack(
         show_default=True,
         help="How the basis is chosen.",
     ),
+    _named("pool", type=click.Choice(["single", "split", "shared"])),
+    _named("score", type=click.Choice(list(SCORES))),
+    _named("candidates", type=click.IntRange(min=1)),
+    _named("picks", type=click.IntRange(min=1)),
+    _named("kappa", type=float),
+    _named("delta", type=click.IntRange(min=0)),
+    _named("block", type=click.IntRange(min=1)),
     click.option(
-        "--pool", type=click.Choice(["single", "split", "shared"]), default=None, help="Pools of the rule sgma."
+        "--rule-option",
+        "rule_options",
+        type=RULE_OPTION,
+        multiple=True,
+        help="Any option of the rule, as centre=no; may be repeated. The rules' options are listed below.",
     ),
-    click.option("--score", type=click.Choice(list(SCORES)), default=None, help="Of the rule sgma."),
-    click.option("--candidates", type=click.IntRange(min=1), default=None, help="For each pick (few-sweep, sgma, csi)"),
-    click.option("--picks", type=click.IntRange(min=1), default=None, help="A sweep (sgma with pools, csi)."),
-    click.option("--kappa", type=float, default=None, help="Weight of the targets in csi, in [0, 1]."),
-    click.option("--delta", type=click.IntRange(min=0), default=None, help="Look-ahead of csi-lookahead."),
-    click.option("--block", type=click.IntRange(min=1), default=None, help="Rows a look (rpcholesky, ...)."),
 )
-
-
-def rule_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Those that were given."""
-    return {name: options[name] for name in RULE_OPTIONS if options[name] is not None}
 
 
 _kernel_options = stack(

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamkernel.cli.fit_options import rule_options
 from streamkernel.cli.machine import Place, place_of
 from streamkernel.cli.options import cut
+from streamkernel.cli.rule_options import rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
 from streamkernel.estimators import RidgeSettings, plan_ridge
 from streamkernel.estimators.base import parse_bytes

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import numpy as np
 
-from streamkernel.cli.kinds import is_factor
+from streamkernel.cli.kinds import TRANSFORMERS, kind_of
 from streamkernel.cli.options import common
-from streamkernel.cli.output import emit
+from streamkernel.cli.output import emit, readable
 from streamkernel.estimators import RidgeModel
-from streamkernel.factors import Factor
-from streamkernel.store import bundle_kind
+from streamkernel.factors import Factor, KeptBasis
+from streamkernel.report.words import count, kernel_words, percent
 from streamkernel.table.info import table_info
 
 __all__ = ["command"]
@@ -21,55 +22,67 @@ __all__ = ["command"]
 @click.argument("path")
 @common
 def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
-    """Show what the table, model or factor at PATH holds."""
-    if is_factor(path):
-        emit(_factor(path), as_json=as_json, title="factor")
-        return
-    if bundle_kind(path) is None:
+    """Show what the table, model, transformer or factor at PATH holds."""
+    kind = kind_of(path)
+    if kind is None:
         table = table_info(path)
         shown = {name: value for name, value in table.items() if name not in ("statistics", "columns", "fingerprint")}
         emit(table, as_json=as_json, title="table", shown=shown)
-        return
-    model = RidgeModel.load(path)
-    config = model.config
-    result = {
-        "path": path,
-        "estimator": config["estimator"],
+    elif kind == Factor.KIND:
+        _emit(path, Factor.load(path), "factor", as_json)
+    elif kind in TRANSFORMERS:
+        _emit(path, TRANSFORMERS[kind].load(path), "transformer", as_json)
+    else:
+        _emit(path, RidgeModel.load(path), "model", as_json)
+
+
+def _emit(path: str, kept: KeptBasis, title: str, as_json: bool) -> None:
+    result = {"path": path, **_told(kept), "digest": kept.digest}
+    shown = readable(result)
+    shown["kernel"] = kernel_words(result["kernel"])
+    shown["rule_options"] = ", ".join(f"{name} {value}" for name, value in result["rule_options"].items()) or None
+    shown["relative_residual_at_rank"] = ", ".join(
+        f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()
+    )
+    emit(result, as_json=as_json, title=title, shown=shown)
+
+
+def _told(kept: KeptBasis) -> dict[str, Any]:
+    config = kept.config
+    run = config.get("run", {})
+    own: dict[str, Any] = {}
+    if isinstance(kept, RidgeModel):
+        own = {name: config[name] for name in ("estimator", "alpha", "target_names", "classes")}
+    elif isinstance(kept, Factor):
+        own = {"columns": None if config["columns"] is None else config["columns"]["dtype"]}
+    else:
+        own = {"estimator": config["estimator"]}
+        if "eigen" in config:
+            own["components"] = config["eigen"]["count"]
+            own["relative_residual_of_components"] = config["eigen"]["relative_residual_trace"]
+    return {
+        **own,
+        "rows": config["rows"]["count"],
+        "features": len(kept.column_names),
         "kernel": config["kernel"],
         "lengthscale": config["lengthscale"],
-        "alpha": config["alpha"],
-        "basis_size": config["basis_size"],
         "rule": config["rule"],
-        "features": len(config["columns"]),
-        "target_names": config["target_names"],
-        "classes": config["classes"],
-        "rows": config["rows"]["count"],
-        "sweeps": config["sweep_count"],
-        **config["certificate"],
-        "digest": model.digest,
-    }
-    emit(result, as_json=as_json, title="model")
-
-
-def _factor(path: str) -> dict[str, Any]:
-    factor = Factor.load(path)
-    config = factor.config
-    run = config.get("run", {})
-    return {
-        "path": path,
-        "rows": config["rows"]["count"],
-        "features": len(config["column_names"]),
+        "rule_options": config["settings"]["rule_options"],
         "basis_size": config["basis_size"],
         "requested_basis": config["requested_basis"],
         "ended": config["ended"],
-        "rule": config["rule"],
-        "kernel": config["kernel"],
-        "lengthscale": config["lengthscale"],
-        "columns": None if config["columns"] is None else config["columns"]["dtype"],
-        "sweeps": len(run.get("sweeps", [])),
         **config["certificate"],
+        "relative_residual_at_rank": _residual_at(kept),
+        "sweeps": len(run.get("sweeps", [])),
         "seconds": run.get("seconds"),
         "peak_memory_bytes": run.get("peak_memory_bytes"),
         "planned_memory_bytes": run.get("planned_memory_bytes"),
-        "digest": factor.digest,
     }
+
+
+def _residual_at(kept: KeptBasis) -> dict[str, float]:
+    """Shares of the trace that the first 1, 2, 4, ... n functions leave; keys as JSON has them."""
+    path = kept.residual_path
+    n = len(path) - 1
+    ranks = sorted({int(rank) for rank in 2 ** np.arange(20) if rank < n} | {n})
+    return {str(rank): float(path[rank] / path[0]) if path[0] else 0.0 for rank in ranks}

@@ -1,22 +1,65 @@
-"""What lies at a path: a table, a model or a factor."""
+"""What lies at a path: a table, a model, a transformer or a factor."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from streamkernel.factors import BASIS, ROWS
+from streamkernel.errors import ModelFormatError
+from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.transformers import KernelPCAModel, NystroemModel, TransformerModel
+from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.store import bundle_kind
 
-__all__ = ["is_factor"]
+__all__ = ["TRANSFORMERS", "is_factor", "kind_of", "ridge_model"]
+
+TRANSFORMERS: dict[str, type[TransformerModel]] = {model.KIND: model for model in (NystroemModel, KernelPCAModel)}
+
+# What each kind is, and what serves whoever wanted predictions of it.
+_OTHERS = {
+    Factor.KIND: ("a factor", "make a model with streamkernel fit"),
+    NystroemModel.KIND: ("a Nystroem transformer", "Nystroem.load transforms rows, from Python"),
+    KernelPCAModel.KIND: ("a kernel PCA", "KernelPCA.load transforms rows, from Python"),
+}
 
 
 def is_factor(path: str) -> bool:
     """Whether a factor is there, be it one that is not whole: then loading it says how to go on."""
     folder = Path(path)
-    if bundle_kind(folder / BASIS) == "factor":
+    if bundle_kind(folder / BASIS) == Factor.KIND:
         return True
     try:
         names = {entry.name.lstrip(".").partition(".")[0] for entry in folder.iterdir()}
     except OSError:
         return False
     return bool(names) and names <= {BASIS, ROWS}
+
+
+def kind_of(path: str) -> str | None:
+    """The kind of what was saved at a path; None for a table, for what is not ours, and for nothing at all.
+
+    Raises
+    ------
+    ModelFormatError
+        The path is that of a factor's part.
+    """
+    if is_factor(path):
+        return Factor.KIND
+    kind = bundle_kind(path)
+    if kind == Factor.KIND:
+        raise ModelFormatError(f"{path} is the basis of a factor; give the path of the factor, the folder it is in")
+    return kind
+
+
+def ridge_model(path: str) -> RidgeModel:
+    """The model at a path, which is to predict.
+
+    Raises
+    ------
+    StoreError
+        Something else is there, or nothing; see `RidgeModel.load`.
+    """
+    kind = kind_of(path)
+    if kind in _OTHERS:
+        what, remedy = _OTHERS[kind]
+        raise ModelFormatError(f"{path} is {what}, not a model that predicts; {remedy}")
+    return RidgeModel.load(path)

@@ -12,12 +12,13 @@ from streamkernel.cli.fit_options import fit_options
 from streamkernel.cli.fitting import asked
 from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, number
+from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
 
 __all__ = ["command"]
 
 
-@click.command("plan")
+@click.command("plan", epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @fit_options
 @common

@@ -6,6 +6,7 @@ import time
 
 import click
 
+from streamkernel.cli.kinds import ridge_model
 from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import common, overwrite, rows, run_options
 from streamkernel.cli.output import emit
@@ -13,7 +14,6 @@ from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.scoring import check_memory, opened
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
-from streamkernel.estimators import RidgeModel
 from streamkernel.store import RowSink, check_target
 
 __all__ = ["command"]
@@ -50,7 +50,7 @@ def command(
     """
     check_target(out, overwrite=overwrite, kind="rows")
     place = place_of(scheduler, workers)
-    fitted = RidgeModel.load(model)
+    fitted = ridge_model(model)
     if std:
         raise ParameterError(
             f"{model} is a {fitted.config['estimator']} model, which has no standard deviations; leave --std out"

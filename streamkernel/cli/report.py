@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 import numpy as np
 
-from streamkernel.cli.kinds import is_factor
+from streamkernel.cli.kinds import is_factor, ridge_model
 from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
 from streamkernel.cli.scoring import opened
 from streamkernel.errors import ParameterError
-from streamkernel.estimators import RidgeModel
 from streamkernel.factors import Factor
 from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
 from streamkernel.report.publish import checked_output
@@ -68,7 +67,7 @@ def command(
 
 
 def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
-    fitted = RidgeModel.load(source)
+    fitted = ridge_model(source)
     pairs = None
     if data is not None:
         table = opened(fitted, data, rows, targets=True)

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.errors import ParameterError
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.model import RidgeModel
+from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
 from streamkernel.reductions import Collect, Predictions
 from streamkernel.table import Table, open_table
@@ -48,10 +49,10 @@ def is_array_like(X: Any) -> bool:
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
 
 
-class RidgeEstimator(BaseEstimator):
+class RidgeEstimator(SavedEstimator, BaseEstimator):
     """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""
 
-    _kind: str
+    _model = RidgeModel
     _classify = False
 
     model_: RidgeModel
@@ -181,7 +182,7 @@ class RidgeEstimator(BaseEstimator):
         self.lengthscale_ = config["lengthscale"]
         self.kernel_ = model.basis.kernel
         self.component_indices_ = arrays["component_indices"]
-        self.components_ = _unscaled(model)
+        self.components_ = model.points
         flat = arrays["dual_coef"].shape[1] == 1 and not config["targets_are_2d"]
         self.dual_coef_ = arrays["dual_coef"][:, 0] if flat else arrays["dual_coef"]
         self.intercept_ = float(arrays["intercept"][0]) if flat else arrays["intercept"]
@@ -205,34 +206,7 @@ class RidgeEstimator(BaseEstimator):
         check_is_fitted(self)
         return self.model_
 
-    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fitted model as a Zarr group with JSON beside it: no pickle."""
-        self._fitted().save(path, overwrite=overwrite)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """A fitted estimator from a saved model, whoever saved it.
-
-        Raises
-        ------
-        ModelFormatError
-            The model is of another kind or version.
-        """
-        model = RidgeModel.load(path)
-        if model.config["estimator"] != cls._kind:
-            raise ModelFormatError(f"{path} holds a {model.config['estimator']!r} model, not {cls._kind!r}")
-        return cls()._adopt(model)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _unscaled(model: RidgeModel) -> NDArray[Any]:
-    """Basis points in the units of the rows."""
-    Z = model.arrays["components"]
-    scaler = model.scaler
-    if scaler is None:
-        return Z
-    return (Z.astype(np.float64) * scaler.scale + scaler.mean).astype(Z.dtype)

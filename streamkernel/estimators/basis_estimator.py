@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +14,23 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Executor, Session, ThreadExecutor, layout_of, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.errors import ShapeError
 from streamkernel.estimators.base import is_array_like, parse_bytes
 from streamkernel.estimators.basis_fit import BasisFit, fit_basis
 from streamkernel.estimators.finite import require_finite
+from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
+from streamkernel.estimators.transformers import TransformerModel
+from streamkernel.factors import FeatureRows
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import Collect, FeatureMap, FeatureTimes
+from streamkernel.reductions import Collect, FeatureSums
 from streamkernel.table import Scaler, open_table
 
 __all__ = ["BasisTransformer"]
 
+Solved = TypeVar("Solved")
 
-class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+
+class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters and fitted attributes of `Nystroem` and `KernelPCA`."""
 
     kernel: Any
@@ -43,12 +48,15 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     client: Any
     progress: Any
 
+    model_: TransformerModel
     basis_: Basis
     scaler_: Scaler | None
     kernel_: Kernel
     lengthscale_: Any
     components_: NDArray[Any]
     component_indices_: NDArray[np.int64]
+    residual_trace_: float
+    relative_residual_trace_: float
     n_features_in_: int
     n_sweeps_: int
 
@@ -69,8 +77,10 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             seed=checked_seed(self.random_state),
         )
 
-    def _fit_basis(self, X: Any, n: int | None, **options: Any) -> BasisFit:
-        """Choose a basis of n functions (None for the default), and keep it; options are those of `fit_basis`."""
+    def _fit_basis(
+        self, X: Any, n: int | None, algebra: Callable[[FeatureRows, FeatureSums], Solved], **options: Any
+    ) -> BasisFit[Solved]:
+        """Choose a basis of n functions (None for the default); options are those of `fit_basis`."""
         settings, limit = self._settings(n), parse_bytes(self.memory_limit)
         if is_array_like(X):
             X = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
@@ -79,35 +89,30 @@ class BasisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         table = open_table(X)
         executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
         session = Session(executor, progress=self.progress)
-        found = fit_basis(table, settings, session, memory_limit=limit, driver_bytes=before, **options)
-        chosen = found.chosen
-        basis = chosen.selection.basis
-        self.basis_, self.scaler_, self.kernel_ = basis, chosen.scaler, chosen.kernel
-        self.lengthscale_ = getattr(chosen.kernel, "lengthscale", None)
-        self.component_indices_ = basis.rows
-        Z = basis.points
-        if chosen.scaler is not None:
-            Z = (Z.astype(np.float64) * chosen.scaler.scale + chosen.scaler.mean).astype(Z.dtype)
-        self.components_ = Z
-        self.n_features_in_ = table.n_features
-        self.n_sweeps_ = found.sweeps
-        return found
+        return fit_basis(table, settings, session, algebra, memory_limit=limit, driver_bytes=before, **options)
 
-    def _values(self, X: Any, work: FeatureMap | FeatureTimes) -> Any:
-        """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
+    def _adopt(self, model: Any) -> Self:
+        """Take a model's parts as fitted attributes."""
+        self.model_ = model
+        basis, config = model.basis, model.config
+        self.basis_, self.scaler_, self.kernel_ = basis, model.scaler, basis.kernel
+        self.lengthscale_ = getattr(basis.kernel, "lengthscale", None)
+        self.component_indices_ = basis.rows
+        self.components_ = model.points
+        self.residual_trace_ = config["certificate"]["residual_trace"]
+        self.relative_residual_trace_ = config["certificate"]["relative_residual_trace"]
+        self.n_features_in_ = len(model.column_names)
+        self.n_sweeps_ = config["sweep_count"]
+        return self
+
+    def _transformed(self, X: Any) -> Any:
+        """Values of the rows of X: computed now for rows in memory, lazy otherwise."""
+        check_is_fitted(self, "model_")
+        work = self.model_.transformation()
         if is_array_like(X):
             X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
             require_finite(X, "X", getattr(self, "feature_names_in_", None))
-            table = open_table(X).with_scaler(self.scaler_)
+            table = self.model_.prepare(open_table(X))
             return Session(ThreadExecutor()).sweep(Collect(work, work.name, table.n_rows), table, work.name)
-        table = open_table(X).without_targets()
-        if table.n_features != self.n_features_in_:
-            raise ShapeError(
-                f"the table has {table.n_features} features, the transformer was fitted on {self.n_features_in_}; "
-                "transform rows with the same columns"
-            )
-        table = table.with_scaler(self.scaler_)
+        table = self.model_.prepare(open_table(X).without_targets())
         return lazy_rows(work, table, work.name, layout_of(work, table).block_rows)
-
-    def _check_fitted(self) -> None:
-        check_is_fitted(self, "basis_")

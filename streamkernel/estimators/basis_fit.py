@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
-from streamkernel.engine import Session
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import PeakMeter, Session
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
 from streamkernel.estimators.plan import plan_ridge
+from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of, run_record
 from streamkernel.estimators.settings import RidgeSettings
 from streamkernel.factors import FeatureRows
 from streamkernel.linalg import single_threaded_blas
@@ -16,36 +23,66 @@ from streamkernel.table import Table
 
 __all__ = ["BasisFit", "fit_basis"]
 
+Solved = TypeVar("Solved")
+
 
 @dataclass(frozen=True)
-class BasisFit:
+class BasisFit(Generic[Solved]):
     """The results of the steps.
 
     Attributes
     ----------
     chosen : the basis, and how it came about.
+    settings, n : what was asked for.
     rows : the table, scaled, with the basis.
     sums : of the last sweep.
-    sweeps : passes over the rows.
+    solved : what the algebra on them gave.
+    run : times, memory, and where it ran.
     """
 
     chosen: Chosen
+    settings: RidgeSettings
+    n: int
     rows: FeatureRows
     sums: FeatureSums
-    sweeps: int
+    solved: Solved
+    run: dict[str, Any]
+
+    @property
+    def residual_path(self) -> NDArray[np.float64]:
+        """(n + 1,) residual traces left by the first 0 .. n functions."""
+        assert self.sums.trace is not None
+        return path_of(self.sums.trace, self.sums.squares)
+
+    def config(self, estimator: str) -> dict[str, Any]:
+        """Configuration of the model."""
+        path = self.residual_path
+        return {
+            "estimator": estimator,
+            **basis_record(self.chosen, self.settings, self.n),
+            "columns": list(self.chosen.table.columns),
+            "sweep_count": len(self.run["sweeps"]),
+            "certificate": certificate_of(float(path[0]), float(path[-1])),
+            "run": self.run,
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of the model that do not depend on what was solved."""
+        return basis_arrays(self.chosen, self.residual_path)
 
 
 def fit_basis(
     table: Table,
     settings: RidgeSettings,
     session: Session,
+    algebra: Callable[[FeatureRows, FeatureSums], Solved],
     *,
     rounding: float,
     size: str = "n_components",
     at_least: int = 1,
     memory_limit: int | None = None,
     driver_bytes: int = 0,
-) -> BasisFit:
+) -> BasisFit[Solved]:
     """Choose a basis without looking at targets, and sum its features over all rows.
 
     Parameters
@@ -53,6 +90,7 @@ def fit_basis(
     table : rows of the fit.
     settings : what is asked; what concerns targets is not looked at.
     session : where it runs.
+    algebra : what is to be made of the sums.
     rounding : what the sums may lose, as a share of m; see `FeatureGram.within`.
     size : what the user calls the size of the basis.
     at_least : size of the basis where its default would be smaller.
@@ -79,7 +117,7 @@ def fit_basis(
     if settings.n_components is None:
         n = max(n, min(at_least, table.n_rows))
     # A ridge fit without targets takes the same steps: a last sweep of sums, their eigenvectors.
-    checked_plan(
+    plan = checked_plan(
         lambda machine, count: plan_ridge(table, settings, machine, count),
         n,
         table,
@@ -87,8 +125,12 @@ def fit_basis(
         memory_limit,
         driver_bytes,
     )
-    with single_threaded_blas():
+    began = time.perf_counter()
+    with single_threaded_blas(), PeakMeter() as meter:
         chosen = choose_basis(table, settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
         sums = session.sweep(FeatureGram.within(rows.features, rounding), rows.table, "final sweep")
-    return BasisFit(chosen, rows, sums, len(session.records))
+        solved = algebra(rows, sums)
+    peak = meter.peak + session.executor.peak_bytes()
+    run = run_record(session, plan, time.perf_counter() - began, peak)
+    return BasisFit(chosen, settings, n, rows, sums, solved, run)

@@ -17,8 +17,8 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
 from streamkernel.estimators.plan import plan_factor
+from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of, run_record
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
-from streamkernel.estimators.software import software_record
 from streamkernel.estimators.stopping import check_stop, stopped
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.linalg import single_threaded_blas
@@ -42,6 +42,8 @@ def factorize(
     kernel: Any = "gaussian",
     lengthscale: Any = "median",
     gamma: Any = None,
+    degree: Any = None,
+    coef0: Any = None,
     kernel_params: dict[str, Any] | None = None,
     rule: Any = "few-sweep",
     objective: Any = "trace",
@@ -66,7 +68,8 @@ def factorize(
     path : where the factor shall be; None keeps its basis only, without columns.
     y : targets, for rules that look at them (csi, few-sweep with an objective other than "trace").
     n_components : basis size n; None for ``sqrt(m) log m``, at most 1000.
-    kernel, lengthscale, gamma, kernel_params, rule, objective, rule_options, tol, scale : as `KernelRidge`.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params : as `KernelRidge`.
+    rule, objective, rule_options, tol, scale : as `KernelRidge`.
     dtype : of G on disk, "float32" or "float64"; it is computed in float64.
     columns : "G", or "none" to keep only the basis and its residual path.
     stop : "trace", at `tol` or n; "bound" or "gap", which cut the n picks shorter (`estimators.stopping`), for a sweep.
@@ -84,6 +87,8 @@ def factorize(
         kernel=kernel,
         lengthscale=lengthscale,
         gamma=gamma,
+        degree=degree,
+        coef0=coef0,
         kernel_params=kernel_params,
         rule=rule,
         objective=objective,
@@ -156,25 +161,17 @@ def make_factor(
             assert sums.trace is not None
             squares, trace = sums.squares, sums.trace
     peak = meter.peak + session.executor.peak_bytes()
-    config = _config(chosen, settings, n)
+    left = path_of(trace, squares)
+    config = basis_record(chosen, settings, n)
+    config["column_names"] = list(chosen.table.columns)
     config["stop"] = kept.to_config()
     config["columns"] = None
     if target is not None and stored is not None:
         written = open_table(target / ROWS / "G")
         config["columns"] = {"dtype": str(stored), "fingerprint": written.fingerprint}
-    config["run"] = {
-        "seconds": time.perf_counter() - began,
-        "sweeps": [record.to_config() for record in session.records],
-        "planned_memory_bytes": plan.memory_bytes,
-        "peak_memory_bytes": peak,
-        "executor": session.executor.name,
-    }
-    config["certificate"] = {
-        "trace": trace,
-        "residual_trace": trace - float(squares.sum()),
-        "relative_residual_trace": (trace - float(squares.sum())) / trace if trace else 0.0,
-    }
-    factor = Factor(target, config, _arrays(chosen, squares, trace))
+    config["certificate"] = certificate_of(trace, float(left[-1]))
+    config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
+    factor = Factor(target, config, basis_arrays(chosen, left))
     if target is not None:
         write_bundle(target / BASIS, factor.bundle(), overwrite=True)
     return factor
@@ -237,35 +234,3 @@ def _trace(chosen: Chosen, session: Session) -> float:
         return table.n_rows * float(chosen.kernel.diagonal(basis.points[:1])[0])
     empty = basis.take(np.zeros(0, np.int64))
     return session.sweep(Look(empty, 0, 0, 0, (0,), 0), table.without_targets(), "trace of the kernel").residual_trace
-
-
-def _arrays(chosen: Chosen, squares: NDArray[np.float64], trace: float) -> dict[str, NDArray[Any]]:
-    basis = chosen.selection.basis
-    return {
-        "components": basis.points,
-        "component_indices": basis.rows,
-        "gains": chosen.selection.gains,
-        "residual_path": np.maximum(trace - np.concatenate([[0.0], np.cumsum(squares)]), 0.0),
-    }
-
-
-def _config(chosen: Chosen, settings: RidgeSettings, n: int) -> dict[str, Any]:
-    table, selection = chosen.table, chosen.selection
-    lengthscale = getattr(chosen.kernel, "lengthscale", None)
-    return {
-        "settings": settings.to_config(),
-        "kernel": chosen.kernel.to_config(),
-        "lengthscale": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
-        "lengthscale_choice": None if chosen.lengthscale is None else chosen.lengthscale.to_config(),
-        "scaler": None if chosen.scaler is None else chosen.scaler.to_config(),
-        "column_names": list(table.columns),
-        "rows": {"start": table.start, "stop": table.stop, "count": table.n_rows},
-        "table_fingerprint": table.fingerprint,
-        "requested_basis": n,
-        "basis_size": len(selection.basis),
-        "rule": settings.selection_rule(has_targets=table.n_targets > 0).name,
-        "ended": selection.ended,
-        "rounds": [record.to_config() for record in selection.rounds],
-        "volatile": ["run", "volatile", "software"],
-        "software": software_record(),
-    }

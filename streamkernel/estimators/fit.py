@@ -11,8 +11,8 @@ from streamkernel.estimators.choosing import checked_plan, choose_basis
 from streamkernel.estimators.kept import Fitted
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.plan import plan_ridge
+from streamkernel.estimators.record import run_record
 from streamkernel.estimators.settings import RidgeSettings
-from streamkernel.estimators.software import software_record
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import NormalEquations
 from streamkernel.solvers import RidgeSystem
@@ -69,23 +69,11 @@ def fit_ridge(
     # One BLAS thread on the driver too, held throughout: equal bits on any number of cores.
     with single_threaded_blas(), PeakMeter() as meter:
         fitted = _fit(table, settings, session, n)
-        check = check_rows(fitted.table, whole, fitted.scaler, fitted.predictions())
+        check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions())
     peak = meter.peak + executor.peak_bytes()
     config = fitted.config(estimator, targets_are_2d)
     config["check"] = {"kind": check.kind, "rows": len(check.true)}
-    config["volatile"] = ["run", "volatile", "software"]
-    config["software"] = software_record()
-    config["run"] = {
-        "seconds": time.perf_counter() - began,
-        "sweeps": [record.to_config() for record in session.records],
-        "planned_memory_bytes": plan.memory_bytes,
-        "peak_memory_bytes": peak,
-        "executor": {
-            "name": executor.name,
-            "workers": executor.n_workers if executor.name == "cluster" else 0,
-            "threads": executor.threads_per_worker,
-        },
-    }
+    config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
     return RidgeModel(config, {**fitted.arrays(), "check_true": check.true, "check_predicted": check.predicted})
 
 
@@ -101,17 +89,4 @@ def _fit(table: Table, settings: RidgeSettings, session: Session, n: int) -> Fit
         scale=None if table.classes is not None else chosen.scale**2,
     )
     solution = system.solve(system.choose_alpha() if settings.alpha == "gcv" else float(settings.alpha))
-    return Fitted(
-        table=table,
-        settings=settings,
-        n=n,
-        scaler=chosen.scaler,
-        target_scale=chosen.scale,
-        kernel=chosen.kernel,
-        lengthscale=chosen.lengthscale,
-        selection=chosen.selection,
-        sums=sums,
-        system=system,
-        solution=solution,
-        sweeps=len(session.records),
-    )
+    return Fitted(chosen, settings, n, sums, system, solution, sweeps=len(session.records))

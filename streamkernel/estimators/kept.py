@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.estimators.choosing import Chosen
+from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of
 from streamkernel.estimators.settings import RidgeSettings
-from streamkernel.kernels import Kernel
 from streamkernel.reductions import Predictions, RidgeSums
-from streamkernel.selection import Selection
-from streamkernel.solvers import LengthscaleChoice, RidgeSolution, RidgeSystem
-from streamkernel.table import Scaler, Table
+from streamkernel.solvers import RidgeSolution, RidgeSystem
 
 __all__ = ["Fitted"]
 
@@ -25,23 +24,15 @@ class Fitted:
 
     Parameters
     ----------
-    table : rows of the fit, scaled by `scaler`.
+    chosen : the basis, and the rows as it sees them.
     settings : what was asked.
     n : basis size that was asked for.
-    target_scale : (d,) spread of each target.
-    kernel : with its lengthscale.
-    lengthscale : how that was found; None where it was given.
     sweeps : passes over the rows.
     """
 
-    table: Table
+    chosen: Chosen
     settings: RidgeSettings
     n: int
-    scaler: Scaler | None
-    target_scale: NDArray[np.float64]
-    kernel: Kernel
-    lengthscale: LengthscaleChoice | None
-    selection: Selection
     sums: RidgeSums
     system: RidgeSystem
     solution: RidgeSolution
@@ -49,16 +40,15 @@ class Fitted:
 
     def predictions(self) -> Predictions:
         """The row map that predicts, on rows that are scaled already."""
-        return Predictions(self.selection.basis, self.solution.coefficients, self.solution.intercept)
+        return Predictions(self.chosen.selection.basis, self.solution.coefficients, self.solution.intercept)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays of the model, by name."""
-        basis, sums, path = self.selection.basis, self.sums, self.system.path
+        sums, path = self.sums, self.system.path
         alphas = path.grid()
-        scale = None if self.table.classes is not None else self.target_scale**2
+        scale = None if self.chosen.table.classes is not None else self.chosen.scale**2
         return {
-            "components": basis.points,
-            "component_indices": basis.rows,
+            **basis_arrays(self.chosen, self.system.residual_path),
             "dual_coef": self.solution.coefficients,
             "intercept": self.solution.intercept,
             "sum_H": sums.H,
@@ -67,50 +57,32 @@ class Fitted:
             "sum_G1": sums.G1,
             "sum_Y1": sums.Y1,
             "centre": sums.centre,
-            "residual_path": self.system.residual_path,
-            "gains": self.selection.gains,
             "gcv_alphas": alphas,
             "gcv_scores": np.array([path.gcv(float(alpha), scale) for alpha in alphas]),
             "gcv_effective_df": np.array([path.effective_df(float(alpha)) for alpha in alphas]),
         }
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: all of it that is a function of the rows and the settings."""
-        table, solution = self.table, self.solution
-        lengthscale = getattr(self.kernel, "lengthscale", None)
+        """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
+        table, sums, solution = self.chosen.table, self.sums, self.solution
         classes = table.classes
         return {
             "estimator": estimator,
-            "settings": self.settings.to_config(),
-            "kernel": self.kernel.to_config(),
-            "lengthscale": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
-            "lengthscale_choice": None if self.lengthscale is None else self.lengthscale.to_config(),
+            **basis_record(self.chosen, self.settings, self.n),
             "alpha": solution.alpha,
-            "scaler": None if self.scaler is None else self.scaler.to_config(),
             "columns": list(table.columns),
             "target_names": list(table.target_names),
             "classes": None if classes is None else classes.tolist(),
             "targets_are_2d": targets_are_2d,
-            "target_scale": self.target_scale.tolist(),
+            "target_scale": self.chosen.scale.tolist(),
             "dtype": str(table.dtype),
-            "rows": {"start": table.start, "stop": table.stop, "count": table.n_rows},
-            "table_fingerprint": table.fingerprint,
-            "requested_basis": self.n,
-            "basis_size": len(self.selection.basis),
-            "rule": self.settings.selection_rule(has_targets=table.n_targets > 0).name,
-            "ended": self.selection.ended,
-            "rounds": [record.to_config() for record in self.selection.rounds],
             "sweep_count": self.sweeps,
-            "totals": {"rows": self.sums.count, "weight": self.sums.weight, "trace": self.sums.trace},
-            "certificate": {
-                "trace": self.sums.trace,
-                "residual_trace": self.system.residual_trace,
-                "relative_residual_trace": self.system.residual_trace / self.sums.trace if self.sums.trace else 0.0,
-            },
+            "totals": {"rows": sums.count, "weight": sums.weight, "trace": sums.trace},
+            "certificate": certificate_of(sums.trace, self.system.residual_trace),
             "solution": {
                 # Infinite where all degrees of freedom are used, for which JSON has no word.
                 "gcv": solution.gcv if math.isfinite(solution.gcv) else None,
                 "effective_df": solution.effective_df,
-                "training_rmse": np.sqrt(solution.residual_square / max(self.sums.count, 1)).tolist(),
+                "training_rmse": np.sqrt(solution.residual_square / max(sums.count, 1)).tolist(),
             },
         }

@@ -10,7 +10,9 @@ import numpy as np
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.estimators.basis_estimator import BasisTransformer
-from streamkernel.factors import FactorEigen
+from streamkernel.estimators.transformers import KernelPCAModel
+from streamkernel.factors import FactorEigen, FeatureRows
+from streamkernel.reductions import FeatureSums
 
 __all__ = ["KernelPCA"]
 
@@ -41,6 +43,7 @@ class KernelPCA(BasisTransformer):
     components_, component_indices_ : the basis, as of `Nystroem`
     eigen_ : FactorEigen, from which `transform` is made
     basis_, scaler_, kernel_, lengthscale_, n_sweeps_, n_features_in_
+    model_ : everything that `save` writes
 
     Examples
     --------
@@ -50,6 +53,9 @@ class KernelPCA(BasisTransformer):
     >>> KernelPCA(3, basis_size=50).fit_transform(X).shape
     (500, 3)
     """
+
+    _kind = KernelPCAModel.KIND
+    _model = KernelPCAModel
 
     def __init__(
         self,
@@ -102,9 +108,13 @@ class KernelPCA(BasisTransformer):
             Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
         """
         wanted = self._checked_components()
-        found = self._fit_basis(X, self.basis_size, rounding=0.0, size="basis_size", at_least=wanted or 1)
-        self.eigen_ = FactorEigen.of(found.rows.features, found.sums, count=wanted, centred=True)
-        self.eigenvalues_ = self.eigen_.values
+
+        def decomposed(rows: FeatureRows, sums: FeatureSums) -> FactorEigen:
+            return FactorEigen.of(rows.features, sums, count=wanted, centred=True)
+
+        found = self._fit_basis(X, self.basis_size, decomposed, rounding=0.0, size="basis_size", at_least=wanted or 1)
+        model = KernelPCAModel.of(found.solved, found.config(self._kind), found.arrays(), wanted)
+        self._adopt(model.with_basis(found.chosen.selection.basis))
         if wanted is not None and len(self.eigenvalues_) < wanted:
             warnings.warn(
                 f"only {len(self.eigenvalues_)} of {wanted} components have an eigenvalue above rounding; the others "
@@ -112,10 +122,15 @@ class KernelPCA(BasisTransformer):
                 StreamKernelWarning,
                 stacklevel=2,
             )
-        residual, trace = self.eigen_.residual_trace, found.sums.trace
-        assert residual is not None
-        self.residual_trace_ = residual
-        self.relative_residual_trace_ = residual / trace if trace else 0.0
+        return self
+
+    def _adopt(self, model: KernelPCAModel) -> Self:
+        super()._adopt(model)
+        self.eigen_ = model.eigen
+        self.eigenvalues_ = self.eigen_.values
+        # Of the components, no longer of the basis alone.
+        self.residual_trace_ = model.config["eigen"]["residual_trace"]
+        self.relative_residual_trace_ = model.config["eigen"]["relative_residual_trace"]
         return self
 
     def _checked_components(self) -> int | None:
@@ -130,8 +145,7 @@ class KernelPCA(BasisTransformer):
 
     def transform(self, X: Any) -> Any:
         """Components (m, r) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        self._check_fitted()
-        return self._values(X, self.eigen_.scores())
+        return self._transformed(X)
 
     @property
     def _n_features_out(self) -> int:

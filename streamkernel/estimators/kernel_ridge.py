@@ -36,11 +36,11 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         Ridge, added to the diagonal as scikit-learn does (not multiplied by the number of rows); "gcv" chooses it by
         generalised cross-validation from the same sums.
     rule : str or Rule, default "few-sweep"
-        How the basis is chosen: "few-sweep", "sgma", "rpcholesky", "rpcholesky-block", "uniform".
+        How the basis is chosen: one of `streamkernel.selection.RULES`, described in docs/methods.md.
     objective : "prediction", "trace" or float in [0, 1], default "prediction"
         What few-sweep scores candidates by.
     rule_options : dict
-        Further options of the rule; see `streamkernel.selection.as_rule`.
+        Further options of the rule; see `streamkernel.selection.options_of`.
     tol : float, default 0
         Stop choosing when the residual trace is at most ``tol`` times the trace.
     scale : "standard" or "none", default "standard"

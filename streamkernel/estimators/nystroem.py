@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamkernel.engine import Progress
 from streamkernel.estimators.basis_estimator import BasisTransformer
-from streamkernel.linalg import single_threaded_blas, solve_lower
-from streamkernel.reductions import FeatureMap, Features
+from streamkernel.estimators.transformers import NystroemModel
+from streamkernel.factors import FeatureRows
+from streamkernel.linalg import solve_lower
+from streamkernel.reductions import FeatureSums
 
 __all__ = ["Nystroem"]
 
@@ -32,7 +35,7 @@ class Nystroem(BasisTransformer):
     rule : str or Rule, default "few-sweep"
         How the basis is chosen; targets are not looked at.
     rule_options : dict
-        Further options of the rule; see `streamkernel.selection.as_rule`.
+        Further options of the rule; see `streamkernel.selection.options_of`.
     tol : float, default 0
         Stop choosing when the residual trace is at most ``tol`` times the trace.
     scale : "standard" or "none", default "standard"
@@ -54,6 +57,7 @@ class Nystroem(BasisTransformer):
     residual_trace_, relative_residual_trace_ : exact certificate ``tr(K - G G^T)``, and its share of ``tr K``
     basis_, scaler_ : for `streamkernel.factors.FeatureRows`
     kernel_, lengthscale_, n_sweeps_, n_features_in_
+    model_ : everything that `save` writes
 
     Examples
     --------
@@ -63,6 +67,9 @@ class Nystroem(BasisTransformer):
     >>> Nystroem(50).fit_transform(X).shape
     (500, 50)
     """
+
+    _kind = NystroemModel.KIND
+    _model = NystroemModel
 
     def __init__(
         self,
@@ -112,20 +119,25 @@ class Nystroem(BasisTransformer):
         StreamKernelError
             Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
         """
-        found = self._fit_basis(X, self.n_components, rounding=_ROUNDING)
-        with single_threaded_blas():
-            self.normalization_ = solve_lower(self.basis_.L, np.eye(len(self.basis_)))
-        residual, trace = found.sums.residual_trace, found.sums.trace
-        assert residual is not None
-        self.residual_trace_ = residual
-        self.relative_residual_trace_ = residual / trace if trace else 0.0
+        found = self._fit_basis(X, self.n_components, _inverse_factor, rounding=_ROUNDING)
+        model = NystroemModel(found.config(self._kind), {**found.arrays(), "normalization": found.solved})
+        return self._adopt(model.with_basis(found.chosen.selection.basis))
+
+    def _adopt(self, model: NystroemModel) -> Self:
+        super()._adopt(model)
+        self.normalization_ = model.arrays["normalization"]
         return self
 
     def transform(self, X: Any) -> Any:
         """Features (m, n) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        self._check_fitted()
-        return self._values(X, FeatureMap(Features.of_basis(self.basis_)))
+        return self._transformed(X)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.basis_)
+
+
+def _inverse_factor(rows: FeatureRows, sums: FeatureSums) -> NDArray[np.float64]:
+    """``L^-1``, (n, n)."""
+    assert rows.basis is not None
+    return np.ascontiguousarray(solve_lower(rows.basis.L, np.eye(len(rows.basis))))

@@ -83,17 +83,7 @@ def stopped(chosen: Chosen, stop: str, settings: RidgeSettings, session: Session
         found = _at_gap(chosen, settings, session, name)
     if found.size == len(basis):
         return Stopped(chosen, stop, found)
-    selection = replace(
-        chosen.selection,
-        basis=basis.take(np.arange(found.size)),
-        gains=chosen.selection.gains[: found.size],
-        rounds=tuple(
-            replace(record, stop=min(record.stop, found.size))
-            for record in chosen.selection.rounds
-            if record.start < found.size
-        ),
-        ended=stop,
-    )
+    selection = chosen.selection.first(found.size, ended=stop)
     return Stopped(replace(chosen, selection=selection), stop, found)
 
 

@@ -4,6 +4,7 @@ from streamkernel.factors.codes import Codes
 from streamkernel.factors.eigen import FactorEigen
 from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
 from streamkernel.factors.features import FeatureRows
+from streamkernel.factors.kept_basis import KeptBasis
 from streamkernel.factors.lazy import lazy_product, lazy_solve
 from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
 from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner
@@ -17,6 +18,7 @@ __all__ = [
     "Factor",
     "FactorEigen",
     "FeatureRows",
+    "KeptBasis",
     "KernelOperator",
     "NearestRows",
     "Neighbours",

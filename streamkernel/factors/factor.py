@@ -2,7 +2,7 @@
 
 ::
 
-    FACTOR/rows/G       (m, n) Zarr array; zarr.open_group(FACTOR)["rows/G"] just works, and so does `open_table`
+    FACTOR/rows/G       (m, n) Zarr array; zarr.open_group("FACTOR/rows")["G"] just works, and so does `open_table`
     FACTOR/basis        a bundle: kernel, scaler, basis points, row numbers, gains, residual traces; written last
 
 A stored G is the whitened features ``k(X, Z) L^-T`` of the table's rows, ``L L^T = k(Z, Z)``: its first t columns are
@@ -12,38 +12,25 @@ the factor of the first t functions (Smola & Schoelkopf 2000, section 3; Fine & 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.basis import Basis
-from streamkernel.errors import (
-    IncompleteStoreError,
-    ModelFormatError,
-    ShapeError,
-    StoreExistsError,
-    StoreNotFoundError,
-)
+from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
 from streamkernel.factors.features import FeatureRows
-from streamkernel.kernels import kernel_from_config
-from streamkernel.store import Bundle, bundle_digest, check_target, read_bundle
-from streamkernel.table import Scaler, Table, open_table
+from streamkernel.factors.kept_basis import KeptBasis
+from streamkernel.store import check_target
+from streamkernel.table import Table, open_table
 
-__all__ = ["BASIS", "KIND", "ROWS", "Factor", "checked_folder"]
+__all__ = ["BASIS", "ROWS", "Factor", "checked_folder"]
 
-KIND = "factor"
-VERSION = 1
 BASIS, ROWS = "basis", "rows"
-
-_ARRAYS = ("components", "component_indices", "gains", "residual_path")
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class Factor(KeptBasis):
     """Parameters
     ----------
     path : of the factor, or None for one that is not on disk.
@@ -51,44 +38,26 @@ class Factor:
     arrays : by name; `components` are basis points in scaled units.
     """
 
+    KIND: ClassVar[str] = "factor"
+    _NOUN: ClassVar[str] = "factor"
+    _MADE: ClassVar[str] = "the factor was made from"
+    _GIVE: ClassVar[str] = "give rows with the same columns"
+    _AGAIN: ClassVar[str] = "make it again"
+
     path: Path | None
     config: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
-    @cached_property
-    def basis(self) -> Basis:
-        """The n functions, in the order of picking."""
-        kernel = kernel_from_config(self.config["kernel"])
-        return Basis(kernel, np.ascontiguousarray(self.arrays["components"]), self.arrays["component_indices"])
-
     @property
-    def scaler(self) -> Scaler | None:
-        """What the rows were scaled by."""
-        stored = self.config["scaler"]
-        return None if stored is None else Scaler.from_config(stored)
+    def column_names(self) -> list[str]:
+        """Names of the table's features; a factor's own columns are those of G."""
+        names: list[str] = self.config["column_names"]
+        return names
 
     @property
     def shape(self) -> tuple[int, int]:
         """(m, n)."""
         return int(self.config["rows"]["count"]), len(self.basis)
-
-    @property
-    def component_indices(self) -> NDArray[np.int64]:
-        """(n,) row numbers of the basis, in the order of picking."""
-        indices: NDArray[np.int64] = self.arrays["component_indices"]
-        return indices
-
-    @property
-    def gains(self) -> NDArray[np.float64]:
-        """(n,) what each pick scored; empty for rules that do not score."""
-        gains: NDArray[np.float64] = self.arrays["gains"]
-        return gains
-
-    @property
-    def residual_path(self) -> NDArray[np.float64]:
-        """(n + 1,) exact residual traces ``tr(K - K~_t)``, t = 0 .. n."""
-        path: NDArray[np.float64] = self.arrays["residual_path"]
-        return path
 
     @property
     def residual_trace(self) -> float:
@@ -126,21 +95,7 @@ class Factor:
         ShapeError
             Another number of columns than the factor's table had.
         """
-        if table.n_features != len(self.config["column_names"]):
-            raise ShapeError(
-                f"the table has {table.n_features} features, the factor was made from "
-                f"{len(self.config['column_names'])}; give rows with the same columns"
-            )
-        return FeatureRows(table.with_scaler(self.scaler), self.basis)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of everything but times, memory and where it ran, G's own digests among it."""
-        return bundle_digest(self.bundle())
-
-    def bundle(self) -> Bundle:
-        """What is kept beside G."""
-        return Bundle(KIND, VERSION, self.config, self.arrays)
+        return FeatureRows(self.prepare(table), self.basis)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Factor:
@@ -157,15 +112,9 @@ class Factor:
             raise IncompleteStoreError(
                 f"{folder} is not a whole factor: it has no {BASIS}; go on with streamkernel factor ... --resume"
             )
-        bundle = read_bundle(folder / BASIS, KIND, versions=(VERSION,), arrays=_ARRAYS)
-        factor = cls(folder, bundle.config, bundle.arrays)
-        try:
-            consistent = len(factor.residual_path) == len(factor.basis) + 1 == len(factor.component_indices) + 1
-            stored = factor.config["columns"]
-        except (KeyError, IndexError, ValueError, TypeError) as error:
-            raise ModelFormatError(f"{path} is not a factor: {error}; make it again") from error
-        if not consistent:
-            raise ModelFormatError(f"{path}: the shapes of its arrays disagree; make it again")
+        bundle = cls.read(folder / BASIS)
+        factor = cls(folder, bundle.config, bundle.arrays).checked(path)
+        stored = factor.config.get("columns")
         if stored is not None and factor.rows.table.fingerprint != stored["fingerprint"]:
             raise IncompleteStoreError(
                 f"{folder}: its columns are not those of its basis: a run that was to replace it was interrupted; "

@@ -19,6 +19,8 @@ from streamkernel.table import RowBlock
 
 __all__ = ["PoolRoot", "RootSums"]
 
+_CONSTANT = 1e-24  # of |Y|^2: what is left of targets less their mean, where it is rounding
+
 
 def _triangular(A: NDArray[np.float64]) -> NDArray[np.float64]:
     """Upper triangular U with ``U^T U = A^T A``."""
@@ -35,6 +37,7 @@ class RootSums:
     G_R : (n, k) and R_R : (r, k), R_Y : (r, d), with
         ``C = G_R^T G_R + R_R^T R_R``; rows below the first n have the span of the basis, and the constant where
         there is one, projected out.
+    YY : (d, d) of the targets, less their mean where there is a constant
     S : (k, k) residual kernel within the pool
     """
 
@@ -65,6 +68,11 @@ class PoolRoot(Reduction[RootSums]):
         n, k = self.columns.projected, len(self.columns.pool)
         root = state["root"]
         targets = root[:, n + k :]
+        if self.columns.constant:
+            one = root[:, n - 1]
+            about_mean = targets - np.outer(one, one @ targets) / (float(one @ one) or 1.0)
+            constant = (about_mean**2).sum(axis=0) <= _CONSTANT * (targets**2).sum(axis=0)
+            targets = np.where(constant, 0.0, about_mean)
         return RootSums(
             G_R=root[:n, n : n + k].copy(),
             R_R=root[n:, n : n + k].copy(),

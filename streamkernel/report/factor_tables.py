@@ -30,6 +30,8 @@ ENDED = {
     "size": "the rank that was asked for",
     "tolerance": "the tolerance was met",
     "rank": "no independent row was left",
+    "bound": "the compression bound is least there",
+    "gap": "a full fit could gain little more",
 }
 
 

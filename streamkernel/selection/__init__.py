@@ -3,7 +3,7 @@
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection
 from streamkernel.selection.rpcholesky import RPCholesky
-from streamkernel.selection.rules import RULES, SCORES, as_kappa, as_rule
+from streamkernel.selection.rules import RULES, SCORES, RuleOption, as_kappa, as_rule, options_of
 from streamkernel.selection.uniform import Uniform
 
 __all__ = [
@@ -15,8 +15,10 @@ __all__ = [
     "RoundRecord",
     "RowCache",
     "Rule",
+    "RuleOption",
     "Selection",
     "Uniform",
     "as_kappa",
     "as_rule",
+    "options_of",
 ]

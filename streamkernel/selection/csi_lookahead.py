@@ -182,7 +182,15 @@ class LookAheadCSI(Rule):
         m = len(sample)
         rounds = tuple(RoundRecord(t, t + 1, float(path.traces[i]), m, m) for t, i in enumerate(kept))
         ended = path.ended if len(kept) == len(path.picks) else "rank"
-        return Selection(basis, path.gains[kept].sum(axis=1), rounds, ended)
+        return Selection(
+            basis,
+            path.gains[kept].sum(axis=1),
+            rounds,
+            ended,
+            gain_parts=path.gains[kept],
+            predicted_gains=path.predicted[kept],
+            traces=path.traces[[*kept, -1]],
+        )
 
     def _path(self, problem: Problem, sample: Sample, note: Callable[[int], None]) -> CSIPath:
         X = np.ascontiguousarray(sample.X, dtype=np.float64)

@@ -33,7 +33,7 @@ class Drawn:
     ----------
     pool : the candidates, as an unwhitened basis, by row number.
     scoring : rows in memory with their weights, or None for all rows of the table.
-    groups : (k,) sub-pool of each candidate, or None where all compete at every pick.
+    groups : (k,) sub-pool of each candidate, ascending, or None where all compete at every pick.
     residual_trace : exact, where the draw looked at all rows.
     """
 
@@ -42,11 +42,11 @@ class Drawn:
     groups: NDArray[np.int64] | None = None
     residual_trace: float | None = None
 
-    def without(self, chosen: NDArray[np.int64], picks: int) -> Drawn:
-        """What is left once so many picks were taken of it, the rows `chosen` among them."""
-        rest = np.flatnonzero(~np.isin(self.pool.rows, chosen))
-        groups = None if self.groups is None else self.groups[rest] - picks
-        return replace(self, pool=self.pool.take(rest), groups=groups)
+    def without(self, chosen: NDArray[np.int64]) -> Drawn:
+        """What is left once the rows `chosen` were taken of it; sub-pools up to theirs are spent."""
+        taken = np.isin(self.pool.rows, chosen)
+        rest = np.flatnonzero(~taken if self.groups is None else self.groups > self.groups[taken].max(initial=-1))
+        return replace(self, pool=self.pool.take(rest), groups=None if self.groups is None else self.groups[rest])
 
 
 class Draw(Protocol):
@@ -171,7 +171,8 @@ class UniformDraw:
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         rows = self._pool_rows(problem, round_, picks, len(basis))
         rows = rows[~np.isin(rows, basis.rows)][: self._per_pick(problem) * picks]
-        groups = np.arange(len(rows)) // self._per_pick(problem) if self.split else None
+        # Where the rows are too few the sub-pools are smaller, and still one for each pick.
+        groups = np.arange(len(rows)) * min(picks, len(rows)) // max(len(rows), 1) if self.split else None
         if groups is None:
             # Ties go to the lowest position: by row number they do not depend on the draw's order.
             rows = np.sort(rows)
@@ -261,8 +262,7 @@ class ResidualDraw:
         return steps
 
     def _first(self, problem: Problem) -> UniformDraw:
-        # Before anything is chosen the residual is the kernel's diagonal: constant for stationary kernels, and a
-        # uniform draw needs no look.
+        # Before anything is chosen the residual is the kernel's diagonal: where that is constant no look is needed.
         return UniformDraw(self._per_pick(problem), self._scoring_per_function(problem), self.least_scoring)
 
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,19 +64,19 @@ class Greedy(Rule):
     def steps(self, problem: Problem) -> list[Step]:
         steps = self.draw.steps(problem, self.take)
         have = 0
-        rounds = 0
         sizes: dict[int, int] = {}
+        times: Counter[int] = Counter()
         while have < problem.n:
             picks = self.take.count(have, problem.n)
             # Rounds of the same number of picks cost about what the largest of them costs: keep that one.
             sizes[picks] = have
+            times[picks] += 1
             have += picks
-            rounds += 1
         # A tolerance costs a certificate for each round, where the draw does not look anyway, and for each cut short.
         cut_short = _CUT_SHORT if problem.tol > 0.0 and max(sizes) > 1 else 0
         for picks, have in sizes.items():
-            steps.append(self._score_step(problem, have, picks, cut_short if picks == max(sizes) else 0))
-        certificates = cut_short + (0 if self.draw.looks else rounds - int(problem.kernel.stationary))
+            steps.append(self._score_step(problem, have, picks, times[picks], cut_short if picks == max(sizes) else 0))
+        certificates = cut_short + (0 if self.draw.looks else times.total() - int(problem.kernel.stationary))
         if problem.tol > 0.0 and certificates:
             steps.append(self._certificate_step(problem, certificates))
         return steps
@@ -86,7 +87,7 @@ class Greedy(Rule):
         m, columns = problem.table.n_rows, problem.n // 2
         return step_of("residual trace for the tolerance", look, m, kernel_columns=columns, times=times)
 
-    def _score_step(self, problem: Problem, have: int, picks: int, again: int) -> Step:
+    def _score_step(self, problem: Problem, have: int, picks: int, times: int, again: int) -> Step:
         pool = self.draw.pool_size(problem, picks)
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work = self.form.reduction(columns)
@@ -102,13 +103,13 @@ class Greedy(Rule):
             problem.table.n_rows if rows is None else rows,
             kernel_columns=have + pool,
             where="sweep" if rows is None else "sample",
-            times=-(-problem.n // picks) + again if rows is None else 1,
+            times=times + again if rows is None else times,
             held_bytes=held,
         )
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         basis = problem.empty_basis()
-        gains: list[NDArray[np.float64]] = []
+        picked: list[Picks] = []
         rounds: list[RoundRecord] = []
         trace = 0.0
         draws = empty = cut_short = 0
@@ -129,7 +130,7 @@ class Greedy(Rule):
             if residual is not None and problem.tol > 0.0 and cut_short < _CUT_SHORT:
                 # Once the certificate has refuted the estimate, twice what is left, which is little.
                 still = 2**cut_short * max(residual - problem.tol * trace, 0.0)
-            grown, scores = self._round(problem, session, basis, drawn, picks, still)
+            grown, found = self._round(problem, session, basis, drawn, picks, still)
             rounds.append(
                 RoundRecord(
                     len(basis),
@@ -143,15 +144,17 @@ class Greedy(Rule):
             short = bool(np.isfinite(still)) and len(basis) < len(grown) < len(basis) + picks
             cut_short += int(short)
             basis = grown
-            gains.append(scores)
+            picked += found
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
             if empty == _EMPTY_ROUNDS or (empty and len(drawn.pool) == 0):
                 ended = "rank"
                 break
             # A draw that does not look and was cut short is gone on with: its rows are at hand, and as good as others.
-            left = drawn.without(basis.rows, rounds[-1].stop - rounds[-1].start)
+            left = drawn.without(basis.rows)
             drawn = left if short and not self.draw.looks and len(left.pool) else None
-        return Selection(basis, np.concatenate([np.zeros(0), *gains]), tuple(rounds), ended)
+        gains = np.concatenate([np.zeros(0), *(some.gains for some in picked)])
+        parts = [some.parts for some in picked if some.parts.size]
+        return Selection(basis, gains, tuple(rounds), ended, np.concatenate(parts) if parts else None)
 
     def _certificate(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> float | None:
         """The exact residual trace: brought by the draw, or looked for where a tolerance must be checked."""
@@ -165,20 +168,20 @@ class Greedy(Rule):
 
     def _round(
         self, problem: Problem, session: Session, basis: Basis, drawn: Drawn, picks: int, stop_after: float
-    ) -> tuple[Basis, NDArray[np.float64]]:
+    ) -> tuple[Basis, list[Picks]]:
         """Picks of one round; sums that have lost their digits are made afresh as long as they cost no sweep."""
         pool, groups, goal = drawn.pool, drawn.groups, len(basis) + picks
-        gains = []
+        picked = []
         while len(basis) < goal and len(pool):
             found = self._pick(problem, session, basis, pool, groups, drawn, goal - len(basis), stop_after)
             basis, kept = basis.append(pool.points[found.order], pool.rows[found.order])
-            gains.append(found.gains[kept])
+            picked.append(found.take(kept))
             stop_after -= float(np.nansum(found.trace_gains))
             if found.ended != "digits" or drawn.scoring is None or not len(kept):
                 break
             rest = np.setdiff1d(np.arange(len(pool)), found.order)
             pool = pool.take(rest)
-        return basis, np.concatenate([np.zeros(0), *gains])
+        return basis, picked
 
     def _pick(
         self,

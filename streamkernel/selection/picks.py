@@ -19,7 +19,7 @@ from streamkernel.linalg import RidgePath
 from streamkernel.reductions import PoolSums
 from streamkernel.selection.scores import Candidates, Score
 
-__all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "square_of"]
+__all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "next_group", "square_of"]
 
 Float = NDArray[np.float64]
 
@@ -36,12 +36,33 @@ class Picks:
     gains : (t,) scores at the time of picking.
     trace_gains : (t,) what each pick took off the residual trace (NaN where it was not followed).
     ended : "count", "digits" (fresh sums are needed), "rank" (no independent candidate is left) or "tolerance".
+    parts : (t, w) what each gain is the sum of; w = 0 for scores without parts.
     """
 
     order: NDArray[np.int64]
     gains: Float
     trace_gains: Float
     ended: str
+    parts: Float
+
+    @classmethod
+    def of(
+        cls, order: list[int], gains: list[float], trace_gains: list[float], parts: list[Float], ended: str
+    ) -> Picks:
+        """From lists that a loop has filled, one entry a pick."""
+        return cls(
+            np.asarray(order, np.int64),
+            np.asarray(gains),
+            np.asarray(trace_gains),
+            ended,
+            np.stack(parts) if parts else np.zeros((0, 0)),
+        )
+
+    def take(self, positions: NDArray[np.int64]) -> Picks:
+        """Some of these picks."""
+        return Picks(
+            self.order[positions], self.gains[positions], self.trace_gains[positions], self.ended, self.parts[positions]
+        )
 
 
 class Coefficients:
@@ -60,6 +81,12 @@ class Coefficients:
         """Candidate j joined the basis; v = S[:, j] / S_jj."""
         self._T -= np.outer(v, self._T[j])
         self._T[:, self._n + t] = v
+
+
+def next_group(alive: NDArray[np.bool_], groups: NDArray[np.int64], spent: int) -> NDArray[np.bool_]:
+    """Live candidates of the next sub-pool after `spent` that has any: one without gives no pick."""
+    alive = alive & (groups > spent)
+    return alive & (groups == groups[alive].min()) if alive.any() else alive
 
 
 def square_of(YY: Float, scale: Float) -> float:
@@ -161,7 +188,7 @@ def lazy_picks(
     pivot_tolerance : candidates with ``S_ii <= pivot_tolerance * k_ii`` depend on the basis and are masked.
     digits : end when the best candidate's sums have fallen to this share of where they began: what is left of them
         is rounding, and fresh sums are needed. Never merely mask such a candidate: it is alive.
-    groups : (k,) restricts pick t to the candidates of group t (split pools).
+    groups : (k,) restricts each pick to the next group that has a live candidate (split pools).
     stop_after : end when the trace gains add up to this much.
     coefficients : (k, n) of the candidates in the basis, for scores that need them.
     """
@@ -179,46 +206,49 @@ def lazy_picks(
     if score.needs_projection:
         start, D, rho = _projected_start(sums, score, scale)
         B = _Projected(start, count, rho)
+    # What scores are made of and divided by; with a ridge, never by B alone.
+    watched = [(C, c_start)] if C is not None and score.needs_squares else []
+    if B is not None and rho == 0.0:
+        watched.append((B, B.diagonal.copy()))
     T = Coefficients(coefficients, count) if score.needs_coefficients and coefficients is not None else None
     none, square = np.zeros(0), square_of(sums.YY, scale)
     free = np.ones(k, dtype=bool)
     order: list[int] = []
     gains: list[float] = []
     trace_gains: list[float] = []
-    ended = "count"
+    parts: list[Float] = []
+    ended, spent = "count", -1
     for t in range(count):
         alive = free & (sd > pivot_tolerance * diagonal)
         if groups is not None:
-            alive &= groups == t
+            alive = next_group(alive, groups, spent)
         if not alive.any():
             ended = "rank"
             break
-        worth = score.values(
-            Candidates(
-                pivots=np.where(alive, sd, 1.0),
-                trace=sums.trace,
-                square=square,
-                rho=rho,
-                squares=none if C is None else C.diagonal,
-                first_squares=c_start,
-                left=none if B is None else B.diagonal,
-                explained=np.einsum("ij,ij->i", D, D),
-                coefficients=none if T is None else T.norms,
-            )
+        candidates = Candidates(
+            pivots=np.where(alive, sd, 1.0),
+            trace=sums.trace,
+            square=square,
+            rho=rho,
+            squares=none if C is None else C.diagonal,
+            first_squares=c_start,
+            left=none if B is None else B.diagonal,
+            explained=np.einsum("ij,ij->i", D, D),
+            coefficients=none if T is None else T.norms,
         )
+        worth = score.values(candidates)
         j = int(np.argmax(np.where(alive, worth, -1.0)))
-        worn = sd[j] < digits * sd_start[j] or (
-            C is not None and score.needs_squares and C.diagonal[j] < digits * c_start[j]
-        )
+        worn = sd[j] < digits * sd_start[j] or any(part.diagonal[j] < digits * start[j] for part, start in watched)
         if worn and t > 0:
             ended = "digits"
             break
+        parts.append(score.parts(candidates)[:, j])
         s = float(np.sqrt(sd[j]))
         f = (sums.S[j] - F[:t, j] @ F[:t]) / s
         taken = float(C.diagonal[j] / sd[j]) if C is not None else np.nan
-        for part in (B, C):
-            if part is not None:
-                part.deflate(t, part.column(t, j, s, F), j, s, f)
+        for deflated in (B, C):
+            if deflated is not None:
+                deflated.deflate(t, deflated.column(t, j, s, F), j, s, f)
         if B is not None:
             D = D - np.outer(f + B.feature(t, f) / (B.rho + B.corner[t]), D[j] / s)
         if T is not None:
@@ -226,10 +256,11 @@ def lazy_picks(
         sd -= f**2
         F[t] = f
         free[j] = False
+        spent = spent if groups is None else int(groups[j])
         order.append(j)
         gains.append(float(worth[j]))
         trace_gains.append(taken)
         if np.isfinite(stop_after) and np.nansum(trace_gains) >= stop_after:
             ended = "tolerance"
             break
-    return Picks(np.asarray(order, np.int64), np.asarray(gains), np.asarray(trace_gains), ended)
+    return Picks.of(order, gains, trace_gains, parts, ended)

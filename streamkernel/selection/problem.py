@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -78,12 +78,31 @@ class Selection:
     rounds : one record a round.
     ended : "size" (n reached), "tolerance" (the certificate holds, or no pick gains enough) or "rank" (no
         independent row was left).
+    gain_parts : (n, 2) the parts of each gain, of the trace and of the targets, for rules that weigh the two.
+    predicted_gains : (n, 2) the same parts as they were guessed before each pick, for rules that look ahead.
+    traces : (n + 1,) exact residual traces before each pick and after the last, for rules that follow them; in the
+        weights of the rows where the rule heeds these.
     """
 
     basis: Basis
     gains: NDArray[np.float64]
     rounds: tuple[RoundRecord, ...]
     ended: str
+    gain_parts: NDArray[np.float64] | None = None
+    predicted_gains: NDArray[np.float64] | None = None
+    traces: NDArray[np.float64] | None = None
+
+    def first(self, size: int, ended: str) -> Selection:
+        """The first `size` picks, which are a basis of their own, and why they are all."""
+        return Selection(
+            basis=self.basis.take(np.arange(size)),
+            gains=self.gains[:size],
+            rounds=tuple(replace(record, stop=min(record.stop, size)) for record in self.rounds if record.start < size),
+            ended=ended,
+            gain_parts=None if self.gain_parts is None else self.gain_parts[:size],
+            predicted_gains=None if self.predicted_gains is None else self.predicted_gains[:size],
+            traces=None if self.traces is None else self.traces[: size + 1],
+        )
 
 
 class RowCache:

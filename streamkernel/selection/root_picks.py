@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.reductions import RootSums
-from streamkernel.selection.picks import Coefficients, Picks, square_of
+from streamkernel.selection.picks import Coefficients, Picks, next_group, square_of
 from streamkernel.selection.scores import Candidates, Score
 
 __all__ = ["root_picks"]
@@ -52,12 +52,13 @@ def root_picks(
     order: list[int] = []
     gains: list[float] = []
     trace_gains: list[float] = []
-    ended = "count"
+    parts: list[Float] = []
+    ended, spent = "count", -1
     for t in range(count):
         sd = np.diagonal(S)
         alive = free & (sd > pivot_tolerance * diagonal)
         if groups is not None:
-            alive &= groups == t
+            alive = next_group(alive, groups, spent)
         if not alive.any():
             ended = "rank"
             break
@@ -65,21 +66,21 @@ def root_picks(
         left: Float = np.einsum("ij,ij->j", U_R, U_R)
         C = np.einsum("ij,ij->j", U_G[: n + t], U_G[: n + t]) + left if squares else none
         D = U_R.T @ U_Y
-        worth = score.values(
-            Candidates(
-                pivots=pivots,
-                trace=sums.trace,
-                square=square,
-                rho=0.0,
-                squares=C,
-                first_squares=first,
-                left=left,
-                explained=np.einsum("ij,ij->i", D, D),
-                cross=U_R.T @ U_R if score.needs_cross else np.zeros((0, 0)),
-                coefficients=none if T is None else T.norms,
-            )
+        candidates = Candidates(
+            pivots=pivots,
+            trace=sums.trace,
+            square=square,
+            rho=0.0,
+            squares=C,
+            first_squares=first,
+            left=left,
+            explained=np.einsum("ij,ij->i", D, D),
+            cross=U_R.T @ U_R if score.needs_cross else np.zeros((0, 0)),
+            coefficients=none if T is None else T.norms,
         )
+        worth = score.values(candidates)
         i = int(np.argmax(np.where(alive, worth, -1.0)))
+        parts.append(score.parts(candidates)[:, i])
         v = S[:, i] / S[i, i]
         norm = float(np.sqrt(left[i]))
         q = U_R[:, i] / norm if norm > 0.0 else np.zeros(len(U_R))
@@ -92,10 +93,11 @@ def root_picks(
         if T is not None:
             T.deflate(t, i, v)
         free[i] = False
+        spent = spent if groups is None else int(groups[i])
         order.append(i)
         gains.append(float(worth[i]))
         trace_gains.append(float(C[i] / pivots[i]) if squares else np.nan)
         if np.isfinite(stop_after) and sum(trace_gains) >= stop_after:
             ended = "tolerance"
             break
-    return Picks(np.asarray(order, np.int64), np.asarray(gains), np.asarray(trace_gains), ended)
+    return Picks.of(order, gains, trace_gains, parts, ended)

@@ -5,7 +5,7 @@
 | few-sweep, trace | residual-weighted, 4 to 8 a pick | function-space gain, on weighted rows | a geometric share of n |
 | few-sweep, prediction | uniform, 4 to 16 a pick | what it explains of Y | a geometric share of n |
 | sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
-| csi | uniform, 12 a pick | trace gain + prediction gain, on all rows | 10 |
+| csi | uniform, 30 a pick | trace gain + prediction gain, on all rows | 40 |
 | csi-lookahead | all, in memory | predicted trace gain + prediction gain | 1 |
 | matching-pursuit-kpca | all | function-space gain, on all rows | n |
 | incomplete-cholesky | all | residual diagonal | as many as are sure |
@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -48,7 +49,7 @@ from streamkernel.selection.scores import (
 from streamkernel.selection.takes import Fixed, Geometric
 from streamkernel.selection.uniform import Uniform
 
-__all__ = ["RULES", "SCORES", "as_kappa", "as_rule"]
+__all__ = ["RULES", "SCORES", "RuleOption", "as_kappa", "as_rule", "options_of"]
 
 SCORES: dict[str, Callable[[], Score]] = {
     "function-space": FunctionSpace,
@@ -60,14 +61,15 @@ SCORES: dict[str, Callable[[], Score]] = {
 }
 
 
-def as_kappa(objective: str | float) -> float:
+def as_kappa(objective: str | float, name: str = "objective") -> float:
     """Share of the prediction gain: 0 for "trace", 1 for "prediction", or the number itself."""
     if objective == "trace":
         return 0.0
     if objective == "prediction":
         return 1.0
     if isinstance(objective, bool) or not isinstance(objective, (int, float)) or not 0.0 <= objective <= 1.0:
-        raise ParameterError(f"objective must be 'trace', 'prediction' or a number in [0, 1], not {objective!r}")
+        words = "'trace', 'prediction' or " if name == "objective" else ""
+        raise ParameterError(f"{name} must be {words}a number in [0, 1], not {objective!r}")
     return float(objective)
 
 
@@ -86,7 +88,7 @@ def _sgma(
     candidates: int | None = None,
     eps: float = 0.05,
     quantile: float = 0.95,
-    picks: int | None = None,
+    picks: int | None = 10,
 ) -> Rule:
     if score not in SCORES:
         raise ParameterError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
@@ -102,18 +104,18 @@ def _sgma(
 
 
 def _csi(
-    *, has_targets: bool, kappa: float = 0.99, candidates: int | None = None, picks: int = 10, centre: bool = True
+    *, has_targets: bool, kappa: float = 0.99, candidates: int | None = 30, picks: int = 40, centre: bool = True
 ) -> Rule:
-    draw = UniformDraw(candidates or 12, all_rows=True)
+    draw = UniformDraw(candidates or 30, all_rows=True)
     return Greedy(
-        "csi", draw, Mixture(as_kappa(kappa) if has_targets else 0.0), Fixed(picks), RootForm(), centred=centre
+        "csi", draw, Mixture(as_kappa(kappa, "kappa") if has_targets else 0.0), Fixed(picks), RootForm(), centred=centre
     )
 
 
 def _csi_lookahead(
     *, has_targets: bool, kappa: float = 0.99, delta: int = 40, centre: bool = True, gain_tolerance: float = 1e-4
 ) -> Rule:
-    return LookAheadCSI(delta, as_kappa(kappa) if has_targets else 0.0, centre, gain_tolerance)
+    return LookAheadCSI(delta, as_kappa(kappa, "kappa") if has_targets else 0.0, centre, gain_tolerance)
 
 
 def _kpca() -> Rule:
@@ -159,6 +161,29 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
 }
 RULES = tuple(_BUILDERS)
 
+_SHARED = ("objective", "has_targets")
+
+
+@dataclass(frozen=True)
+class RuleOption:
+    """An option of a rule: bool, int, float or str; a default of None stands for what the rule makes of the problem."""
+
+    kind: type
+    default: Any
+
+
+def options_of(rule: str) -> dict[str, RuleOption]:
+    """What is a rule's own to be set, by name, in alphabetical order."""
+    build = _BUILDERS[rule]
+    hints = get_type_hints(build)
+    parameters = inspect.signature(build).parameters
+    return {
+        # Of "int | None" the first.
+        name: RuleOption((get_args(hints[name]) or (hints[name],))[0], parameters[name].default)
+        for name in sorted(parameters)
+        if name not in _SHARED
+    }
+
 
 def as_rule(
     rule: str | Rule, *, objective: str | float = "prediction", has_targets: bool = True, **options: Any
@@ -170,12 +195,7 @@ def as_rule(
     rule : one of `RULES`, or a `Rule`, returned as it is.
     objective : of few-sweep; without targets it is "trace".
     has_targets : whether the table has any.
-    options : of the rule. `candidates` for each pick (few-sweep, sgma, csi); `score` of `SCORES`, `pool` "single" (a
-        fresh 59 for every pick), "split" or "shared" (`picks` picks a sweep), `eps` and `quantile` for the number of
-        candidates (sgma); `kappa`, `picks`, `centre` (csi); `kappa`, `delta`, `centre`,
-        `gain_tolerance` (csi-lookahead); `block`, proposals or rows a look (rpcholesky, where 1 is
-        the plain rule, and incomplete-cholesky, which also has `exact`); `ridge`, `growth` (leverage); `sweeps`,
-        `nearest` (kmeans).
+    options : of the rule, see `options_of`; docs/methods.md describes each.
 
     Raises
     ------
@@ -183,21 +203,27 @@ def as_rule(
         An unknown rule, an option that it does not have, or a value that it cannot take.
     """
     if isinstance(rule, Rule):
+        if options:
+            raise ParameterError(
+                f"options ({', '.join(options)}) are for rules by name; {rule.name!r} was made already"
+            )
         return rule
     if rule not in _BUILDERS:
         raise ParameterError(f"unknown rule {rule!r}; known rules are {', '.join(RULES)}")
-    build = _BUILDERS[rule]
-    shared = {"objective": objective, "has_targets": has_targets}
-    known = inspect.signature(build).parameters
-    own = sorted(set(known) - set(shared))
-    for name in options:
-        if name not in own:
+    known = options_of(rule)
+    for name, value in options.items():
+        if name not in known:
             raise ParameterError(
                 f"the rule {rule!r} has no option {name!r}; "
-                + (f"its options are {', '.join(own)}" if own else "it has none")
+                + (f"its options are {', '.join(known)}" if known else "it has none")
             )
+        if known[name].kind is bool and not isinstance(value, (bool, np.bool_)):
+            raise ParameterError(f"{name} must be True or False, not {value!r}")
     for name in ("candidates", "picks", "block"):
         value = options.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
             raise ParameterError(f"{name} must be a whole number > 0, not {value!r}")
-    return build(**options, **{name: value for name, value in shared.items() if name in known})
+    build = _BUILDERS[rule]
+    shared = {"objective": objective, "has_targets": has_targets}
+    parameters = inspect.signature(build).parameters
+    return build(**options, **{name: value for name, value in shared.items() if name in parameters})

@@ -72,6 +72,10 @@ class Score(ABC):
     def values(self, candidates: Candidates) -> Float:
         """(k,) scores, not negative."""
 
+    def parts(self, candidates: Candidates) -> Float:
+        """(w, k) what the scores are sums of; w = 0 for those that have no parts."""
+        return np.zeros((0, len(candidates.pivots)))
+
 
 def _over(numerator: Float, denominator: Float) -> Float:
     """Quotient; 0 where nothing is left to divide by."""
@@ -177,11 +181,19 @@ class Mixture(Score):
         return self.kappa > 0.0
 
     def values(self, candidates: Candidates) -> Float:
+        trace, targets = self._weighed(candidates)
+        return np.asarray(targets + trace)
+
+    def parts(self, candidates: Candidates) -> Float:
+        """(2, k) of the trace and of the targets, where both have a weight."""
+        return np.stack(self._weighed(candidates)) if 0.0 < self.kappa < 1.0 else super().parts(candidates)
+
+    def _weighed(self, candidates: Candidates) -> tuple[Float, Float]:
         pivots = candidates.pivots
-        score = np.zeros(len(pivots))
+        trace, targets = np.zeros(len(pivots)), np.zeros(len(pivots))
         if self.kappa > 0.0:
             left = candidates.rho * pivots + np.maximum(candidates.left, 0.0)
-            score += self.kappa / candidates.square * _over(candidates.explained, left)
+            targets = self.kappa / candidates.square * _over(candidates.explained, left)
         if self.kappa < 1.0:
-            score += (1.0 - self.kappa) / candidates.trace * np.maximum(candidates.squares, 0.0) / pivots
-        return score
+            trace = (1.0 - self.kappa) / candidates.trace * np.maximum(candidates.squares, 0.0) / pivots
+        return trace, targets

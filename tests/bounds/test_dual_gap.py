@@ -50,6 +50,14 @@ def test_risks_of_the_example() -> None:
     assert gaps[-1].vacuous
 
 
+def test_objective_of_greedy_ridge_picks() -> None:
+    """ALGORITHMS 1.3: J = |y - G b|^2 + rho |b|^2 = 2 m risk, before four picks and after."""
+    K, y, _ = example()
+    basis = [0, 5, 9, 10, 19, 3, 31]
+    gaps = dual_gap_path(*sums_of(K, y, basis)[:3], 0.1, np.zeros(7), 40)
+    np.testing.assert_allclose([2 * 40 * gaps[t].risk for t in (2, 6)], [17.5874, 3.39119], rtol=6e-6)
+
+
 @given(tables(min_rows=6, max_rows=30, dtype=np.float64, duplicates=False), seeds, st.floats(-2, 3))
 def test_the_excess_lies_within_the_bound(table: Any, seed: int, power: float) -> None:
     X, y = table

@@ -99,6 +99,8 @@ def test_a_kernel_that_is_not_stationary(tmp_path: Path) -> None:
     factor = factorize(X, tmp_path / "F", n_components=15, kernel="polynomial", scale="none")
     K = factor.basis.kernel.prepare(X.astype(np.float64)).block(X.astype(np.float64))
     assert factor.residual_path[0] == pytest.approx(np.trace(K), rel=1e-6)
+    quadratic = factorize(X, n_components=5, kernel="polynomial", degree=2, coef0=0.0, scale="none").basis.kernel
+    np.testing.assert_allclose(np.diagonal(quadratic(X[:9].astype(np.float64))), ((X[:9] ** 2).sum(axis=1) / 4) ** 2)
 
 
 @pytest.mark.parametrize("chunk", [100, 777, 3000])

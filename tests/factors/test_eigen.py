@@ -75,6 +75,15 @@ def test_traces_are_exact_and_above_the_optimum() -> None:
     assert eigen(rows).residual_trace == pytest.approx(naive.residual_trace(CARD.K, SGMA), rel=1e-12)
 
 
+def test_risks_in_the_best_subspaces() -> None:
+    """ALGORITHMS 2.8, rho = .1: ridge on the first n scores, whose squares are the eigenvalues."""
+    rows = rows_of(CARD.X, range(40))
+    for n, risk in enumerate([0.534277, 0.529045, 0.0595116, 0.0423677, 0.0339397, 0.0325806], start=1):
+        found = eigen(rows, count=n)
+        explained = (values_of(found.scores(), rows).T @ CARD.y) ** 2 / (found.values + 0.1)
+        np.testing.assert_allclose((CARD.y @ CARD.y - explained.sum()) / 80, risk, rtol=6e-6)
+
+
 @given(factors())
 def test_the_centred_residual_is_bounded(case: Any) -> None:
     """tr C K C - sum w_j <= tr(K - K~) + tr C K~ C - sum w_j."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import naive
 import pytest
 from hypothesis import given
@@ -38,6 +40,14 @@ def test_guaranteed_quantile_is_the_inverse(eps: float, quantile: float) -> None
     needed = candidates_needed(eps, quantile)
     assert guaranteed_quantile(eps, needed) >= quantile * (1 - 1e-12)
     assert needed == 1 or guaranteed_quantile(eps, needed - 1) < quantile
+
+
+def test_the_rank_is_guaranteed_and_not_the_value() -> None:
+    """ALGORITHMS 1.6: of 50,000 exponential scores the guaranteed quantile is a quarter of the largest."""
+    value = -math.log1p(-guaranteed_quantile(0.05, 59))
+    assert value == pytest.approx(3.00563, rel=2e-6)
+    largest = sum(1 / k for k in range(1, 50_001))  # the mean of the maximum
+    assert value / largest == pytest.approx(0.264, abs=5e-4)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,22 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
-from problems import GivenDraw, columns_of, pool_sums, problem_of, right_picks, select, smooth_pool
+from problems import (
+    GivenDraw,
+    blocks,
+    columns_of,
+    pool_columns,
+    pool_sums,
+    problem_of,
+    right_picks,
+    select,
+    smooth_pool,
+)
 
-from streamkernel.kernels import Gaussian
+from streamkernel.kernels import Gaussian, Polynomial
 from streamkernel.linalg import RidgePath
+from streamkernel.reductions import PoolGram
+from streamkernel.selection.forms import Form, GramForm, RootForm
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.picks import Picks, lazy_picks
 from streamkernel.selection.scores import FunctionSpace, Mixture
@@ -111,6 +123,24 @@ def test_split_pools_look_at_their_own_candidates_only(seed: int) -> None:
     assert [pool[i] for i in found.order] == expected.picks
 
 
+@pytest.mark.parametrize("form", [GramForm(), RootForm()])
+def test_a_sub_pool_without_independent_candidates_gives_no_pick(form: Form) -> None:
+    """As in Algorithm 2: its turn goes to the next one."""
+    X, _ = random_rows(12, 2, 1, 0)
+    X = np.concatenate([X, X[:3], X])  # rows 12, 13 and 14 are copies of the first three
+    pool = [0, 1, 2, 12, 13, 14, 3, 4, 5, 6, 7, 8]
+    steps = [[0], [1], [2], [12, 13, 14], [3, 4, 5], [6, 7, 8]]
+    expected, _ = naive.sgma(naive.gaussian(X, X, 1.0), steps)
+    groups = np.repeat(np.arange(6), [len(step) for step in steps])
+    work = form.reduction(pool_columns(X, None, [], pool))
+    sums = work.finalize(work.map_block(next(blocks(X, None, [len(X)]))))
+    limits: dict[str, Any] = {"scale": np.zeros(0), "diagonal": np.ones(12), "pivot_tolerance": 1e-12}
+    found = form.picks(sums, FunctionSpace(), 6, groups=groups, **limits)
+    assert [pool[i] for i in found.order] == expected.picks
+    assert len(expected.picks) == 5
+    assert found.ended == "rank"
+
+
 def test_a_chosen_ridge_is_the_one_that_a_model_on_the_basis_takes() -> None:
     X, Y = random_rows(200, 2, 2, 4)
     basis, pool = list(range(12)), list(range(12, 80))
@@ -122,6 +152,21 @@ def test_a_chosen_ridge_is_the_one_that_a_model_on_the_basis_takes() -> None:
     np.testing.assert_array_equal(found.order, given_alpha.order)
     np.testing.assert_array_equal(found.gains, given_alpha.gains)
     assert not np.array_equal(found.gains, first.gains)
+
+
+def test_a_ridge_is_in_units_of_the_kernel() -> None:
+    """Of the mean of k(x, x), which is 1 for the kernels of the other tests."""
+    X, Y = random_rows(80, 2, 1, 6)
+    kernel, basis, pool = Polynomial(degree=2, gamma=3.0), [0, 1], list(range(5, 45))
+    K = kernel(X)
+    work = PoolGram(pool_columns(X, Y, basis, pool, kernel))
+    sums = work.finalize(work.map_block(next(blocks(X, Y, [80]))))
+    options: dict[str, Any] = {"scale": np.ones(1), "diagonal": np.diagonal(K)[pool], **DIAGONAL_TOLERANCE}
+    found = lazy_picks(sums, Mixture(1.0, 0.3), 3, **options)
+    rho = 0.3 * np.trace(K) / 80
+    expected = naive.greedy(K, [pool] * 3, naive.prediction, basis, Y=Y, rho=rho)
+    assert [pool[i] for i in found.order] == expected.picks
+    np.testing.assert_allclose(found.gains, expected.scores, rtol=1e-7)
 
 
 def test_targets_are_divided_by_their_spread() -> None:

@@ -58,6 +58,15 @@ def test_distribution_on_six_points(block: int) -> None:
     assert abs(statistic) < 4.0
 
 
+@pytest.mark.parametrize("block", [1, None])
+def test_mean_trace_on_the_card(block: int | None) -> None:
+    """ALGORITHMS 12.1: 12.6734 after six pivots, a mean of 200 runs itself."""
+    card = naive.card()
+    rule = RPCholesky(block=block)
+    left = [select(rule, problem_of(card.X, n=6, seed=seed))[0].basis.residual(card.X).sum() for seed in range(200)]
+    assert abs(np.mean(left) - 12.6734) < 4 * np.std(left) * np.sqrt(2 / 200)
+
+
 def test_accept_reject_distribution_on_six_points() -> None:
     """The same without the engine, in many more draws."""
     K = naive.gaussian(SIX, SIX, 1.0)

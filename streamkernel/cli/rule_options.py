@@ -1,0 +1,87 @@
+"""Options of the selection rules: each rule says which it has (`streamkernel.selection.options_of`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from streamkernel.errors import ParameterError
+from streamkernel.selection import RULES, RuleOption, options_of
+
+__all__ = ["NAMED", "RULES_AND_OPTIONS", "RULE_OPTION", "rule_options"]
+
+# Those that have a name of their own on the command line, and what they mean; any other is given by --rule-option.
+NAMED = {
+    "pool": "Of sgma: one pool for each pick, or one for several.",
+    "score": "Of sgma: what candidates are worth.",
+    "candidates": "Of few-sweep, sgma, csi: for each pick.",
+    "picks": "Of sgma with pools, csi: in a sweep.",
+    "kappa": "Of csi, csi-lookahead: weight of the targets, in [0, 1].",
+    "delta": "Of csi-lookahead: columns ahead.",
+    "block": "Of rpcholesky, incomplete-cholesky: rows in a look.",
+}
+
+_TRUTH = {"yes": True, "true": True, "no": False, "false": False}
+_WORDS = {bool: "yes or no", int: "a whole number", float: "a number", str: "a word"}
+
+
+class _RuleOption(click.ParamType[Any]):
+    """A name and the text of its value."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = value.partition("=")
+        if not name or not equals or not text:
+            self.fail(f"{value!r} is not NAME=VALUE, such as centre=no", param, ctx)
+        return name.replace("-", "_"), text
+
+
+RULE_OPTION = _RuleOption()
+
+
+def rule_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given, under whichever name.
+
+    Raises
+    ------
+    ParameterError
+        One is given twice, or its value is of another kind; whether the rule has it, `as_rule` says.
+    """
+    given = {name: options[name] for name in NAMED if options[name] is not None}
+    known = options_of(options["rule"])
+    for name, text in options["rule_options"]:
+        if name in given:
+            raise ParameterError(f"{name} is given twice; give it once")
+        given[name] = _value(name, text, known[name]) if name in known else text
+    return given
+
+
+def _value(name: str, text: str, option: RuleOption) -> Any:
+    try:
+        return _TRUTH[text.lower()] if option.kind is bool else option.kind(text)
+    except (KeyError, ValueError):
+        raise ParameterError(f"--rule-option {name} must be {_WORDS[option.kind]}, not {text!r}") from None
+
+
+def _shown(name: str, option: RuleOption) -> str:
+    if option.default is None:
+        return name
+    default = {True: "yes", False: "no"}[option.default] if option.kind is bool else option.default
+    return f"{name}={default}"
+
+
+def _listed() -> str:
+    # After a line of a backspace alone click keeps lines as they are.
+    lines = ["Options of the rules, with their defaults where these are fixed:", "", "\b"]
+    for rule in RULES:
+        known = options_of(rule)
+        lines.append(f"  {rule:<22}{'  '.join(_shown(name, known[name]) for name in known) or '-'}")
+    return "\n".join(lines)
+
+
+RULES_AND_OPTIONS = _listed()

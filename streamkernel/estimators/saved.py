@@ -1,0 +1,64 @@
+"""Fitted models on disk, and the estimators that are made of them: saved and loaded in one manner."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+from sklearn.utils.validation import check_is_fitted
+
+from streamkernel.errors import ModelFormatError
+from streamkernel.factors import KeptBasis
+from streamkernel.store import write_bundle
+
+__all__ = ["SavedEstimator", "SavedModel"]
+
+
+class SavedModel(KeptBasis):
+    """Base of what an estimator keeps: everything that `save` writes and `load` reads back."""
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model as a Zarr group with JSON beside it, whole or not at all."""
+        write_bundle(path, self.bundle(), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model back.
+
+        Raises
+        ------
+        StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
+        """
+        bundle = cls.read(path)
+        return cls(bundle.config, bundle.arrays).checked(path)  # type: ignore[call-arg]
+
+
+class SavedEstimator:
+    """Base of the estimators: all they know once they are fitted is in `model_`."""
+
+    _kind: ClassVar[str]
+    _model: ClassVar[type[SavedModel]]
+
+    def _adopt(self, model: Any) -> Self:
+        """Take a model's parts as fitted attributes."""
+        raise NotImplementedError
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write what was fitted as a Zarr group with JSON beside it: no pickle."""
+        check_is_fitted(self, "model_")
+        model: SavedModel = self.model_  # type: ignore[attr-defined]
+        model.save(path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """A fitted estimator from a saved model, whoever saved it; its parameters are the defaults.
+
+        Raises
+        ------
+        StoreError
+            There is no whole model, or one of another kind or version.
+        """
+        model = cls._model.load(path)
+        if model.config["estimator"] != cls._kind:
+            raise ModelFormatError(f"{path} holds a {model.config['estimator']!r} model, not {cls._kind!r}")
+        return cls()._adopt(model)

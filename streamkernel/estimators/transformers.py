@@ -1,0 +1,105 @@
+"""What the fitted transformers keep: configuration and named arrays, which is also how they lie on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.estimators.saved import SavedModel
+from streamkernel.factors import FactorEigen
+from streamkernel.reductions import FeatureMap, Features, FeatureTimes
+
+__all__ = ["KernelPCAModel", "NystroemModel", "TransformerModel"]
+
+
+@dataclass(frozen=True)
+class TransformerModel(SavedModel):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : by name; `components` are basis points in scaled units.
+    """
+
+    _MADE: ClassVar[str] = "the transformer was fitted on"
+    _GIVE: ClassVar[str] = "transform rows with the same columns"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    def transformation(self) -> FeatureMap | FeatureTimes:
+        """The row map that transforms, on rows that are scaled already."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class NystroemModel(TransformerModel):
+    """Whitened features; `normalization` is ``L^-1``."""
+
+    KIND: ClassVar[str] = "nystroem"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {**TransformerModel.SHAPES, "normalization": ("n", "n")}
+    _NOUN: ClassVar[str] = "Nystroem transformer"
+
+    def transformation(self) -> FeatureMap:
+        # By solves with L, which are more accurate than products with its inverse.
+        return FeatureMap(Features.of_basis(self.basis))
+
+
+@dataclass(frozen=True)
+class KernelPCAModel(TransformerModel):
+    """Principal components: ``k(x, Z) dual_coef + intercept``."""
+
+    KIND: ClassVar[str] = "kernel-pca"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **TransformerModel.SHAPES,
+        "eigenvalues": ("r",),
+        "directions": ("n", "r"),
+        "mean": ("n",),
+        "dual_coef": ("n", "r"),
+        "intercept": ("r",),
+    }
+    _NOUN: ClassVar[str] = "kernel PCA"
+
+    @classmethod
+    def of(
+        cls, eigen: FactorEigen, config: dict[str, Any], arrays: dict[str, NDArray[Any]], wanted: int | None
+    ) -> KernelPCAModel:
+        """From a decomposition; configuration and arrays are those of its basis."""
+        scores, residual, trace = eigen.scores(), eigen.residual_trace, config["certificate"]["trace"]
+        assert residual is not None
+        told = {
+            "requested": None if wanted is None else int(wanted),
+            "count": len(eigen.values),
+            "unexplained": eigen.unexplained,
+            "left_by_basis": eigen.left_by_basis,
+            "residual_trace": residual,
+            "relative_residual_trace": residual / trace if trace else 0.0,
+        }
+        solved = {
+            "eigenvalues": eigen.values,
+            "directions": eigen.directions,
+            "mean": eigen.mean,
+            "dual_coef": scores.coefficients,
+            "intercept": scores.offset,
+        }
+        return cls({**config, "eigen": told}, {**arrays, **solved})
+
+    @cached_property
+    def eigen(self) -> FactorEigen:
+        """The decomposition of ``C K~ C``."""
+        told = self.config["eigen"]
+        return FactorEigen(
+            values=self.arrays["eigenvalues"],
+            directions=np.ascontiguousarray(self.arrays["directions"]),
+            mean=self.arrays["mean"],
+            features=Features.of_basis(self.basis),
+            unexplained=told["unexplained"],
+            left_by_basis=told["left_by_basis"],
+        )
+
+    def transformation(self) -> FeatureTimes:
+        coefficients = np.ascontiguousarray(self.arrays["dual_coef"])
+        return FeatureTimes(Features.of_basis(self.basis), coefficients, self.arrays["intercept"], "scores")

@@ -1,0 +1,210 @@
+"""docs/model.md against what is written, by plain zarr and JSON: every field, every array, its shape and dtype."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from streamkernel import KernelPCA, KernelRidge, KernelRidgeClassifier, Nystroem, factorize
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "model.md").read_text(encoding="utf-8")
+Table = list[list[str]]
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((400, 3))
+Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2])
+LABELS = np.digitize(Y[:, 0], [-0.5, 0.5])
+LOOK_AHEAD: dict[str, Any] = {"rule": "csi-lookahead"}
+
+# What writes each of them, and where its own fields are described.
+WRITTEN: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "model": ("Model", lambda path: KernelRidge(20, lengthscale="auto").fit(X, Y).save(path)),
+    "model, look-ahead": ("Model", lambda path: KernelRidge(20, **LOOK_AHEAD).fit(X, Y[:, 0]).save(path)),
+    "model, mixture": ("Model", lambda path: KernelRidge(20, objective=0.5).fit(X.astype(np.float32), Y).save(path)),
+    "classifier": ("Model", lambda path: KernelRidgeClassifier(20, scale="none").fit(X, LABELS).save(path)),
+    "nystroem": ("Nystroem", lambda path: Nystroem(20, rule="rpcholesky").fit(X).save(path)),
+    "kernel pca": ("KernelPCA", lambda path: KernelPCA(4, basis_size=20).fit(X).save(path)),
+    "factor": ("Factor", lambda path: factorize(X, path, n_components=20)),
+    "factor, look-ahead": ("Factor", lambda path: factorize(X, path, Y, n_components=20, **LOOK_AHEAD)),
+    "factor, bound": ("Factor", lambda path: factorize(X, path, n_components=40, stop="bound", dtype="float64")),
+    "factor, no columns": ("Factor", lambda path: factorize(X, path, n_components=20, columns="none")),
+}
+KINDS = {"Model": "kernel-ridge", "Nystroem": "nystroem", "KernelPCA": "kernel-pca", "Factor": "factor"}
+
+
+def tables(heading: str, first: str) -> list[Table]:
+    """Tables below a heading, whose first column is called `first`; cells of each row."""
+    found = re.search(rf"^#+ {heading}\n(.*?)(?=^#+ |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found, heading
+    every = re.findall(r"(?:^\|.*\|\n)+", found[1], re.MULTILINE)
+    rows = [[re.split(r" \| ", line.strip("| \n")) for line in table.splitlines()] for table in every]
+    return [table[2:] for table in rows if table[0][0] == first]
+
+
+def named(table: Table) -> dict[str, list[str]]:
+    """Cells of each name; a row may be of several."""
+    return {name: cells[1:] for cells in table for name in re.findall(r"`(\w+)`", cells[0])}
+
+
+def keys_within(value: Any) -> Iterator[str]:
+    """Names of all fields inside a field; those of kernels and of rules have their own pages."""
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, dict):
+            for key, inner in entry.items():
+                yield key
+                if key not in ("kernel", "rule_options"):
+                    yield from keys_within(inner)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``written("model")``: where it is."""
+    folder = tmp_path_factory.mktemp("formats")
+
+    def write(name: str) -> Path:
+        path = folder / name.replace(", ", "-").replace(" ", "-")
+        if not path.exists():
+            WRITTEN[name][1](path)
+        return path
+
+    return write
+
+
+def bundle_of(path: Path) -> Path:
+    return path / "basis" if (path / "basis").exists() else path
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_field_has_its_place_on_the_page(written: Callable[[str], Path], name: str) -> None:
+    header = json.loads((bundle_of(written(name)) / "config.json").read_text(encoding="utf-8"))
+    section = WRITTEN[name][0]
+    told = named(tables("A basis, kept", "field")[0])
+    assert header.keys() == told.keys()
+    assert told["format"][0].startswith(f'`"{header["format"]}"`, {header["format_version"]}:')
+    assert header["kind"] == KINDS[section]
+    assert f'`"{header["kind"]}"`' in told["kind"][0]
+    assert f"and {header['version']}:" in told["version"][0]
+    described = named(tables("Fields of every configuration", "field")[0]) | named(tables(section, "field")[0])
+    config = header["config"]
+    assert config.keys() == described.keys()
+    for field, value in config.items():
+        if field not in ("kernel", "software"):
+            assert {key for key in keys_within(value) if f"`{key}`" not in described[field][0]} == set(), field
+    assert set(config["volatile"]) == {"run", "volatile", "software"}
+    assert f'"{config["ended"]}"' in described["ended"][0]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_array_is_as_described(written: Callable[[str], Path], name: str) -> None:
+    path = bundle_of(written(name))
+    arrays = dict(zarr.open_group(str(path), mode="r").arrays())
+    always, sometimes = map(named, tables("Arrays of every basis", "array"))
+    own = [row for table in tables(WRITTEN[name][0], "array") for row in table]
+    described = always | sometimes | named(own)
+    assert described.keys() - sometimes.keys() <= arrays.keys() <= described.keys()
+    n, p = arrays["components"].shape
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
+    letters = {"n": n, "p": p, "d": len(config.get("classes") or config.get("target_names") or [])}
+    letters |= {"c": config.get("check", {}).get("rows"), "r": config.get("eigen", {}).get("count")}
+    assert n == config["basis_size"]
+    for array, (shape, *_) in described.items():
+        if array not in arrays:
+            continue
+        stored = arrays[array]
+        ways = [
+            tuple(letters[letter] + int(more or 0) if letter in letters else int(letter)
+                  for letter, more in re.findall(r"(\w+)(?: \+ (\d+))?", one))
+            for one in re.findall(r"\(([^)]*)\)", shape)
+        ]  # fmt: skip
+        assert stored.shape in ways, array
+        table_dtype = "float32" if name == "model, mixture" else "float64"
+        expected = table_dtype if "dtype of the table" in shape else "int64" if "int64" in shape else "float64"
+        assert stored.dtype == expected, array
+        metadata = json.loads((path / array / "zarr.json").read_text(encoding="utf-8"))
+        assert metadata["fill_value"] == (0 if expected == "int64" else "NaN")
+        assert [codec["name"] for codec in metadata["codecs"]] == ["bytes", "crc32c"]
+    rule = config["rule"]
+    assert bool(sometimes.keys() & arrays.keys()) == (rule == "csi-lookahead" or config["settings"]["objective"] == 0.5)
+    assert (arrays["gains"].shape == (0,)) == (rule in ("rpcholesky", "leverage", "kmeans", "uniform"))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_manifest_is_of_all_files(written: Callable[[str], Path], name: str) -> None:
+    path = bundle_of(written(name))
+    manifest = json.loads((path / "COMPLETE").read_text(encoding="utf-8"))
+    assert manifest.keys() == {"format", "version", "metadata", "arrays"}
+    assert f'`format` (`"{manifest["format"]}"`), `version` ({manifest["version"]})' in PAGE
+    files = {str(file.relative_to(path)) for file in path.rglob("*.json")}
+    assert manifest["metadata"].keys() == files
+    members = {member for member, _ in zarr.open_group(str(path), mode="r").arrays()}
+    assert manifest["arrays"].keys() == members
+    assert all(entry.keys() == {"shape", "dtype", "digest"} for entry in manifest["arrays"].values())
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name.startswith("factor")])
+def test_the_columns_of_a_factor(written: Callable[[str], Path], name: str) -> None:
+    path = written(name)
+    config = json.loads((path / "basis" / "config.json").read_text(encoding="utf-8"))["config"]
+    assert {entry.name for entry in path.iterdir()} == {"basis"} | (set() if config["columns"] is None else {"rows"})
+    if config["columns"] is None:
+        return
+    rows = zarr.open_group(str(path / "rows"), mode="r")
+    G: Any = rows["G"]
+    n = config["basis_size"]
+    assert G.shape == (400, n)
+    assert str(G.dtype) == config["columns"]["dtype"] == ("float64" if name == "factor, bound" else "float32")
+    assert G.chunks[1] == n
+    assert G.chunks[0] * n * G.dtype.itemsize <= 16 * 2**20
+    metadata = json.loads((path / "rows" / "G" / "zarr.json").read_text(encoding="utf-8"))
+    assert metadata["fill_value"] == "NaN"
+    assert [codec["name"] for codec in metadata["codecs"]] == ["bytes", "crc32c"]
+    assert rows.attrs.asdict().keys() == {"format", "version", "rows", "kernel"}
+    assert rows.attrs["rows"] == [0, 400]
+    assert f'| `"{rows.attrs["format"]}"`, {rows.attrs["version"]} |' in PAGE
+    assert rows.attrs["kernel"] == config["kernel"]
+    manifest = json.loads((path / "rows" / "COMPLETE").read_text(encoding="utf-8"))
+    assert len(manifest["arrays"]["G"]["digests"]) == -(-400 // G.chunks[0])
+    left = zarr.open_group(str(path / "basis"), mode="r")["residual_path"]
+    squares = np.cumsum((G[:].astype(np.float64) ** 2).sum(axis=0))
+    np.testing.assert_allclose(left[:], np.concatenate([[400.0], 400.0 - squares]), atol=1e-9)
+    # The first columns are a factor of their own.
+    Z, scaler = zarr.open_group(str(path / "basis"), mode="r")["components"][:5], config["scaler"]
+    K = np.exp(
+        -((((X - scaler["mean"]) / scaler["scale"])[:, None] - Z) ** 2).sum(-1) / (2 * config["lengthscale"] ** 2)
+    )
+    first = K @ np.linalg.solve(np.exp(-((Z[:, None] - Z) ** 2).sum(-1) / (2 * config["lengthscale"] ** 2)), K.T)
+    np.testing.assert_allclose(G[:, :5].astype(np.float64) @ G[:, :5].T, first, atol=1e-5)
+
+
+def test_formulas_of_the_page(written: Callable[[str], Path]) -> None:
+    """A prediction, features and scores from what is stored, as the page says."""
+    loaded: dict[str, Any] = {
+        "model": KernelRidge.load(written("model")).predict(X),
+        "nystroem": Nystroem.load(written("nystroem")).transform(X),
+        "kernel pca": KernelPCA.load(written("kernel pca")).transform(X),
+    }
+    for name, expected in loaded.items():
+        path = written(name)
+        stored: Any = zarr.open_group(str(path), mode="r")
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
+        rows = (X - config["scaler"]["mean"]) / config["scaler"]["scale"]
+        squares = ((rows[:, None] - stored["components"][:]) ** 2).sum(axis=2)
+        K = np.exp(-squares / (2 * config["lengthscale"] ** 2))
+        if name == "nystroem":
+            found = K @ stored["normalization"][:].T
+            np.testing.assert_array_equal(np.triu(stored["normalization"][:], 1), 0.0)
+        else:
+            found = K @ stored["dual_coef"][:] + stored["intercept"][:]
+        np.testing.assert_allclose(found, expected, atol=1e-7)
+    pca: Any = zarr.open_group(str(written("kernel pca")), mode="r")
+    directions = pca["directions"][:]
+    np.testing.assert_allclose(directions.T @ directions, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(pca["intercept"][:], -pca["mean"][:] @ directions, atol=1e-12)
+    assert (np.diff(pca["eigenvalues"][:]) <= 0).all()
