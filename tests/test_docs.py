@@ -136,7 +136,7 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     draw = as_rule("few-sweep").draw  # type: ignore[attr-defined]
     few, many = (SimpleNamespace(n=n, table=SimpleNamespace(n_rows=10**9)) for n in (10, 10**5))
     rows = [round(draw.scoring_rows(problem, 10**5) / 10**5) for problem in (many, few)]
-    pool = [draw.pool_size(problem, 100) // 100 for problem in (many, few)]
+    pool = [draw.pool_size(problem, 100, 0) // 100 for problem in (many, few)]
     assert "uniform, {} to {} per pick".format(*pool) in text
     assert "on {} to {} uniform rows per basis function, at least {:,}".format(*rows, draw.least_scoring) in text
     assert f"rho = {picks.FIRST_RHO} times the mean" in text

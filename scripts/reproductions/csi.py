@@ -58,7 +58,7 @@ SETTINGS = (
     Setting("pumadyn-32nm", 4000, 93, 23),
     Setting("kin-32fh", 4000, 34, 10),
     Setting("spambase", 4000, 90, 31, 2),
-    Setting("twonorm", 1000, 8, 3, 2),
+    Setting("twonorm", 4000, 8, 3, 2),
     Setting("abalone", 4000, 27, 13),
     Setting("kin-32nm-c", 4000, 122, 68, 2),
     Setting("pendigits", 4485, 111, 63, 4),

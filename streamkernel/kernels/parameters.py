@@ -37,14 +37,14 @@ def checked_number(name: str, value: object, *, zero: bool = False) -> float:
     return number
 
 
-def checked_integer(name: str, value: object) -> int:
-    """`value` as an int of at least 1, or ParameterError."""
+def checked_integer(name: str, value: object, least: int = 1) -> int:
+    """`value` as an int of at least `least`, or ParameterError."""
     whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
     if isinstance(value, (bool, np.bool_)) or not whole:
-        raise ParameterError(f"{name} = {value!r} is not a whole number; give an integer >= 1")
+        raise ParameterError(f"{name} = {value!r} is not a whole number; give an integer >= {least}")
     number = int(value)  # type: ignore[call-overload]
-    if number < 1:
-        raise ParameterError(f"{name} = {value!r} is out of range; give an integer >= 1")
+    if number < least:
+        raise ParameterError(f"{name} = {value!r} is out of range; give an integer >= {least}")
     return int(number)
 
 

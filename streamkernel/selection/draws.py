@@ -60,7 +60,7 @@ class Draw(Protocol):
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         """How many rows score the candidates of a round that ends at `size` functions; None for all, by a sweep."""
 
-    def pool_size(self, problem: Problem, picks: int) -> int:
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
         """How many candidates so many picks are given."""
 
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
@@ -100,6 +100,7 @@ class UniformDraw:
     least_scoring : never fewer scoring rows than this.
     split : give each pick a sub-pool of its own (Smola & Schoelkopf 2000, Algorithm 2, several picks a sweep).
     level : (eps, quantile) by which `candidates_needed` counts the candidates of a pick where `per_pick` does not.
+    least_first : candidates that the first round has in any case: a few good functions must be among them.
     """
 
     per_pick: int | None = None
@@ -108,6 +109,7 @@ class UniformDraw:
     all_rows: bool = False
     split: bool = False
     level: tuple[float, float] | None = None
+    least_first: int = 0
 
     @property
     def looks(self) -> bool:
@@ -129,12 +131,15 @@ class UniformDraw:
             return candidates_needed(*self.level, problem.table.n_rows)
         return min(max(4_800 // problem.n, 4), 16)
 
-    def pool_size(self, problem: Problem, picks: int) -> int:
-        return min(self._per_pick(problem) * picks, problem.table.n_rows)
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
+        return min(self._candidates(problem, picks, have), problem.table.n_rows)
+
+    def _candidates(self, problem: Problem, picks: int, have: int) -> int:
+        return max(self._per_pick(problem) * picks, 0 if have else self.least_first)
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
         rows = sum(
-            self.pool_size(problem, picks) + (self.scoring_rows(problem, have + picks) or 0)
+            self.pool_size(problem, picks, have) + (self.scoring_rows(problem, have + picks) or 0)
             for _, picks, have in self._schedule(problem, take)
         )
         return [gather_step(problem, rows)]
@@ -142,7 +147,7 @@ class UniformDraw:
     def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> NDArray[np.int64]:
         # Some more than wanted, so that the rows of the basis among them can be left out.
         spare = min(chosen, 8 + picks // 8)
-        return _choice(problem, (_POOL, round_), self._per_pick(problem) * picks + spare)
+        return _choice(problem, (_POOL, round_), self._candidates(problem, picks, chosen) + spare)
 
     def _scoring_rows(self, problem: Problem, round_: int, size: int) -> NDArray[np.int64] | None:
         wanted = self.scoring_rows(problem, size)
@@ -170,7 +175,7 @@ class UniformDraw:
 
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         rows = self._pool_rows(problem, round_, picks, len(basis))
-        rows = rows[~np.isin(rows, basis.rows)][: self._per_pick(problem) * picks]
+        rows = rows[~np.isin(rows, basis.rows)][: self._candidates(problem, picks, len(basis))]
         # Where the rows are too few the sub-pools are smaller, and still one for each pick.
         groups = np.arange(len(rows)) * min(picks, len(rows)) // max(len(rows), 1) if self.split else None
         if groups is None:
@@ -196,7 +201,7 @@ class AllRows:
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         return None
 
-    def pool_size(self, problem: Problem, picks: int) -> int:
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
         return problem.table.n_rows
 
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
@@ -233,7 +238,7 @@ class ResidualDraw:
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
         return self._first(problem).scoring_rows(problem, size)
 
-    def pool_size(self, problem: Problem, picks: int) -> int:
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
         return min(self._per_pick(problem) * picks + self.extra, problem.table.n_rows)
 
     @staticmethod
@@ -291,7 +296,7 @@ class ResidualDraw:
         m, each = problem.table.n_rows, self._scoring_per_function(problem)
         return Look(
             basis,
-            n_candidates=self.pool_size(problem, picks),
+            n_candidates=self.pool_size(problem, picks, len(basis)),
             n_scoring=min(max(self.least_scoring, each * (len(basis) + picks)), m) if each else 0,
             seed=problem.seed,
             stream=(_LOOK, round_),

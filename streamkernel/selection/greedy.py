@@ -64,18 +64,19 @@ class Greedy(Rule):
     def steps(self, problem: Problem) -> list[Step]:
         steps = self.draw.steps(problem, self.take)
         have = 0
-        sizes: dict[int, int] = {}
-        times: Counter[int] = Counter()
+        sizes: dict[tuple[int, int], int] = {}
+        times: Counter[tuple[int, int]] = Counter()
         while have < problem.n:
             picks = self.take.count(have, problem.n)
-            # Rounds of the same number of picks cost about what the largest of them costs: keep that one.
-            sizes[picks] = have
-            times[picks] += 1
+            kind = picks, self.draw.pool_size(problem, picks, have)
+            # Rounds of the same size cost about what the largest of them costs: keep that one.
+            sizes[kind] = have
+            times[kind] += 1
             have += picks
         # A tolerance costs a certificate for each round, where the draw does not look anyway, and for each cut short.
-        cut_short = _CUT_SHORT if problem.tol > 0.0 and max(sizes) > 1 else 0
-        for picks, have in sizes.items():
-            steps.append(self._score_step(problem, have, picks, times[picks], cut_short if picks == max(sizes) else 0))
+        cut_short = _CUT_SHORT if problem.tol > 0.0 and max(sizes)[0] > 1 else 0
+        for kind, have in sizes.items():
+            steps.append(self._score_step(problem, have, *kind, times[kind], cut_short if kind == max(sizes) else 0))
         certificates = cut_short + (0 if self.draw.looks else times.total() - int(problem.kernel.stationary))
         if problem.tol > 0.0 and certificates:
             steps.append(self._certificate_step(problem, certificates))
@@ -87,8 +88,7 @@ class Greedy(Rule):
         m, columns = problem.table.n_rows, problem.n // 2
         return step_of("residual trace for the tolerance", look, m, kernel_columns=columns, times=times)
 
-    def _score_step(self, problem: Problem, have: int, picks: int, times: int, again: int) -> Step:
-        pool = self.draw.pool_size(problem, picks)
+    def _score_step(self, problem: Problem, have: int, picks: int, pool: int, times: int, again: int) -> Step:
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work = self.form.reduction(columns)
         rows = self.draw.scoring_rows(problem, have + picks)

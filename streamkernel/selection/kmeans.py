@@ -74,8 +74,7 @@ class KMeans(Rule):
     nearest: bool = True
 
     def __post_init__(self) -> None:
-        if self.sweeps != 0 or isinstance(self.sweeps, bool):
-            checked_integer("sweeps", self.sweeps)
+        checked_integer("sweeps", self.sweeps, least=0)
 
     def _sampled(self, problem: Problem) -> int:
         return min(max(_LEAST_SAMPLE, _SAMPLE_PER_CENTRE * problem.n), problem.table.n_rows)

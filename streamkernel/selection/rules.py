@@ -5,7 +5,7 @@
 | few-sweep, trace | residual-weighted, 4 to 8 a pick | function-space gain, on weighted rows | a geometric share of n |
 | few-sweep, prediction | uniform, 4 to 16 a pick | what it explains of Y | a geometric share of n |
 | sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
-| csi | uniform, 30 a pick | trace gain + prediction gain, on all rows | 40 |
+| csi | uniform, 20 a pick, at first 1,200 | trace gain + prediction gain, on all rows | 40 |
 | csi-lookahead | all, in memory | predicted trace gain + prediction gain | 1 |
 | matching-pursuit-kpca | all | function-space gain, on all rows | n |
 | incomplete-cholesky | all | residual diagonal | as many as are sure |
@@ -104,9 +104,10 @@ def _sgma(
 
 
 def _csi(
-    *, has_targets: bool, kappa: float = 0.99, candidates: int | None = 30, picks: int = 40, centre: bool = True
+    *, has_targets: bool, kappa: float = 0.99, candidates: int | None = None, picks: int = 40, centre: bool = True
 ) -> Rule:
-    draw = UniformDraw(candidates or 30, all_rows=True)
+    # A few functions may do, where they are the right ones: by default the first pool is large.
+    draw = UniformDraw(candidates or 20, all_rows=True, least_first=0 if candidates else 1200)
     return Greedy(
         "csi", draw, Mixture(as_kappa(kappa, "kappa") if has_targets else 0.0), Fixed(picks), RootForm(), centred=centre
     )

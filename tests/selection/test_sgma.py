@@ -24,7 +24,7 @@ def test_the_rule_by_its_name() -> None:
     assert isinstance(single, Greedy)
     assert isinstance(single.draw, UniformDraw)
     assert single.draw == UniformDraw(all_rows=True, level=(0.05, 0.95))
-    assert single.draw.pool_size(problem_of(np.zeros((10_000, 1)), n=5), 1) == 59
+    assert single.draw.pool_size(problem_of(np.zeros((10_000, 1)), n=5), 1, 0) == 59
     assert single.score == FunctionSpace()
     assert single.take == Fixed(1)
     assert isinstance(split, Greedy)
