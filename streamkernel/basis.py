@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, PreparedKernel
-from streamkernel.linalg import Whitener, independent_rows, single_threaded_blas
+from streamkernel.linalg import PANEL_ROWS, Whitener, independent_rows, single_threaded_blas
 
 __all__ = ["PIVOT_TOLERANCE", "Basis"]
 
 # A pivot at or below this share of k_ii is rank exhaustion, not a new function (ALGORITHMS 1.1).
 PIVOT_TOLERANCE = 1e-12
-_PANEL_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -123,8 +122,8 @@ class Basis:
         X = np.ascontiguousarray(X, dtype=np.float64)
         G = np.empty((len(X), len(self))) if out is None else out
         direct = G.dtype == np.float64 and G.flags.c_contiguous
-        panels = -(-len(X) // _PANEL_ROWS)
-        scratch = np.empty((0 if direct else min(_PANEL_ROWS, len(X)), len(self)))
+        panels = -(-len(X) // PANEL_ROWS)
+        scratch = np.empty((0 if direct else min(PANEL_ROWS, len(X)), len(self)))
         for panel in range(panels):
             first, last = (len(X) * edge // panels for edge in (panel, panel + 1))
             K = self.prepared.block(X[first:last], out=G[first:last] if direct else scratch[: last - first])

@@ -21,7 +21,7 @@ from streamkernel.estimators.record import basis_arrays, basis_record, certifica
 from streamkernel.estimators.settings import RidgeSettings, checked_seed
 from streamkernel.estimators.stopping import check_stop, stopped
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
 from streamkernel.reductions import FeatureMap, Features, Look
 from streamkernel.store import RowSink, write_bundle
 from streamkernel.table import Table, open_table
@@ -191,7 +191,10 @@ def _stored(columns: str, dtype: str) -> np.dtype[Any] | None:
 
 
 def _chunk_rows(table: Table, n: int, stored: np.dtype[Any] | None) -> int:
-    return max(1, min(table.n_rows, _CHUNK_BYTES // (n * (8 if stored is None else stored.itemsize))))
+    rows = max(1, _CHUNK_BYTES // (n * (8 if stored is None else stored.itemsize)))
+    # Whole panels, in which rows are whitened.
+    rows -= rows % PANEL_ROWS if rows > PANEL_ROWS else 0
+    return min(table.n_rows, rows)
 
 
 def _write(

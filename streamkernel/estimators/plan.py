@@ -95,8 +95,9 @@ def plan_factor(
         steps.append(step_of("final sweep", gram, table.n_rows, kernel_columns=n, held_bytes=16 * n * n))
     else:
         features = FeatureMap(Features.of_basis(basis), dtype=dtype)
-        # Beside its block a task holds the chunk that it computes, and the one before on its way to the disk.
-        chunk = 2 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
+        # Beside its block a task holds the chunk that it computes, and the one before on its way to the disk; the
+        # allocator was seen to keep as much as another one.
+        chunk = 3 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
         step = step_of("write the factor", features, table.n_rows, kernel_columns=n)
         steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
         disk += dtype.itemsize * n * table.n_rows

@@ -7,9 +7,10 @@ from streamkernel.linalg.finite import require_finite
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.symmetric import mirror_upper
 from streamkernel.linalg.threads import single_threaded_blas
-from streamkernel.linalg.whitening import Whitener
+from streamkernel.linalg.whitening import PANEL_ROWS, Whitener
 
 __all__ = [
+    "PANEL_ROWS",
     "RankRevealed",
     "RidgePath",
     "SymmetricEigen",

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from streamkernel.linalg._blas import multiply_triangle, require, solve_triangle, subtract_product
 
-__all__ = ["Whitener"]
+__all__ = ["PANEL_ROWS", "Whitener"]
 
 Float = NDArray[np.float64]
 
 _LEAF = 128  # columns of a block on the diagonal
-_ROWS = 512  # whose n columns stay in the second cache for n up to some hundreds
+PANEL_ROWS = 512  # whose n columns stay in the second cache for n up to some hundreds
 _CONDITION = 100.0  # by which the rounding of a product with an inverse may exceed that of substitution
 
 
@@ -44,8 +44,8 @@ class Whitener:
         n = len(self.L)
         if K.shape[1] != n:
             raise ValueError(f"the factor has shape {self.L.shape}, the block needs {(K.shape[1],) * 2}")
-        for first in range(0, len(K) if n else 0, _ROWS):
-            self._solve(K[first : first + _ROWS], 0, n)
+        for first in range(0, len(K) if n else 0, PANEL_ROWS):
+            self._solve(K[first : first + PANEL_ROWS], 0, n)
 
     def _solve(self, K: Float, start: int, stop: int) -> None:
         if stop - start <= _LEAF:

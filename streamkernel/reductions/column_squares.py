@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.linalg import PANEL_ROWS
 from streamkernel.reductions.contract import Reduction, State, add_states
 from streamkernel.table import RowBlock
 
 __all__ = ["ColumnSquares"]
-
-_PANEL_ROWS = 512  # whose float64 copies stay in the cache
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,13 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
 
     def map_block(self, block: RowBlock) -> State:
         squares = np.zeros(self.width)
-        for start in range(0, len(block.X), _PANEL_ROWS):
-            panel = block.X[start : start + _PANEL_ROWS].astype(np.float64, copy=False)
+        exact = block.X.dtype == np.float64
+        scratch = np.empty((0 if exact else min(PANEL_ROWS, len(block.X)), self.width))
+        for start in range(0, len(block.X), PANEL_ROWS):
+            rows = block.X[start : start + PANEL_ROWS]
+            panel = rows if exact else scratch[: len(rows)]
+            if not exact:
+                panel[...] = rows
             squares += np.einsum("ij,ij->j", panel, panel)
         return {"squares": squares}
 
@@ -43,7 +47,7 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
         return 8 * self.width
 
     def scratch_bytes(self, rows: int) -> int:
-        return 8 * min(rows, _PANEL_ROWS) * self.width
+        return 8 * min(rows, PANEL_ROWS) * self.width
 
     def flops_per_row(self) -> float:
         return 2.0 * self.width

