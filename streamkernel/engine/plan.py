@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from streamkernel.engine.layout import block_rows, span_rows
+from streamkernel.engine.threads import available_cpus
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
 
@@ -30,7 +31,7 @@ __all__ = [
 # with what Dask holds of a state while it sends it; and with scikit-learn beside them a driver's.
 WORKER_BYTES = 300 << 20
 BASE_BYTES = 350 << 20
-_SLACK = 1.1  # what the allocator keeps beyond what is asked of it
+_SLACK = 1.3  # what the allocator keeps beyond what is asked of it, most when threads wait for each other
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,16 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it will run: `workers` = 0 means threads of this process."""
+    """Where it will run: `workers` = 0 means threads of this process, beside workers the driver uses all its cores."""
 
     workers: int
     threads: int
     driver_base: int = BASE_BYTES
     worker_base: int = WORKER_BYTES
+
+    @property
+    def driver_threads(self) -> int:
+        return available_cpus() if self.workers else self.threads
 
 
 @dataclass(frozen=True)
@@ -165,18 +170,18 @@ def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_by
         depth = max(1, math.ceil(math.log2(spans))) if spans > 1 else 0
         return min(spans, depth + 2 * threads) * step.state_bytes
 
-    def process(step: Step) -> int:
-        return machine.threads * task(step) + waiting(step, machine.threads)
+    def process(step: Step, threads: int) -> int:
+        return threads * task(step) + waiting(step, threads)
 
     driver = max((step.held_bytes for step in steps), default=0)
     worker = 0
     for step in steps:
         if step.where == "sweep" and machine.workers:
-            worker = max(worker, process(step))
+            worker = max(worker, process(step, machine.threads))
             driver = max(driver, step.held_bytes + 3 * step.state_bytes)
         elif step.where in ("sweep", "sample"):
             # What the driver makes of the sums comes after the tasks that made them.
-            driver = max(driver, process(step), step.held_bytes + step.state_bytes)
+            driver = max(driver, process(step, machine.driver_threads), step.held_bytes + step.state_bytes)
     driver_bytes = machine.driver_base + int(_SLACK * driver)
     worker_bytes = machine.worker_base + int(_SLACK * worker) if machine.workers else 0
     return Plan(

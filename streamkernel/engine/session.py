@@ -90,7 +90,7 @@ class Session:
         self.progress: Progress = progress or Silent()
         self.records: list[SweepRecord] = []
         self._checkpoints = checkpoints
-        self._driver = ThreadExecutor()
+        self._driver = self.executor if isinstance(self.executor, ThreadExecutor) else ThreadExecutor()
 
     def sweep(self, reduction: Reduction[Result], table: Table, name: str) -> Result:
         """One pass over the rows of a table.

@@ -95,6 +95,8 @@ class Greedy(Rule):
         # S and its product, with a prediction part B and its product; the stored vectors of the picks; whitening.
         parts = 2 + (2 if self.score.needs_projection else 0)
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
+        if self.precision != np.float64:
+            held += 2 * work.state_bytes()  # the sums again, in float64
         if rows is not None:
             held += rows * problem.table.n_features * problem.table.dtype.itemsize
         return step_of(

@@ -116,8 +116,8 @@ def test_another_seed_is_another_draw(name: str, options: dict[str, Any]) -> Non
     X, Y = rows(600)
     first, second = (choose(name, options, X, Y, 12, seed=seed) for seed in (1, 2))
     drawn = name not in ("matching-pursuit-kpca", "incomplete-cholesky", "csi-lookahead")
-    # So few rows are all in the null baseline's one pool.
-    drawn = drawn and (options.get("score") != "kronecker" or "pool" in options)
+    # So few rows are all in the null baseline's one pool, and in the first one of csi.
+    drawn = drawn and (options.get("score") != "kronecker" or "pool" in options) and (name != "csi" or options != {})
     assert np.array_equal(first.basis.points, second.basis.points) != drawn
 
 

@@ -209,6 +209,7 @@ TABLE: dict[str, tuple[Rule, Oracle]] = {
         for pool in ("split", "shared")
     },
     "csi": (as_rule("csi", candidates=5, picks=3), csi(0.99, True)),
+    "csi, a large first pool": (as_rule("csi", kappa=0.9), csi(0.9, True)),
     "csi, not centred": (as_rule("csi", kappa=0.5, centre=False, candidates=5, picks=3), csi(0.5, False)),
     "csi, one pick a sweep": (as_rule("csi", kappa=1.0, candidates=59, picks=1), csi(1.0, True)),
     "csi-lookahead": (as_rule("csi-lookahead", delta=4, kappa=0.9), look_ahead(0.9, 4, True)),
