@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 from _shared import finish
@@ -36,8 +36,9 @@ NOTE = (
 )
 
 
-class Outcome(Protocol):
-    """What the page tells of a set; `ranks` and `curves` by the name of the rule."""
+@dataclass(frozen=True)
+class Outcome:
+    """One row of our table: the full kernel's choice and scores; mean scores of each rule at ranks 1, 2, ...; ranks."""
 
     name: str
     rows: int
@@ -54,10 +55,11 @@ class Outcome(Protocol):
     ranks: dict[str, int | None]
 
     @property
-    def limit(self) -> float: ...
+    def limit(self) -> float:
+        return self.mean + self.deviation
 
 
-def page(folder: Path, outcomes: Sequence[Any], missing: Sequence[str], rules: Sequence[str]) -> list[str]:
+def page(folder: Path, outcomes: Sequence[Outcome], missing: Sequence[str], rules: Sequence[str]) -> list[str]:
     """Files in the folder, and the lines of the page."""
     lines = [
         "# Cholesky with side information, repeated",
@@ -125,19 +127,19 @@ def _protocol() -> list[str]:
     ]
 
 
-def ratio(outcome: Any, above: str, below: str) -> float | None:
+def ratio(outcome: Outcome, above: str, below: str) -> float | None:
     """Of two rules' minimal ranks, None where one of them has none."""
     a, b = outcome.ranks[above], outcome.ranks[below]
     return None if a is None or b is None else a / b
 
 
-def _reached(outcome: Any, rule: str) -> str:
+def _reached(outcome: Outcome, rule: str) -> str:
     """The minimal rank, or how far the path went without one."""
     rank = outcome.ranks[rule]
     return f"> {len(outcome.curves[rule])}" if rank is None else str(rank)
 
 
-def _markdown(outcomes: Sequence[Any], rules: Sequence[str]) -> list[str]:
+def _markdown(outcomes: Sequence[Outcome], rules: Sequence[str]) -> list[str]:
     head = ["set", "n_f", "n_c", "n_p", "lengthscale", "ridge", "full kernel", *rules, "pool / Cholesky", "Chol", "CSI"]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for outcome in outcomes:
@@ -158,7 +160,7 @@ def _markdown(outcomes: Sequence[Any], rules: Sequence[str]) -> list[str]:
     return lines
 
 
-def _claims(outcomes: Sequence[Any]) -> list[str]:
+def _claims(outcomes: Sequence[Outcome]) -> list[str]:
     """Pool CSI against look-ahead CSI and Cholesky; no rank reached counts as one beyond every other."""
     beyond = {
         (o.name, rule): float("inf") if o.ranks[rule] is None else o.ranks[rule] for o in outcomes for rule in o.ranks
@@ -178,7 +180,7 @@ def _claims(outcomes: Sequence[Any]) -> list[str]:
     return lines
 
 
-def _rank_picture(path: Path, outcomes: Sequence[Any], rules: Sequence[str]) -> None:
+def _rank_picture(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]) -> None:
     figure = Figure(figsize=(9, 0.42 * len(outcomes) + 1.6))
     axis = figure.subplots()
     ranked = sorted(outcomes, key=lambda o: o.ranks["Cholesky"] or len(o.curves["Cholesky"]), reverse=True)
@@ -198,7 +200,7 @@ def _rank_picture(path: Path, outcomes: Sequence[Any], rules: Sequence[str]) -> 
     finish(figure, path)
 
 
-def _curve_picture(path: Path, outcomes: Sequence[Any], rules: Sequence[str]) -> None:
+def _curve_picture(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]) -> None:
     columns = min(MOST_COLUMNS, len(outcomes))
     bands = -(-len(outcomes) // columns)
     figure = Figure(figsize=(3.7 * columns, 3.0 * bands + 0.4))
@@ -233,7 +235,7 @@ def _curve_picture(path: Path, outcomes: Sequence[Any], rules: Sequence[str]) ->
     finish(figure, path, rect=(0, 0.12 / bands, 1, 1))
 
 
-def _table(path: Path, outcomes: Sequence[Any], rules: Sequence[str]) -> None:
+def _table(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]) -> None:
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         known = ["set", "features", "classes", "rows", "folds", "lengthscale", "ridge", "score", "deviation"]
@@ -244,7 +246,7 @@ def _table(path: Path, outcomes: Sequence[Any], rules: Sequence[str]) -> None:
             writer.writerow([o.name, o.columns, o.classes or "", o.rows, o.folds, *numbers, *ranks, *o.paper])
 
 
-def _curve_table(path: Path, outcomes: Sequence[Any], rules: Sequence[str]) -> None:
+def _curve_table(path: Path, outcomes: Sequence[Outcome], rules: Sequence[str]) -> None:
     with path.open("w", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["set", "rank", *rules])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _csi_page import page
+from _csi_page import Outcome, page
 from _least_squares import Float, Score, fold_scores, folds_of, leading_scores, minimal_rank, misclassified, squared
 from _shared import RESULTS, data_sets, factor_of, write_page
 
@@ -76,29 +76,6 @@ class Problem:
     folds: list[slice]
     score: Score
     seed: int
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One row of our table: the full kernel's choice and scores; mean scores of each rule at ranks 1, 2, ...; ranks."""
-
-    name: str
-    rows: int
-    columns: int
-    classes: int
-    folds: int
-    width: float
-    lengthscale: float
-    ridge: float
-    mean: float
-    deviation: float
-    paper: tuple[int, int]
-    curves: dict[str, list[float]]
-    ranks: dict[str, int | None]
-
-    @property
-    def limit(self) -> float:
-        return self.mean + self.deviation
 
 
 def problem_of(setting: Setting, seed: int = 0) -> Problem | None:
