@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.kinds import ridge_model
+from streamkernel.cli.kinds import predicting_model
 from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import common, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.scoring import check_memory, opened
 from streamkernel.engine import Session
-from streamkernel.reductions import ClassificationScores, Reduction, RegressionScores
 
 __all__ = ["command"]
 
@@ -37,11 +36,9 @@ def command(
 ) -> None:
     """Score MODEL on the rows of STORE."""
     place = place_of(scheduler, workers)
-    fitted = ridge_model(model)
+    fitted = predicting_model(model)
     table = opened(fitted, store, rows, targets=True)
-    work: Reduction[dict[str, float]] = (
-        RegressionScores(fitted.predictions()) if fitted.classes is None else ClassificationScores(fitted.predictions())
-    )
+    work = fitted.scores()
     check_memory(work, table, place, memory)
     with SweepBar(quiet) as bar, place.executor() as executor:
         check_memory(work, table, place, memory, executor)

@@ -10,13 +10,14 @@ import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
 from streamkernel.cli.fit_options import factor_options
-from streamkernel.cli.fitting import asked
+from streamkernel.cli.fitting import asked, settings_given
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.factorize import COLUMNS, make_factor, plan_of_factor
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.estimators.stopping import STOPS
 from streamkernel.factors import Factor, checked_folder
 
@@ -62,7 +63,8 @@ def command(
     which order, and the residual trace after each.
     """
     target = checked_folder(factor, overwrite=overwrite, resume=resume)
-    wanted = asked(store, options, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
+    settings = BasisSettings(**{name: value for name, value in settings_given(options).items() if value is not None})
+    wanted = asked(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
     with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints:

@@ -9,13 +9,13 @@ import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
 from streamkernel.cli.fit_options import fit_options
-from streamkernel.cli.fitting import asked
+from streamkernel.cli.fitting import asked_to_fit
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import Session, resident_bytes
-from streamkernel.estimators import RidgeModel, fit_ridge
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.store import check_target
 
 __all__ = ["command"]
@@ -40,12 +40,12 @@ def command(
 ) -> None:
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
-    wanted = asked(store, options)
+    recipe, wanted = asked_to_fit(store, options)
     with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints:
             began = time.perf_counter()
-            fitted = fit_ridge(
+            fitted = recipe.fit(
                 wanted.table,
                 wanted.settings,
                 Session(executor, progress=bar, checkpoints=checkpoints),
@@ -60,7 +60,7 @@ def command(
     _print(fitted, model, seconds, as_json)
 
 
-def _print(model: RidgeModel, path: str, seconds: float, as_json: bool) -> None:
+def _print(model: PredictingModel, path: str, seconds: float, as_json: bool) -> None:
     config = model.config
     run = config["run"]
     result = {
@@ -71,10 +71,8 @@ def _print(model: RidgeModel, path: str, seconds: float, as_json: bool) -> None:
         "ended": config["ended"],
         "sweeps": config["sweep_count"],
         **config["certificate"],
-        "alpha": config["alpha"],
         "lengthscale": config["lengthscale"],
-        "gcv": config["solution"]["gcv"],
-        "effective_df": config["solution"]["effective_df"],
+        **model.told(),
         "rows": config["rows"]["count"],
         "seconds": seconds,
         "peak_memory_bytes": run["peak_memory_bytes"],

@@ -9,6 +9,7 @@ import click
 
 from streamkernel.cli.options import NumberOr, rows, run_options, stack
 from streamkernel.cli.rule_options import NAMED, RULE_OPTION
+from streamkernel.estimators.recipes import RECIPES
 from streamkernel.selection import RULES, SCORES
 
 __all__ = ["factor_options", "fit_options"]
@@ -46,15 +47,17 @@ _rule_options = stack(
 )
 
 
+def _lengthscale(*words: str, default: str) -> Callable[[F], F]:
+    return click.option(
+        "--lengthscale",
+        type=NumberOr(*words, many=True),
+        default=None,
+        help=f"A number, one per feature (a,b,c), or how it is found. [default: {default}]",
+    )
+
+
 _kernel_options = stack(
     click.option("--kernel", default="gaussian", show_default=True, help="Name of the kernel."),
-    click.option(
-        "--lengthscale",
-        type=NumberOr("median", "auto", many=True),
-        default="median",
-        show_default=True,
-        help="A number, one per feature (a,b,c), the median distance, or a search around it.",
-    ),
     click.option("--gamma", type=float, default=None, help="scikit-learn's gamma, instead of the lengthscale."),
     click.option("--degree", type=int, default=None, help="Of the polynomial kernel."),
     click.option("--coef0", type=float, default=None, help="Of the polynomial kernel."),
@@ -83,15 +86,32 @@ def _objective(default: str) -> Callable[[F], F]:
     )
 
 
-fit_options = stack(
+_VARIANCE = NumberOr("evidence")
+
+# Of some estimators only; whether the one asked for has them, `settings_of` says.
+_model_options = stack(
+    click.option("--alpha", type=NumberOr("gcv"), default=None, help="Of ridge: on the diagonal. [default: gcv]"),
     click.option(
-        "--estimator",
-        type=click.Choice(["ridge", "ridge-classifier"]),
-        default="ridge",
-        show_default=True,
+        "--approximation",
+        type=click.Choice(["dtc", "fitc", "pitc"]),
+        default=None,
+        help="Of gp: what is taken for cov(y | basis): a constant, a diagonal, blocks. [default: dtc]",
     ),
+    click.option("--block-size", type=click.IntRange(min=1), default=None, help="Of gp, committee: rows of a member."),
+    click.option(
+        "--partition", type=click.Choice(["order", "cells"]), default=None, help="Of gp, committee: rows of a member."
+    ),
+    click.option("--tune", type=click.Choice(["sample", "full", "none"]), default=None, help="Of gp: by evidence, on."),
+    click.option("--ard/--no-ard", default=None, help="Of gp: a lengthscale for each feature."),
+    click.option("--signal-variance", type=_VARIANCE, default=None, help="Of gp: of f. [default: evidence]"),
+    click.option("--noise-variance", type=_VARIANCE, default=None, help="Of gp: of y given f. [default: evidence]"),
+)
+
+fit_options = stack(
+    click.option("--estimator", type=click.Choice(list(RECIPES)), default="ridge", show_default=True),
     _kernel_options,
-    click.option("--alpha", type=NumberOr("gcv"), default="gcv", show_default=True, help="Ridge on the diagonal."),
+    _lengthscale("median", "auto", "evidence", default="median; of gp, committee: evidence"),
+    _model_options,
     _size,
     _rule_options,
     _objective("prediction"),
@@ -103,6 +123,7 @@ fit_options = stack(
 
 factor_options = stack(
     _kernel_options,
+    _lengthscale("median", "auto", default="median"),
     _size,
     _rule_options,
     _objective("trace"),

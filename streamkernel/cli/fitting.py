@@ -8,13 +8,14 @@ from typing import Any
 
 from streamkernel.cli.machine import Place, place_of
 from streamkernel.cli.options import cut
-from streamkernel.cli.rule_options import rule_options
+from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
-from streamkernel.estimators import RidgeSettings, plan_ridge
 from streamkernel.estimators.base import parse_bytes
+from streamkernel.estimators.recipes import RECIPES, Recipe, settings_of
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.table import Table, open_table
 
-__all__ = ["Asked", "asked"]
+__all__ = ["Asked", "asked", "asked_to_fit", "settings_given"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Asked:
     plan : on a remote cluster, that for a single worker; it is made anew once the workers are known.
     """
 
-    settings: RidgeSettings
+    settings: Any
     estimator: str
     whole: Table
     table: Table
@@ -45,36 +46,34 @@ class Asked:
         return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
 
 
+# Options of the command line whose settings have other names.
+_SETTINGS = {"basis": "n_components", "intercept": "fit_intercept"}
+_OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *NAMED}
+
+
+def settings_given(options: dict[str, Any]) -> dict[str, Any]:
+    """Settings by name; None where an option was not given."""
+    given = {_SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
+    return {**given, "rule_options": rule_options(options)}
+
+
 def asked(
     store: str,
     options: dict[str, Any],
-    plan_of: Callable[[Table, RidgeSettings, Machine, int], Plan] = plan_ridge,
+    settings: BasisSettings,
+    plan_of: Callable[[Table, Any, Machine, int], Plan],
+    *,
+    estimator: str = "",
+    classify: bool = False,
 ) -> Asked:
-    """Check the options, open the table, make the plan; nothing is read yet but metadata.
+    """Open the table, make the plan; nothing is read yet but metadata.
 
     Without ``--workers`` the local cluster has a worker a core, or fewer where more would break the memory limit.
     """
-    estimator = options.get("estimator", "ridge")
-    settings = RidgeSettings(
-        n_components=options["basis"],
-        kernel=options["kernel"],
-        lengthscale=options["lengthscale"],
-        gamma=options["gamma"],
-        degree=options["degree"],
-        coef0=options["coef0"],
-        alpha=options.get("alpha", "gcv"),
-        tol=options["tol"],
-        rule=options["rule"],
-        objective=options["objective"],
-        rule_options=rule_options(options),
-        scale=options["scale"],
-        fit_intercept=options.get("intercept", True),
-        seed=options["seed"],
-    )
     place = place_of(options["scheduler"], options["workers"])
     memory = parse_bytes(options["memory"], "--memory")
     limits = place.limits(memory)
-    whole = open_table(store, classify=estimator == "ridge-classifier")
+    whole = open_table(store, classify=classify)
     table = cut(whole, options["rows"])
     n = settings.components(table)
 
@@ -87,3 +86,10 @@ def asked(
     plan = plan_on(place.machine(), n)
     check_memory(plan, limits, lambda size: plan_on(place.machine(), size), n)
     return Asked(settings, estimator, whole, table, place, memory, limits, plan)
+
+
+def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Recipe, Asked]:
+    """The same for `fit` and `plan`, whose `--estimator` says which settings there are."""
+    recipe = RECIPES[options["estimator"]]
+    settings = settings_of(recipe, settings_given(options))
+    return recipe, asked(store, options, settings, recipe.plan, estimator=recipe.name, classify=recipe.classify)

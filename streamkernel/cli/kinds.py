@@ -6,12 +6,14 @@ from pathlib import Path
 
 from streamkernel.errors import ModelFormatError
 from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.transformers import KernelPCAModel, NystroemModel, TransformerModel
 from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.store import bundle_kind
 
-__all__ = ["TRANSFORMERS", "is_factor", "kind_of", "ridge_model"]
+__all__ = ["MODELS", "TRANSFORMERS", "is_factor", "kind_of", "predicting_model"]
 
+MODELS: dict[str, type[PredictingModel]] = {model.KIND: model for model in (RidgeModel,)}
 TRANSFORMERS: dict[str, type[TransformerModel]] = {model.KIND: model for model in (NystroemModel, KernelPCAModel)}
 
 # What each kind is, and what serves whoever wanted predictions of it.
@@ -50,16 +52,16 @@ def kind_of(path: str) -> str | None:
     return kind
 
 
-def ridge_model(path: str) -> RidgeModel:
+def predicting_model(path: str) -> PredictingModel:
     """The model at a path, which is to predict.
 
     Raises
     ------
     StoreError
-        Something else is there, or nothing; see `RidgeModel.load`.
+        Something else is there, or nothing; see `SavedModel.load`.
     """
     kind = kind_of(path)
     if kind in _OTHERS:
         what, remedy = _OTHERS[kind]
         raise ModelFormatError(f"{path} is {what}, not a model that predicts; {remedy}")
-    return RidgeModel.load(path)
+    return MODELS.get(kind or "", RidgeModel).load(path)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from streamkernel.cli.fit_options import fit_options
-from streamkernel.cli.fitting import asked
+from streamkernel.cli.fitting import asked_to_fit
 from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
@@ -24,7 +24,7 @@ __all__ = ["command"]
 @common
 def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any) -> None:
     """Show what a fit on STORE would cost, without reading a row."""
-    wanted = asked(store, options)
+    _, wanted = asked_to_fit(store, options)
     plan = wanted.plan
     result: dict[str, Any] = {
         "rows": wanted.table.n_rows,

@@ -6,14 +6,13 @@ import time
 
 import click
 
-from streamkernel.cli.kinds import ridge_model
+from streamkernel.cli.kinds import predicting_model
 from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import common, overwrite, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.scoring import check_memory, opened
 from streamkernel.engine import Session
-from streamkernel.errors import ParameterError
 from streamkernel.store import RowSink, check_target
 
 __all__ = ["command"]
@@ -50,13 +49,9 @@ def command(
     """
     check_target(out, overwrite=overwrite, kind="rows")
     place = place_of(scheduler, workers)
-    fitted = ridge_model(model)
-    if std:
-        raise ParameterError(
-            f"{model} is a {fitted.config['estimator']} model, which has no standard deviations; leave --std out"
-        )
+    fitted = predicting_model(model)
+    work = fitted.outputs(std=std)
     table = opened(fitted, store, rows, targets=False)
-    work = fitted.predictions(argmax=fitted.classes is not None)
     attributes = {
         "model_digest": fitted.digest,
         "rows": [table.start, table.stop],

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from streamkernel.cli.kinds import is_factor, ridge_model
+from streamkernel.cli.kinds import is_factor, predicting_model
 from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
 from streamkernel.cli.scoring import opened
@@ -67,7 +67,7 @@ def command(
 
 
 def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
-    fitted = ridge_model(source)
+    fitted = predicting_model(source)
     pairs = None
     if data is not None:
         table = opened(fitted, data, rows, targets=True)

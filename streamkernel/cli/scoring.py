@@ -8,9 +8,9 @@ from streamkernel.cli.machine import Place
 from streamkernel.cli.options import cut
 from streamkernel.engine import Executor, Machine, TableShape, make_plan, memory_limits, step_of
 from streamkernel.errors import ParameterError, ResourceLimitError
-from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.base import parse_bytes
-from streamkernel.reductions import ClassificationScores, Reduction, RegressionScores, RowMap
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table, open_table
 
 __all__ = ["check_memory", "opened"]
@@ -37,14 +37,13 @@ def check_memory(
         limits = memory_limits(executor, asked)
     else:
         return
-    columns = len(work.predictions.basis) if isinstance(work, (RegressionScores, ClassificationScores)) else 0
-    step = step_of("sweep", work, table.n_rows, kernel_columns=columns)
+    step = step_of("sweep", work, table.n_rows, kernel_columns=0)
     exceeded = limits.exceeded(make_plan([step], TableShape.of(table), machine, disk_bytes=0))
     if exceeded:
         raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")
 
 
-def opened(model: RidgeModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool) -> Table:
+def opened(model: PredictingModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool) -> Table:
     """The rows of a store, scaled for the model; with `targets` also y, in the model's classes."""
     table: Any = cut(open_table(store), bounds)
     if not targets:

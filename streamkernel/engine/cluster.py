@@ -25,6 +25,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
+from streamkernel.engine.memory import limit_arenas
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.engine.threads import available_cpus
@@ -83,6 +84,7 @@ def _write(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -
 
 def _warm_up() -> None:
     """Load the package and its compiled loops, so that the first sweep does not pay for it."""
+    limit_arenas()
     with single_threaded_blas():
         for dtype in (np.float32, np.float64):
             Z = np.zeros((1, 1), dtype)

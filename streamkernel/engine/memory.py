@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import threading
+from functools import cache
 from types import TracebackType
 
 import psutil
 
-__all__ = ["PeakMeter", "resident_bytes"]
+__all__ = ["PeakMeter", "limit_arenas", "resident_bytes"]
+
+_M_ARENA_MAX = -8  # of glibc's mallopt
+_ARENAS = 2
 
 
 def resident_bytes() -> int:
@@ -19,6 +24,17 @@ def resident_bytes() -> int:
         with contextlib.suppress(psutil.Error):
             total += int(child.memory_info().rss)
     return total
+
+
+@cache
+def limit_arenas() -> None:
+    """Let the threads of this process share two heaps, where glibc would give each one its own.
+
+    Each heap keeps what was freed in it. Zarr decodes on half a dozen threads, and a factor of 1,000,000 x 500 was
+    seen to hold 484 MiB at its peak instead of 444, 8 % more than one of 250,000 rows instead of 2 %.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 class PeakMeter:

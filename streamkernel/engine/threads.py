@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
+from streamkernel.engine.memory import limit_arenas
 from streamkernel.engine.tasks import Writing, Written, map_span, write_span
 from streamkernel.engine.tree import PairingTree
 from streamkernel.reductions import Reduction, RowMap, State
@@ -43,6 +44,7 @@ class ThreadExecutor:
     remote = False
 
     def __init__(self, threads: int | None = None, order: Callable[[list[int]], list[int]] | None = None) -> None:
+        limit_arenas()
         self.n_workers = 1
         self.threads_per_worker = threads or available_cpus()
         self._order = order or (lambda leaves: leaves)

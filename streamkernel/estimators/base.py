@@ -1,4 +1,4 @@
-"""What the ridge estimators share: parameters, input of any kind, fitted attributes, saving."""
+"""What the estimators that are fitted to targets share: input of any kind, fitted attributes, values of rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.finite import require_finite
-from streamkernel.estimators.fit import fit_ridge
-from streamkernel.estimators.model import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.saved import SavedEstimator
-from streamkernel.estimators.settings import RidgeSettings, checked_seed
-from streamkernel.reductions import Collect, Predictions
+from streamkernel.estimators.settings import BasisSettings
+from streamkernel.reductions import Collect, RowMap
 from streamkernel.table import Table, open_table
 
-__all__ = ["RidgeEstimator", "is_array_like", "parse_bytes"]
+__all__ = ["SupervisedEstimator", "is_array_like", "parse_bytes"]
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -49,73 +48,24 @@ def is_array_like(X: Any) -> bool:
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
 
 
-class RidgeEstimator(SavedEstimator, BaseEstimator):
-    """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""
+class SupervisedEstimator(SavedEstimator, BaseEstimator):
+    """Fitting and predicting, for input of any kind; subclasses name their parameters and their model."""
 
-    _model = RidgeModel
     _classify = False
 
-    model_: RidgeModel
+    memory_limit: Any
+    client: Any
+    progress: Progress | None
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: Any = "gcv",
-        rule: Any = "few-sweep",
-        objective: Any = "prediction",
-        rule_options: dict[str, Any] | None = None,
-        tol: float = 0.0,
-        scale: str = "standard",
-        fit_intercept: bool = True,
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.rule = rule
-        self.objective = objective
-        self.rule_options = rule_options
-        self.tol = tol
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.client = client
-        self.progress = progress
+    model_: PredictingModel
 
-    def _settings(self) -> RidgeSettings:
-        return RidgeSettings(
-            n_components=self.n_components,
-            kernel=self.kernel,
-            lengthscale=self.lengthscale,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            alpha=self.alpha,
-            tol=self.tol,
-            rule=self.rule,
-            objective=self.objective,
-            rule_options=dict(self.rule_options or {}),
-            scale=self.scale,
-            fit_intercept=self.fit_intercept,
-            seed=checked_seed(self.random_state),
-        )
+    def _settings(self) -> BasisSettings:
+        """What the parameters ask."""
+        raise NotImplementedError
+
+    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> PredictingModel:
+        """The fitted model; options are those of `fit_supervised`."""
+        raise NotImplementedError
 
     def _executor(self) -> Executor:
         return ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
@@ -146,7 +96,7 @@ class RidgeEstimator(SavedEstimator, BaseEstimator):
         before = resident_bytes()
         table = open_table(X, y, classify=self._classify)
         session = Session(self._executor(), progress=self.progress)
-        model = fit_ridge(
+        model = self._fit_model(
             table,
             settings,
             session,
@@ -173,12 +123,11 @@ class RidgeEstimator(SavedEstimator, BaseEstimator):
         require_finite(X, "X", getattr(self, "feature_names_in_", None))
         return X, y
 
-    def _adopt(self, model: RidgeModel) -> Self:
+    def _adopt(self, model: Any) -> Self:
         """Take a model's arrays as fitted attributes."""
         self.model_ = model
         config, arrays = model.config, model.arrays
         self.n_features_in_ = len(config["columns"])
-        self.alpha_ = config["alpha"]
         self.lengthscale_ = config["lengthscale"]
         self.kernel_ = model.basis.kernel
         self.component_indices_ = arrays["component_indices"]
@@ -191,18 +140,18 @@ class RidgeEstimator(SavedEstimator, BaseEstimator):
         self.n_sweeps_ = config["sweep_count"]
         return self
 
-    def _values(self, X: Any, work: Predictions) -> Any:
+    def _values(self, X: Any, work: RowMap, name: str = "prediction") -> Any:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
         if is_array_like(X):
             X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
             require_finite(X, "X", getattr(self, "feature_names_in_", None))
             table = self.model_.prepare(open_table(X))
-            everything = Collect(work, "prediction", table.n_rows)
+            everything = Collect(work, name, table.n_rows)
             return Session(ThreadExecutor()).sweep(everything, table, "predict")
         table = self.model_.prepare(open_table(X).without_targets())
-        return lazy_rows(work, table, "prediction", layout_of(work, table).block_rows)
+        return lazy_rows(work, table, name, layout_of(work, table).block_rows)
 
-    def _fitted(self) -> RidgeModel:
+    def _fitted(self) -> Any:
         check_is_fitted(self)
         return self.model_
 

@@ -18,7 +18,7 @@ from streamkernel.estimators.base import is_array_like, parse_bytes
 from streamkernel.estimators.basis_fit import BasisFit, fit_basis
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.saved import SavedEstimator
-from streamkernel.estimators.settings import RidgeSettings, checked_seed
+from streamkernel.estimators.settings import BasisSettings, checked_seed
 from streamkernel.estimators.transformers import TransformerModel
 from streamkernel.factors import FeatureRows
 from streamkernel.kernels import Kernel
@@ -60,8 +60,8 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
     n_features_in_: int
     n_sweeps_: int
 
-    def _settings(self, n: int | None) -> RidgeSettings:
-        return RidgeSettings(
+    def _settings(self, n: int | None) -> BasisSettings:
+        return BasisSettings(
             n_components=n,
             kernel=self.kernel,
             lengthscale=self.lengthscale,

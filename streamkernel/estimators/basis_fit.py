@@ -15,7 +15,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
 from streamkernel.estimators.plan import plan_ridge
 from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of, run_record
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.factors import FeatureRows
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import FeatureGram, FeatureSums
@@ -41,7 +41,7 @@ class BasisFit(Generic[Solved]):
     """
 
     chosen: Chosen
-    settings: RidgeSettings
+    settings: BasisSettings
     n: int
     rows: FeatureRows
     sums: FeatureSums
@@ -73,7 +73,7 @@ class BasisFit(Generic[Solved]):
 
 def fit_basis(
     table: Table,
-    settings: RidgeSettings,
+    settings: BasisSettings,
     session: Session,
     algebra: Callable[[FeatureRows, FeatureSums], Solved],
     *,

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import DataError, StreamKernelWarning
-from streamkernel.reductions import Predictions
 from streamkernel.table import Scaler, Table
 
-__all__ = ["CheckRows", "check_rows"]
+__all__ = ["CheckRows", "Predicting", "check_rows"]
 
 _ROWS, _RUNS = 2000, 8
 
 
+class Predicting(Protocol):
+    """What predicts rows that are scaled already; `check_values` (b, ...) by name, "predicted" (b, d) among them."""
+
+    def check_values(self, X: NDArray[Any]) -> dict[str, NDArray[np.float64]]: ...
+
+
 @dataclass(frozen=True)
 class CheckRows:
-    """True and predicted targets (c, d); `kind` says whether the rows are "held-out" or "training" ones."""
+    """True targets (c, d), and by name what was predicted of them.
+
+    `kind` says whether the rows are "held-out" or "training" ones.
+    """
 
     kind: str
     true: NDArray[np.float64]
-    predicted: NDArray[np.float64]
+    predicted: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """As a model keeps them."""
+        return {"check_true": self.true, **{f"check_{name}": values for name, values in self.predicted.items()}}
 
 
-def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predictions: Predictions) -> CheckRows:
+def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predictions: Predicting) -> CheckRows:
     """Predict some rows.
 
     Parameters
@@ -52,10 +65,11 @@ def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predict
     return _predicted("training", table, table.start, table.stop, predictions)
 
 
-def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predictions) -> CheckRows:
+def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predicting) -> CheckRows:
     blocks = [source.read(start, stop) for start, stop in _runs(lo, hi)]
     truth = np.concatenate([block.Y for block in blocks if block.Y is not None])
-    return CheckRows(kind, truth, np.concatenate([predictions.values(block.X) for block in blocks]))
+    values = [predictions.check_values(block.X) for block in blocks]
+    return CheckRows(kind, truth, {name: np.concatenate([each[name] for each in values]) for name in values[0]})
 
 
 def _runs(lo: int, hi: int) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +20,15 @@ from streamkernel.engine import (
     memory_limits,
 )
 from streamkernel.errors import SingularKernelError, StreamKernelWarning
-from streamkernel.estimators.plan import needs_moments, sampled_rows
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.estimators.plan import needs_moments
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import Moments, Sample, stream_generator
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
 
-__all__ = ["Chosen", "checked_plan", "choose_basis"]
+__all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis"]
 
 Float = NDArray[np.float64]
 
@@ -45,6 +46,7 @@ class Chosen:
     table : rows of the fit, scaled by `scaler`.
     kernel : with its lengthscale.
     lengthscale : how that was found; None where it was given.
+    tuning : how hyper-parameters were found by evidence; None where they were not.
     selection : the basis, and how it came about.
     centre, scale : (d,) mean and spread of each target.
     """
@@ -56,6 +58,18 @@ class Chosen:
     selection: Selection
     centre: Float
     scale: Float
+    tuning: Tuned | None = None
+
+
+class Tuned(Protocol):
+    """What evidence made of the hyper-parameters."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+
+
+Tuner = Callable[[Sample, Kernel, Float, Float], Tuned]
+"""Of sampled rows, in random order, a kernel to start from, and centre and spread (d,) of the targets."""
 
 
 def checked_plan(
@@ -90,8 +104,12 @@ def checked_plan(
     return plan
 
 
-def choose_basis(table: Table, settings: RidgeSettings, session: Session, n: int) -> Chosen:
+def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int, tuner: Tuner | None = None) -> Chosen:
     """Scale the rows, find the lengthscale, choose n of the rows.
+
+    Parameters
+    ----------
+    tuner : finds hyper-parameters on the sample; None to take the lengthscale as the settings say.
 
     Raises
     ------
@@ -123,28 +141,32 @@ def choose_basis(table: Table, settings: RidgeSettings, session: Session, n: int
         )
         kernel = kernel.with_lengthscale(choice.value)
         session.progress.note(f"lengthscale {choice.value:.6g}")
+    tuning = None
+    if tuner is not None:
+        tuning = tuner(sample, kernel, centre, scale)
+        kernel = tuning.kernel
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale)
     selection = rule.select(problem, session, cache)
     _warn_of_rank(selection, n, settings)
-    return Chosen(table, scaler, kernel, choice, selection, centre, scale)
+    return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning)
 
 
-def _statistics(table: Table, settings: RidgeSettings, session: Session) -> TableStatistics | None:
+def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:
     if not needs_moments(table, settings):
         return table.statistics
     plain = table.without_targets() if table.classes is not None else table
     return session.sweep(Moments(table.n_features, plain.n_targets), plain, "column statistics")
 
 
-def _sample_rows(table: Table, settings: RidgeSettings) -> NDArray[np.int64]:
+def _sample_rows(table: Table, settings: BasisSettings) -> NDArray[np.int64]:
     """Rows for the lengthscale, and for the shares of the classes; in random order."""
     generator = stream_generator(settings.seed, _SAMPLE_STREAM)
-    picked = generator.choice(table.n_rows, sampled_rows(table, settings), replace=False)
+    picked = generator.choice(table.n_rows, settings.sampled_rows(table), replace=False)
     return table.start + picked.astype(np.int64)
 
 
 def _centre_and_scale(
-    table: Table, settings: RidgeSettings, statistics: TableStatistics | None, sample: Sample
+    table: Table, settings: BasisSettings, statistics: TableStatistics | None, sample: Sample
 ) -> tuple[Float, Float]:
     """Mean and spread of each target, for centring and for common units."""
     d = table.n_targets
@@ -177,11 +199,11 @@ def _standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> 
     return Scaler(statistics.mean, np.where(constant, 1.0, statistics.std))
 
 
-def _warn_of_rank(selection: Selection, n: int, settings: RidgeSettings) -> None:
+def _warn_of_rank(selection: Selection, n: int, settings: BasisSettings) -> None:
     found = len(selection.basis)
     if selection.ended == "tolerance" or (selection.ended != "rank" and found == n):
         return
-    if settings.alpha != "gcv" and float(settings.alpha) == 0.0:
+    if settings.needs_regular_system:
         raise SingularKernelError(
             f"alpha = 0 and the kernel matrix is singular: only {found} of {n} basis functions are "
             "independent (are there duplicate rows?); give alpha > 0 or 'gcv'"

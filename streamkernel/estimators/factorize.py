@@ -18,7 +18,7 @@ from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
 from streamkernel.estimators.plan import plan_factor
 from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of, run_record
-from streamkernel.estimators.settings import RidgeSettings, checked_seed
+from streamkernel.estimators.settings import BasisSettings, checked_seed
 from streamkernel.estimators.stopping import check_stop, stopped
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
@@ -82,7 +82,7 @@ def factorize(
     ParameterError, ResourceLimitError, DataError, StoreError
         See `streamkernel.errors`; before any work where that is possible.
     """
-    settings = RidgeSettings(
+    settings = BasisSettings(
         n_components=n_components,
         kernel=kernel,
         lengthscale=lengthscale,
@@ -117,7 +117,7 @@ def factorize(
 
 def make_factor(
     table: Table,
-    settings: RidgeSettings,
+    settings: BasisSettings,
     session: Session,
     path: str | PathLike[str] | None,
     *,
@@ -178,7 +178,7 @@ def make_factor(
 
 
 def plan_of_factor(
-    table: Table, settings: RidgeSettings, machine: Machine, n: int, *, columns: str, dtype: str, stop: str = "trace"
+    table: Table, settings: BasisSettings, machine: Machine, n: int, *, columns: str, dtype: str, stop: str = "trace"
 ) -> Plan:
     """What a factor of n columns will cost."""
     stored = _stored(columns, dtype)

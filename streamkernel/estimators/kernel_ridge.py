@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 
-from streamkernel.estimators.base import RidgeEstimator
+from streamkernel.estimators.ridge_estimator import RidgeEstimator
 
 __all__ = ["KernelRidge"]
 

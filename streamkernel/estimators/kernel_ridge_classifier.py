@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from streamkernel.estimators.base import RidgeEstimator
 from streamkernel.estimators.model import RidgeModel
+from streamkernel.estimators.ridge_estimator import RidgeEstimator
 
 __all__ = ["KernelRidgeClassifier"]
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import DataError, ShapeMismatchError
-from streamkernel.estimators.saved import SavedModel
-from streamkernel.reductions import Predictions, RidgeSums
-from streamkernel.table import Table
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.reductions import ClassificationScores, Predictions, Reduction, RegressionScores, RidgeSums
 
 __all__ = ["RidgeModel"]
 
 
 @dataclass(frozen=True)
-class RidgeModel(SavedModel):
+class RidgeModel(PredictingModel):
     """Parameters
     ----------
     config : everything that is not an array; docs/model.md describes each field.
@@ -26,7 +24,7 @@ class RidgeModel(SavedModel):
 
     KIND: ClassVar[str] = "kernel-ridge"
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
-        **SavedModel.SHAPES,
+        **PredictingModel.SHAPES,
         "dual_coef": ("n", "d"),
         "intercept": ("d",),
         "sum_H": ("n", "n"),
@@ -42,11 +40,6 @@ class RidgeModel(SavedModel):
     arrays: dict[str, NDArray[Any]]
 
     @property
-    def classes(self) -> NDArray[Any] | None:
-        labels = self.config["classes"]
-        return None if labels is None else np.asarray(labels)
-
-    @property
     def sums(self) -> RidgeSums:
         """The sums of the final sweep: what appended rows are added to."""
         totals = self.config["totals"]
@@ -58,6 +51,23 @@ class RidgeModel(SavedModel):
             count=totals["rows"],
         )
 
+    def outputs(self, *, std: bool = False) -> Predictions:
+        if std:
+            raise ParameterError(
+                f"this is a {self.config['estimator']} model, which has no standard deviations; leave --std out, or "
+                "fit with --estimator gp"
+            )
+        return self.predictions(argmax=self.classes is not None)
+
+    def told(self) -> dict[str, Any]:
+        solution = self.config["solution"]
+        return {"alpha": self.config["alpha"], "gcv": solution["gcv"], "effective_df": solution["effective_df"]}
+
+    def scores(self) -> Reduction[dict[str, float]]:
+        if self.classes is None:
+            return RegressionScores(self.predictions())
+        return ClassificationScores(self.predictions())
+
     def predictions(self, *, argmax: bool = False) -> Predictions:
         """The row map that predicts, on rows that are scaled already."""
         return Predictions(
@@ -67,32 +77,3 @@ class RidgeModel(SavedModel):
             argmax=argmax,
             flat=not self.config.get("targets_are_2d", False),
         )
-
-    def prepare_targets(self, table: Table) -> Table:
-        """The same table with its targets in the model's classes, for scoring.
-
-        Raises
-        ------
-        ShapeMismatchError, DataError
-            Another number of targets, or labels that the model does not know.
-        """
-        labels, targets = self.classes, table.targets
-        assert targets is not None
-        if labels is None:
-            d = self.arrays["dual_coef"].shape[1]
-            if table.classes is not None:
-                raise DataError(
-                    "the table's targets are class labels, the model is a regression; evaluate a classifier"
-                )
-            if table.n_targets != d:
-                raise ShapeMismatchError(f"the table has {table.n_targets} targets, the model {d}; give equal ones")
-            return table
-        if targets.coded:
-            assert targets.classes is not None
-            if list(targets.classes) != list(labels):
-                raise DataError(
-                    f"the table's classes ({', '.join(map(str, targets.classes[:5]))}) are not the model's "
-                    f"({', '.join(map(str, labels[:5]))}); ingest rows with the same set of labels"
-                )
-            return table
-        return replace(table, targets=replace(targets, classes=labels))

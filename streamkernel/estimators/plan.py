@@ -8,34 +8,22 @@ from typing import Any
 import numpy as np
 
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.reductions import FeatureGram, FeatureMap, Features, Moments, NormalEquations
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.table import Table
 
-__all__ = ["needs_moments", "plan_factor", "plan_ridge", "sampled_rows"]
-
-_SAMPLE_ROWS = {"median": 1000, "auto": 4000}
+__all__ = ["needs_moments", "plan_factor", "plan_ridge", "steps_of_choice"]
 
 
-def needs_moments(table: Table, settings: RidgeSettings) -> bool:
+def needs_moments(table: Table, settings: BasisSettings) -> bool:
     """Whether means and deviations of the columns have to be swept for: the store does not bring them."""
     wanted = settings.scale == "standard" or (table.n_targets > 0 and table.classes is None)
     return table.statistics is None and wanted
 
 
-def sampled_rows(table: Table, settings: RidgeSettings) -> int:
-    """How many rows are sampled to find the lengthscale, or the shares of the classes."""
-    wanted = 0
-    if settings.searches_lengthscale:
-        wanted = _SAMPLE_ROWS[settings.lengthscale]
-    elif table.classes is not None:
-        wanted = _SAMPLE_ROWS["median"]
-    return min(wanted, table.n_rows)
-
-
-def steps_of_choice(table: Table, settings: RidgeSettings, n: int) -> tuple[Problem, list[Step]]:
+def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Problem, list[Step]]:
     """The steps up to a chosen basis, which all fits have in common."""
     d = table.n_targets
     problem = Problem(table, settings.kernel_template(), n, settings.tol, settings.seed, np.zeros(d), np.ones(d))
@@ -44,10 +32,10 @@ def steps_of_choice(table: Table, settings: RidgeSettings, n: int) -> tuple[Prob
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
         steps.append(step_of("column statistics", moments, table.n_rows, kernel_columns=0))
     rule = settings.selection_rule(has_targets=d > 0)
-    return problem, steps + _with_sample(rule.steps(problem), problem, sampled_rows(table, settings))
+    return problem, steps + _with_sample(rule.steps(problem), problem, settings.sampled_rows(table))
 
 
-def plan_ridge(table: Table, settings: RidgeSettings, machine: Machine, n: int | None = None) -> Plan:
+def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:
     """What the fit will cost: sweeps, bytes, flops, memory.
 
     Parameters
@@ -68,7 +56,7 @@ def plan_ridge(table: Table, settings: RidgeSettings, machine: Machine, n: int |
 
 def plan_factor(
     table: Table,
-    settings: RidgeSettings,
+    settings: BasisSettings,
     machine: Machine,
     n: int,
     chunk_rows: int,

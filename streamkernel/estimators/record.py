@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streamkernel.engine import Plan, Session
 from streamkernel.estimators.choosing import Chosen
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.estimators.software import software_record
 
 __all__ = ["basis_arrays", "basis_record", "certificate_of", "path_of", "run_record"]
@@ -17,7 +17,7 @@ __all__ = ["basis_arrays", "basis_record", "certificate_of", "path_of", "run_rec
 Float = NDArray[np.float64]
 
 
-def basis_record(chosen: Chosen, settings: RidgeSettings, n: int) -> dict[str, Any]:
+def basis_record(chosen: Chosen, settings: BasisSettings, n: int) -> dict[str, Any]:
     """Configuration of a chosen basis: all of it that is a function of the rows and the settings, and the software.
 
     Parameters

@@ -1,10 +1,10 @@
-"""What a user asks of a ridge fit, checked before any I/O."""
+"""What a user asks of a fit, checked before any I/O."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from streamkernel.kernels import Kernel, as_kernel
 from streamkernel.selection import Rule, as_rule
 from streamkernel.table import Table
 
-__all__ = ["RidgeSettings", "checked_seed", "default_components"]
-
-LENGTHSCALE_CHOICES = ("median", "auto")
+__all__ = ["BasisSettings", "RidgeSettings", "checked_choice", "checked_number", "checked_seed", "default_components"]
 
 
 def default_components(rows: int) -> int:
@@ -34,7 +32,13 @@ def checked_seed(value: Any) -> int:
     return int(value)
 
 
-def _number(name: str, value: Any, *, least: float, exclusive: bool = False, most: float = math.inf) -> float:
+def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse what is none of the choices."""
+    if value not in choices:
+        raise ParameterError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def checked_number(name: str, value: Any, *, least: float, exclusive: bool = False, most: float = math.inf) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ParameterError(f"{name} must be a number, not {value!r}")
     number = float(value)
@@ -45,8 +49,8 @@ def _number(name: str, value: Any, *, least: float, exclusive: bool = False, mos
 
 
 @dataclass(frozen=True)
-class RidgeSettings:
-    """Options of a kernel ridge fit; the names are those of the command line and the estimators.
+class BasisSettings:
+    """How a basis is chosen; the names are those of the command line and the estimators.
 
     Parameters
     ----------
@@ -54,13 +58,15 @@ class RidgeSettings:
     kernel : name, `Kernel`, or its configuration. A `Kernel` brings its own lengthscale.
     lengthscale : "median", "auto", a number, or one number per feature.
     gamma, degree, coef0, kernel_params : as scikit-learn's; `gamma` takes the place of the lengthscale.
-    alpha : "gcv" or a number >= 0, added to the diagonal.
     tol : stop the selection at a residual trace of ``tol * trace``.
     rule, objective, rule_options : how the basis is chosen.
     scale : "standard" or "none".
-    fit_intercept : whether to fit an unpenalised constant.
+    fit_intercept : whether to fit a constant; targets are centred.
     seed : of every draw.
     """
+
+    SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
+    LENGTHSCALES: ClassVar[tuple[str, ...]] = tuple(SAMPLE_ROWS)
 
     n_components: int | None = None
     kernel: str | Kernel | dict[str, Any] = "gaussian"
@@ -69,7 +75,6 @@ class RidgeSettings:
     degree: Any = None
     coef0: Any = None
     kernel_params: dict[str, Any] | None = None
-    alpha: Any = "gcv"
     tol: float = 0.0
     rule: str | Rule = "few-sweep"
     objective: str | float = "prediction"
@@ -82,17 +87,30 @@ class RidgeSettings:
         n = self.n_components
         if n is not None and (isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n <= 0):
             raise ParameterError(f"n_components (--basis) must be a whole number > 0, not {n!r}")
-        if self.alpha != "gcv":
-            if isinstance(self.alpha, str):
-                raise ParameterError(f"alpha must be 'gcv' or a number >= 0, not {self.alpha!r}")
-            _number("alpha", self.alpha, least=0.0)
-        _number("tol", self.tol, least=0.0, most=1.0)
+        checked_number("tol", self.tol, least=0.0, most=1.0)
         if self.scale not in ("standard", "none"):
             raise ParameterError(f"scale must be 'standard' or 'none', not {self.scale!r}")
-        if isinstance(self.lengthscale, str) and self.lengthscale not in LENGTHSCALE_CHOICES:
-            raise ParameterError(f"lengthscale must be 'median', 'auto' or a number > 0, not {self.lengthscale!r}")
+        words = self.LENGTHSCALES
+        if isinstance(self.lengthscale, str) and self.lengthscale not in words:
+            raise ParameterError(
+                f"lengthscale must be {', '.join(map(repr, words))} or a number > 0, not {self.lengthscale!r}"
+            )
         self.kernel_template()
         self.selection_rule(has_targets=True)
+
+    @property
+    def needs_regular_system(self) -> bool:
+        """Whether a basis of fewer independent functions than asked for is an error: nothing regularises the fit."""
+        return False
+
+    def sampled_rows(self, table: Table) -> int:
+        """How many rows are sampled to find the lengthscale, or the shares of the classes."""
+        wanted = 0
+        if self.searches_lengthscale:
+            wanted = self.SAMPLE_ROWS[self.lengthscale]
+        elif table.classes is not None:
+            wanted = self.SAMPLE_ROWS["median"]
+        return min(wanted, table.n_rows)
 
     @property
     def searches_lengthscale(self) -> bool:
@@ -149,7 +167,6 @@ class RidgeSettings:
             "n_components": None if self.n_components is None else int(self.n_components),
             "kernel": self.kernel_template().to_config(),
             "lengthscale": lengthscale if self.searches_lengthscale else None,
-            "alpha": self.alpha if self.alpha == "gcv" else float(self.alpha),
             "tol": float(self.tol),
             "rule": rule,
             "objective": self.objective,
@@ -158,3 +175,29 @@ class RidgeSettings:
             "fit_intercept": bool(self.fit_intercept),
             "seed": int(self.seed),
         }
+
+
+@dataclass(frozen=True)
+class RidgeSettings(BasisSettings):
+    """Options of a kernel ridge fit: those of the basis, and
+
+    Parameters
+    ----------
+    alpha : "gcv" or a number >= 0, added to the diagonal.
+    """
+
+    alpha: Any = "gcv"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha != "gcv":
+            if isinstance(self.alpha, str):
+                raise ParameterError(f"alpha must be 'gcv' or a number >= 0, not {self.alpha!r}")
+            checked_number("alpha", self.alpha, least=0.0)
+
+    @property
+    def needs_regular_system(self) -> bool:
+        return self.alpha != "gcv" and float(self.alpha) == 0.0
+
+    def to_config(self) -> dict[str, Any]:
+        return super().to_config() | {"alpha": self.alpha if self.alpha == "gcv" else float(self.alpha)}

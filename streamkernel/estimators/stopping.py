@@ -15,7 +15,7 @@ from streamkernel.bounds import BoundStop, GapStop, Stop, dual_gap_path, stop_at
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.choosing import Chosen
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.factors import FeatureRows
 from streamkernel.reductions import NormalEquations
 from streamkernel.solvers import RidgeSystem
@@ -47,7 +47,7 @@ class Stopped:
         return {"rule": self.rule, "looked": self.stop.looked, "reached": self.stop.reached, "value": self.stop.value}
 
 
-def check_stop(stop: str, table: Table, settings: RidgeSettings) -> None:
+def check_stop(stop: str, table: Table, settings: BasisSettings) -> None:
     """Refuse, before any work, a stopping rule that has nothing to go by."""
     if stop not in STOPS:
         raise ParameterError(f"stop must be one of {', '.join(STOPS)}, not {stop!r}")
@@ -60,7 +60,7 @@ def check_stop(stop: str, table: Table, settings: RidgeSettings) -> None:
         )
 
 
-def stopped(chosen: Chosen, stop: str, settings: RidgeSettings, session: Session) -> Stopped:
+def stopped(chosen: Chosen, stop: str, settings: BasisSettings, session: Session) -> Stopped:
     """The basis, cut where `stop` says; one sweep but for "trace".
 
     Parameters
@@ -87,7 +87,7 @@ def stopped(chosen: Chosen, stop: str, settings: RidgeSettings, session: Session
     return Stopped(replace(chosen, selection=selection), stop, found)
 
 
-def _at_gap(chosen: Chosen, settings: RidgeSettings, session: Session, name: str) -> Stop:
+def _at_gap(chosen: Chosen, settings: BasisSettings, session: Session, name: str) -> Stop:
     basis, table, scale = chosen.selection.basis, chosen.table, chosen.scale
     sums = session.sweep(NormalEquations.of(basis, chosen.centre, table.n_rows), table, name)
     system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale**2)

@@ -76,6 +76,10 @@ class Predictions(RowMap):
         """(b, d) float64."""
         return self.basis.block(X) @ self.coefficients + self.intercept
 
+    def check_values(self, X: NDArray[Any]) -> dict[str, NDArray[np.float64]]:
+        """What is compared with the targets."""
+        return {"predicted": self.values(X)}
+
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
         values = self.values(block.X)
         if self.argmax:

@@ -1,0 +1,129 @@
+"""What a user asks of a Gaussian process: hyper-parameters, how they are found, and what stands for cov(y | f)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
+
+__all__ = ["APPROXIMATIONS", "PARTITIONS", "TUNE", "CommitteeSettings", "GaussianSettings", "TunedSettings"]
+
+APPROXIMATIONS = ("dtc", "fitc", "pitc")
+PARTITIONS = ("order", "cells")
+TUNE = ("sample", "full", "none")
+EVIDENCE = "evidence"
+
+
+@dataclass(frozen=True)
+class TunedSettings(BasisSettings):
+    """Options of a fit whose hyper-parameters are found by evidence: those of the basis, and
+
+    Parameters
+    ----------
+    lengthscale : "evidence", or as of any fit; then it is not moved.
+    ard : whether each feature has a lengthscale of its own, for "evidence".
+    signal_variance : "evidence", or a number > 0.
+    tune : "sample", on some thousands of rows; "none": a lengthscale of "evidence" is the median distance then.
+    """
+
+    SAMPLE_ROWS: ClassVar[dict[str, int]] = {**BasisSettings.SAMPLE_ROWS, EVIDENCE: 5000}
+    LENGTHSCALES: ClassVar[tuple[str, ...]] = (EVIDENCE, *BasisSettings.LENGTHSCALES)
+    TUNE: ClassVar[tuple[str, ...]] = ("sample", "none")
+
+    lengthscale: Any = EVIDENCE
+    ard: bool = False
+    signal_variance: Any = EVIDENCE
+    tune: str = "sample"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _checked_variance("signal_variance", self.signal_variance)
+        checked_choice("tune", self.tune, self.TUNE)
+        if not isinstance(self.ard, (bool, np.bool_)):
+            raise ParameterError(f"ard must be true or false, not {self.ard!r}")
+        if self.ard and not self.tunes_lengthscale:
+            raise ParameterError(
+                f"ard has lengthscales found by evidence, but lengthscale is {self.lengthscale!r} and tune "
+                f"{self.tune!r}; leave out the one or the other"
+            )
+
+    @property
+    def tunes_lengthscale(self) -> bool:
+        """Whether lengthscales are moved to where the evidence is largest."""
+        return self.tune != "none" and isinstance(self.lengthscale, str) and self.lengthscale == EVIDENCE
+
+    def to_config(self) -> dict[str, Any]:
+        return super().to_config() | {
+            "ard": bool(self.ard),
+            "signal_variance": _plain(self.signal_variance),
+            "tune": self.tune,
+        }
+
+
+@dataclass(frozen=True)
+class GaussianSettings(TunedSettings):
+    """Options of Gaussian process regression: those of `TunedSettings`, and
+
+    Parameters
+    ----------
+    approximation : what is taken for cov(y | f at the basis): "dtc" a constant, "fitc" a diagonal, "pitc" blocks.
+    noise_variance : "evidence", or a number > 0, in squared units of the targets.
+    tune : also "full": goes on from the sample's optimum over all rows, two sweeps a step.
+    block_size : rows of a block, a model parameter; for "pitc".
+    partition : which rows are a block: "order", as they come, or "cells", those near a common centre.
+    """
+
+    TUNE: ClassVar[tuple[str, ...]] = TUNE
+    APPROXIMATIONS: ClassVar[tuple[str, ...]] = APPROXIMATIONS
+
+    approximation: str = "dtc"
+    noise_variance: Any = EVIDENCE
+    block_size: int = 1000
+    partition: str = "order"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_choice("approximation", self.approximation, self.APPROXIMATIONS)
+        checked_choice("partition", self.partition, PARTITIONS)
+        _checked_variance("noise_variance", self.noise_variance)
+        size = self.block_size
+        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)) or size < 1:
+            raise ParameterError(f"block_size must be a whole number > 0, not {size!r}")
+
+    @property
+    def whitens_rows(self) -> bool:
+        """Whether the final sweep has to know signal and noise before it begins."""
+        return self.approximation != "dtc"
+
+    def to_config(self) -> dict[str, Any]:
+        return super().to_config() | {
+            "approximation": self.approximation,
+            "noise_variance": _plain(self.noise_variance),
+            "block_size": int(self.block_size),
+            "partition": self.partition,
+        }
+
+
+@dataclass(frozen=True)
+class CommitteeSettings(GaussianSettings):
+    """Options of a Bayesian committee machine: those of `GaussianSettings`, whose blocks are its members."""
+
+    APPROXIMATIONS: ClassVar[tuple[str, ...]] = ("pitc",)
+
+    approximation: str = "pitc"
+
+
+def _checked_variance(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        if value != EVIDENCE:
+            raise ParameterError(f"{name} must be 'evidence' or a number > 0, not {value!r}")
+        return
+    checked_number(name, value, least=0.0, exclusive=True)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else float(value)

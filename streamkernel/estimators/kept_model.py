@@ -1,0 +1,81 @@
+"""What the models that predict targets share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DataError, ShapeMismatchError
+from streamkernel.estimators.saved import SavedModel
+from streamkernel.reductions import Reduction, RowMap
+from streamkernel.table import Table
+
+__all__ = ["PredictingModel"]
+
+
+class PredictingModel(SavedModel):
+    """Base of `RidgeModel`, `GaussianModel` and `GeneralisedModel`."""
+
+    def predictions(self) -> RowMap:
+        """The row map of values (b, d) that predicts, on rows that are scaled already."""
+        raise NotImplementedError
+
+    def outputs(self, *, std: bool = False) -> RowMap:
+        """The row map that `streamkernel predict` writes.
+
+        Raises
+        ------
+        ParameterError
+            Standard deviations are asked of a model that has none.
+        """
+        raise NotImplementedError
+
+    def scores(self) -> Reduction[Any]:
+        """The reduction by which `streamkernel evaluate` scores it; its result is a dict of numbers."""
+        raise NotImplementedError
+
+    def told(self) -> dict[str, Any]:
+        """What `streamkernel fit` prints of the solution."""
+        raise NotImplementedError
+
+    @property
+    def target_count(self) -> int:
+        """Columns of the targets d."""
+        return int(self.arrays["dual_coef"].shape[1])
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        labels = self.config["classes"]
+        return None if labels is None else np.asarray(labels)
+
+    def prepare_targets(self, table: Table) -> Table:
+        """The same table with its targets in the model's classes, for scoring.
+
+        Raises
+        ------
+        ShapeMismatchError, DataError
+            Another number of targets, or labels that the model does not know.
+        """
+        labels, targets = self.classes, table.targets
+        assert targets is not None
+        if labels is None:
+            d = self.target_count
+            if table.classes is not None:
+                raise DataError(
+                    "the table's targets are class labels, the model is a regression; evaluate a classifier"
+                )
+            if table.n_targets != d:
+                raise ShapeMismatchError(f"the table has {table.n_targets} targets, the model {d}; give equal ones")
+            return table
+        if targets.coded:
+            assert targets.classes is not None
+            if list(targets.classes) != list(labels):
+                raise DataError(
+                    f"the table's classes ({', '.join(map(str, targets.classes[:5]))}) are not the model's "
+                    f"({', '.join(map(str, labels[:5]))}); ingest rows with the same set of labels"
+                )
+            return table
+        return replace(table, targets=replace(targets, classes=labels))

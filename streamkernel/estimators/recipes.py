@@ -1,0 +1,77 @@
+"""What `--estimator` can be: settings, fit, plan and model of each, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from streamkernel.engine import Plan
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.fit import fit_ridge
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.model import RidgeModel
+from streamkernel.estimators.plan import plan_ridge
+from streamkernel.estimators.settings import BasisSettings, RidgeSettings
+
+__all__ = ["RECIPES", "Recipe", "settings_of"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One kind of fit.
+
+    Attributes
+    ----------
+    name : of `--estimator`.
+    settings : class of its options.
+    fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `fit_supervised`.
+    plan : ``plan(table, settings, machine, n)``.
+    model : class of what it gives.
+    classify : whether targets are labels, whatever their dtype.
+    """
+
+    name: str
+    settings: type[BasisSettings]
+    fit: Callable[..., PredictingModel]
+    plan: Callable[..., Plan]
+    model: type[PredictingModel]
+    classify: bool = False
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of its settings."""
+        return frozenset(field.name for field in fields(self.settings))
+
+
+def _by_name(*recipes: Recipe) -> dict[str, Recipe]:
+    return {recipe.name: recipe for recipe in recipes}
+
+
+RECIPES: dict[str, Recipe] = _by_name(
+    Recipe("ridge", RidgeSettings, fit_ridge, plan_ridge, RidgeModel),
+    Recipe("ridge-classifier", RidgeSettings, fit_ridge, plan_ridge, RidgeModel, classify=True),
+)
+
+
+def takers(option: str) -> list[str]:
+    """Names of the estimators that have a setting of this name."""
+    return [recipe.name for recipe in RECIPES.values() if option in recipe.options]
+
+
+def settings_of(recipe: Recipe, given: dict[str, Any]) -> Any:
+    """The recipe's settings; of None stands its default.
+
+    Raises
+    ------
+    ParameterError
+        An option is given that the estimator does not have; or one is out of range.
+    """
+    wanted = {name: value for name, value in given.items() if value is not None}
+    for name in wanted:
+        if name not in recipe.options:
+            raise ParameterError(
+                f"--{name.replace('_', '-')} means nothing to the estimator {recipe.name}; it is an option of "
+                f"{', '.join(takers(name))}"
+            )
+    return recipe.settings(**wanted)

@@ -1,0 +1,104 @@
+"""What every fit to targets shares: its checks, its promise of memory, its clock, and the picture on held-out rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from streamkernel.engine import Machine, PeakMeter, Plan, Session
+from streamkernel.errors import ParameterError, SingleClassError
+from streamkernel.estimators.check_rows import Predicting, check_rows
+from streamkernel.estimators.choosing import Chosen, checked_plan
+from streamkernel.estimators.record import run_record
+from streamkernel.estimators.settings import BasisSettings
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.table import Table
+
+__all__ = ["FittedParts", "FittedSteps", "fit_supervised"]
+
+
+class FittedSteps(Protocol):
+    """What the steps of a fit leave."""
+
+    @property
+    def chosen(self) -> Chosen: ...
+
+    def predictions(self) -> Predicting:
+        """The row map that predicts, on rows that are scaled already."""
+        ...
+
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+
+    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
+        """All of the configuration that is a function of the rows and the settings, and the software."""
+        ...
+
+
+@dataclass(frozen=True)
+class FittedParts:
+    """Configuration and arrays of a model."""
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def fit_supervised(
+    table: Table,
+    settings: BasisSettings,
+    session: Session,
+    steps: Callable[[int], FittedSteps],
+    plan_of: Callable[[Machine, int], Plan],
+    *,
+    estimator: str,
+    whole: Table | None = None,
+    memory_limit: int | None = None,
+    targets_are_2d: bool = False,
+    driver_bytes: int | None = None,
+) -> FittedParts:
+    """Run the steps of a fit under its plan.
+
+    Parameters
+    ----------
+    table : rows of the fit, with targets.
+    settings : what is asked.
+    session : where and with what checkpoints it runs.
+    steps : what is done, for a basis size.
+    plan_of : what that will cost on a machine, for a basis size.
+    estimator : its name.
+    whole : the table that `table` is a slice of; its other rows serve for the held-out picture.
+    memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`). A plan beyond
+        it is refused before anything is read.
+
+    Raises
+    ------
+    ParameterError
+        The table has no targets, or more basis functions are asked for than there are rows.
+    ResourceLimitError
+        The plan exceeds a limit.
+    SingleClassError
+        A classifier was given one class.
+    DataError, StoreError, NumericalError
+        See `streamkernel.errors`.
+    """
+    if table.n_targets == 0:
+        raise ParameterError("the table has no targets; ingest it with --target, or give y")
+    n = settings.components(table)
+    plan = checked_plan(plan_of, n, table, session, memory_limit, driver_bytes)
+    if table.classes is not None and len(table.classes) < 2:
+        raise SingleClassError(
+            f"y holds one class only, {table.classes.tolist()[0]!r}; a classifier needs rows of at least two classes"
+        )
+    began = time.perf_counter()
+    # One BLAS thread on the driver too, held throughout: equal bits on any number of cores.
+    with single_threaded_blas(), PeakMeter() as meter:
+        fitted = steps(n)
+        check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions())
+    peak = meter.peak + session.executor.peak_bytes()
+    config = fitted.config(estimator, targets_are_2d)
+    config["check"] = {"kind": check.kind, "rows": len(check.true)}
+    config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
+    return FittedParts(config, {**fitted.arrays(), **check.arrays()})
