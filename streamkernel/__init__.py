@@ -17,16 +17,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamkernel.estimators import KernelPCA, KernelRidge, KernelRidgeClassifier, Nystroem, RidgeModel
+    from streamkernel.estimators import (
+        BayesianCommitteeMachine,
+        GaussianModel,
+        GaussianProcessRegressor,
+        KernelPCA,
+        KernelRidge,
+        KernelRidgeClassifier,
+        Nystroem,
+        RidgeModel,
+    )
     from streamkernel.estimators.factorize import factorize
     from streamkernel.factors import Factor
     from streamkernel.table import Table, open_table
-    from streamkernel.table.ingest import ingest
+    from streamkernel.table.ingest import append_rows, ingest
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BayesianCommitteeMachine",
     "Factor",
+    "GaussianModel",
+    "GaussianProcessRegressor",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
@@ -34,6 +46,7 @@ __all__ = [
     "RidgeModel",
     "Table",
     "__version__",
+    "append_rows",
     "factorize",
     "ingest",
     "open_table",
@@ -42,13 +55,17 @@ __all__ = [
 # Names are looked up when they are asked for: a worker that only sums blocks need not load scikit-learn, and
 # `streamkernel --help` answers at once.
 _HOMES = {
+    "BayesianCommitteeMachine": "streamkernel.estimators",
     "Factor": "streamkernel.factors",
+    "GaussianModel": "streamkernel.estimators",
+    "GaussianProcessRegressor": "streamkernel.estimators",
     "KernelPCA": "streamkernel.estimators",
     "KernelRidge": "streamkernel.estimators",
     "KernelRidgeClassifier": "streamkernel.estimators",
     "Nystroem": "streamkernel.estimators",
     "RidgeModel": "streamkernel.estimators",
     "Table": "streamkernel.table",
+    "append_rows": "streamkernel.table.ingest",
     "factorize": "streamkernel.estimators.factorize",
     "ingest": "streamkernel.table.ingest",
     "open_table": "streamkernel.table",

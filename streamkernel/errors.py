@@ -38,6 +38,9 @@ exception that a careful caller would expect, so that ``except ValueError`` goes
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
     "ChunkAlignmentError",
     "CheckpointMismatchError",
@@ -70,6 +73,7 @@ __all__ = [
     "StreamKernelError",
     "StreamKernelWarning",
     "UncheckedChunksWarning",
+    "warn_user",
 ]
 
 
@@ -202,3 +206,12 @@ class SingularKernelError(NumericalError):
 
 class ClusterError(StreamKernelError, RuntimeError):
     """The scheduler or its workers are gone; what was checkpointed can be resumed."""
+
+
+def warn_user(message: str) -> None:
+    """Warn of something in the user's data, at the line that called the package."""
+    package, level = __name__.partition(".")[0], 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, StreamKernelWarning, stacklevel=level + 1)

@@ -42,5 +42,6 @@ def command(
     check_memory(work, table, place, memory)
     with SweepBar(quiet) as bar, place.executor() as executor:
         check_memory(work, table, place, memory, executor)
-        scores: dict[str, Any] = Session(executor, progress=bar).sweep(work, table, "evaluate")
+        found = Session(executor, progress=bar).sweep(work, table, "evaluate")
+    scores: dict[str, Any] = found if isinstance(found, dict) else found.scalars
     emit(scores, as_json=as_json, title=f"{model} on {store}")

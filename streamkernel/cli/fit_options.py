@@ -99,7 +99,7 @@ _model_options = stack(
     ),
     click.option("--block-size", type=click.IntRange(min=1), default=None, help="Of gp, committee: rows of a member."),
     click.option(
-        "--partition", type=click.Choice(["order", "cells"]), default=None, help="Of gp, committee: rows of a member."
+        "--partition", type=click.Choice(["rows", "cells"]), default=None, help="Of gp, committee: rows of a member."
     ),
     click.option("--tune", type=click.Choice(["sample", "full", "none"]), default=None, help="Of gp: by evidence, on."),
     click.option("--ard/--no-ard", default=None, help="Of gp: a lengthscale for each feature."),

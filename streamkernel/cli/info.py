@@ -7,10 +7,12 @@ from typing import Any
 import click
 import numpy as np
 
-from streamkernel.cli.kinds import TRANSFORMERS, kind_of
+from streamkernel.cli.kinds import MODELS, TRANSFORMERS, kind_of
 from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, readable
+from streamkernel.cli.update import seen_rows
 from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.factors import Factor, KeptBasis
 from streamkernel.report.words import count, kernel_words, percent
 from streamkernel.table.info import table_info
@@ -33,7 +35,7 @@ def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
     elif kind in TRANSFORMERS:
         _emit(path, TRANSFORMERS[kind].load(path), "transformer", as_json)
     else:
-        _emit(path, RidgeModel.load(path), "model", as_json)
+        _emit(path, MODELS.get(kind, RidgeModel).load(path), "model", as_json)
 
 
 def _emit(path: str, kept: KeptBasis, title: str, as_json: bool) -> None:
@@ -51,8 +53,9 @@ def _told(kept: KeptBasis) -> dict[str, Any]:
     config = kept.config
     run = config.get("run", {})
     own: dict[str, Any] = {}
-    if isinstance(kept, RidgeModel):
-        own = {name: config[name] for name in ("estimator", "alpha", "target_names", "classes")}
+    if isinstance(kept, PredictingModel):
+        own = {name: config[name] for name in ("estimator", "target_names", "classes")} | kept.told()
+        own |= seen_rows(config)
     elif isinstance(kept, Factor):
         own = {"columns": None if config["columns"] is None else config["columns"]["dtype"]}
     else:

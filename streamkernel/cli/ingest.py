@@ -10,7 +10,8 @@ import click
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import IngestBar
-from streamkernel.table.ingest import ingest
+from streamkernel.errors import ParameterError
+from streamkernel.table.ingest import append_rows, ingest
 
 __all__ = ["command"]
 
@@ -21,14 +22,23 @@ def _target(value: str | None) -> str | int | None:
     return int(value) if value.lstrip("-").isdigit() else value
 
 
+def _refuse(options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if value:
+            raise ParameterError(f"{name} means nothing with --append: the rows are stored as the table's are")
+
+
 @click.command("ingest")
 @click.argument("source")
 @click.argument("store")
 @click.option("--target", default=None, metavar="NAME|INDEX", help="Column that is y.")
 @click.option("--chunk-rows", type=int, default=None, help="Rows of a chunk. [default: about 8 MiB]")
-@click.option("--dtype", type=click.Choice(["float32", "float64", "keep"]), default="float32", show_default=True)
+@click.option(
+    "--dtype", type=click.Choice(["float32", "float64", "keep"]), default=None, help="Of X. [default: float32]"
+)
 @click.option("--shuffle", is_flag=True, help="Store the rows in a seeded random order, so that slices are splits.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the shuffle.")
+@click.option("--append", is_flag=True, help="Add the rows to the table that is at STORE, after those that it has.")
 @overwrite
 @common
 def command(
@@ -39,24 +49,30 @@ def command(
     dtype: Any,
     shuffle: bool,
     seed: int,
+    append: bool,
     overwrite: bool,
     as_json: bool,
     quiet: bool,
     debug: bool,
 ) -> None:
     """Stream SOURCE (csv, parquet, npz, npy, libsvm text, Zarr) into a Zarr table at STORE, in bounded memory."""
+    if append:
+        _refuse({"--chunk-rows": chunk_rows, "--dtype": dtype, "--shuffle": shuffle, "--overwrite": overwrite})
     with IngestBar(quiet) as bar:
-        info = ingest(
-            source,
-            store,
-            target=_target(target),
-            chunk_rows=chunk_rows,
-            dtype=dtype,
-            shuffle=shuffle,
-            seed=seed,
-            overwrite=overwrite,
-            progress=bar,
-        )
+        if append:
+            info = append_rows(source, store, target=_target(target), progress=bar)
+        else:
+            info = ingest(
+                source,
+                store,
+                target=_target(target),
+                chunk_rows=chunk_rows,
+                dtype=dtype or "float32",
+                shuffle=shuffle,
+                seed=seed,
+                overwrite=overwrite,
+                progress=bar,
+            )
     result = asdict(info)
     names = ("path", "rows", "features", "targets", "target_names", "chunk_rows", "chunks", "bytes_stored", "seconds")
     emit(result, as_json=as_json, title="table", shown={name: result[name] for name in names})

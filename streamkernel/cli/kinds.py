@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from streamkernel.errors import ModelFormatError
 from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.transformers import KernelPCAModel, NystroemModel, TransformerModel
+from streamkernel.estimators.updatable import Updatable
 from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.store import bundle_kind
 
-__all__ = ["MODELS", "TRANSFORMERS", "is_factor", "kind_of", "predicting_model"]
+__all__ = ["MODELS", "TRANSFORMERS", "UPDATABLE", "is_factor", "kind_of", "predicting_model", "updatable_model"]
 
-MODELS: dict[str, type[PredictingModel]] = {model.KIND: model for model in (RidgeModel,)}
+MODELS: dict[str, type[PredictingModel]] = {model.KIND: model for model in (RidgeModel, GaussianModel)}
+UPDATABLE: tuple[type[Updatable[Any]], ...] = (RidgeModel, GaussianModel)
 TRANSFORMERS: dict[str, type[TransformerModel]] = {model.KIND: model for model in (NystroemModel, KernelPCAModel)}
 
 # What each kind is, and what serves whoever wanted predictions of it.
@@ -50,6 +54,21 @@ def kind_of(path: str) -> str | None:
     if kind == Factor.KIND:
         raise ModelFormatError(f"{path} is the basis of a factor; give the path of the factor, the folder it is in")
     return kind
+
+
+def updatable_model(path: str | Path) -> Updatable[Any]:
+    """The model at a path, which is to be updated.
+
+    Raises
+    ------
+    StoreError
+        Something else is there, or nothing; or a model of a kind that cannot be updated.
+    """
+    model: Any = predicting_model(str(path))
+    if not isinstance(model, UPDATABLE):
+        raise ModelFormatError(f"{path} is a {model.config['estimator']} model, which cannot be updated; fit it again")
+    updatable: Updatable[Any] = model
+    return updatable
 
 
 def predicting_model(path: str) -> PredictingModel:

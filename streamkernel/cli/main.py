@@ -20,6 +20,7 @@ _COMMANDS = {
     "plan": "what a fit would cost: sweeps, bytes, memory",
     "fit": "fit a kernel model on a table",
     "factor": "write the low-rank factor of a table's kernel matrix",
+    "update": "fold new rows into a model",
     "evaluate": "score a model on a table",
     "predict": "write a model's predictions as Zarr",
     "report": "draw a model, or factors, as one HTML page",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -73,10 +74,11 @@ def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | Non
         table = opened(fitted, data, rows, targets=True)
         block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
         assert block.Y is not None
+        predicting: Any = fitted.predictions()
         pairs = {
             "kind": f"rows {block.start}:{block.start + len(block.X)} of {Path(data).name}",
             "true": np.asarray(block.Y),
-            "predicted": fitted.predictions().values(block.X),
+            **predicting.check_values(block.X),
         }
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:

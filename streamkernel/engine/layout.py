@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
-__all__ = ["Layout", "block_rows", "span_rows"]
+__all__ = ["Layout", "aligned_blocks", "aligned_spans", "block_rows", "span_rows"]
 
 _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
@@ -29,12 +30,32 @@ class Layout:
     block_rows: int
 
 
-def block_rows(scratch_bytes: Callable[[int], int]) -> int:
-    """Rows of a block: the largest power of two whose scratch stays small, at least 2,048."""
+def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1) -> int:
+    """Rows of a block: the largest power of two whose scratch stays small, at least 2,048.
+
+    Where rows belong together by the `multiple`: as many whole ones as that holds, at least one.
+    """
     rows = _MAX_BLOCK
     while rows > _MIN_BLOCK and scratch_bytes(rows) > _SCRATCH_BYTES:
         rows //= 2
-    return rows
+    return max(rows // multiple, 1) * multiple
+
+
+def aligned_spans(spans: list[tuple[int, int]], multiple: int) -> list[tuple[int, int]]:
+    """The spans with their borders moved to the nearest whole multiple of rows, counted from the first row.
+
+    Spans that lose all their rows are left out, and a chunk across a border is read by both of its spans.
+    """
+    first, last = spans[0][0], spans[-1][1]
+    borders = {first + (stop - first + multiple // 2) // multiple * multiple for _, stop in spans[:-1]}
+    return list(pairwise(sorted({first, *(border for border in borders if border < last), last})))
+
+
+def aligned_blocks(start: int, stop: int, rows: int, multiple: int) -> list[tuple[int, int]]:
+    """Blocks of at most so many rows: whole multiples, nearly as many in each, and what is left over in the last."""
+    units = -(-(stop - start) // multiple)
+    count = -(-units // max(rows // multiple, 1))
+    return list(pairwise([*(start + units * i // count * multiple for i in range(count)), stop]))
 
 
 def span_rows(m: int, flops_per_row: float) -> int:

@@ -111,8 +111,8 @@ def step_of(
     held_bytes: int = 0,
 ) -> Step:
     """The step that runs `work` over so many rows; `held_bytes` is what the driver holds meanwhile."""
-    b = block_rows(work.scratch_bytes)
-    state = work.state_bytes() if isinstance(work, Reduction) else 0
+    state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
+    b = block_rows(work.scratch_bytes, multiple)
     return Step(
         name,
         where,

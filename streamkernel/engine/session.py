@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
-from streamkernel.engine.layout import Layout, block_rows, span_rows
+from streamkernel.engine.layout import Layout, aligned_spans, block_rows, span_rows
 from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
@@ -64,7 +64,9 @@ class SweepRecord:
 
 def layout_of(work: Reduction[Any] | RowMap, table: Table) -> Layout:
     """How a table is cut for this work: a function of the two alone."""
-    return Layout(table.spans(span_rows(table.n_rows, work.flops_per_row())), block_rows(work.scratch_bytes))
+    multiple = work.row_multiple if isinstance(work, Reduction) else 1
+    spans = table.spans(span_rows(table.n_rows, work.flops_per_row()))
+    return Layout(aligned_spans(spans, multiple), block_rows(work.scratch_bytes, multiple))
 
 
 class Session:

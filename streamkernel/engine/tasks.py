@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from streamkernel.engine.chunk_writer import ChunkWriter
+from streamkernel.engine.layout import aligned_blocks
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.table import RowBlock, Table
@@ -20,8 +21,11 @@ __all__ = ["Writing", "Written", "map_span", "write_span"]
 def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], block_rows: int) -> State:
     """State of one span: its blocks, one after another in the order of their rows."""
     state: State | None = None
+    multiple = reduction.row_multiple
+    assert (span[0] - table.start) % multiple == 0, "the span does not begin where a member does"
     with single_threaded_blas():
-        for block in table.blocks(*span, block_rows):
+        runs = aligned_blocks(*span, block_rows, multiple)
+        for block in table.blocks_between(runs, max(block_rows, multiple)):
             state = reduction.map_block(block) if state is None else reduction.fold(state, block)
     assert state is not None
     return state

@@ -1,6 +1,11 @@
 """One scikit-learn class a file, no maths in it."""
 
+from streamkernel.estimators.bayesian_committee_machine import BayesianCommitteeMachine
 from streamkernel.estimators.fit import fit_ridge
+from streamkernel.estimators.fit_gaussian import fit_gaussian, plan_gaussian
+from streamkernel.estimators.gaussian_model import GaussianModel
+from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
+from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge
 from streamkernel.estimators.kernel_ridge_classifier import KernelRidgeClassifier
@@ -10,12 +15,19 @@ from streamkernel.estimators.plan import plan_ridge
 from streamkernel.estimators.settings import RidgeSettings
 
 __all__ = [
+    "BayesianCommitteeMachine",
+    "CommitteeSettings",
+    "GaussianModel",
+    "GaussianProcessRegressor",
+    "GaussianSettings",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
     "Nystroem",
     "RidgeModel",
     "RidgeSettings",
+    "fit_gaussian",
     "fit_ridge",
+    "plan_gaussian",
     "plan_ridge",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,8 @@ def is_array_like(X: Any) -> bool:
 class SupervisedEstimator(SavedEstimator, BaseEstimator):
     """Fitting and predicting, for input of any kind; subclasses name their parameters and their model."""
 
-    _classify = False
+    _classify: ClassVar[bool] = False
+    _settings_class: ClassVar[type[BasisSettings]]
 
     memory_limit: Any
     client: Any
@@ -61,7 +62,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
 
     def _settings(self) -> BasisSettings:
         """What the parameters ask."""
-        raise NotImplementedError
+        return self._settings_class.from_parameters(self.get_params(deep=False))
 
     def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> PredictingModel:
         """The fitted model; options are those of `fit_supervised`."""
@@ -143,13 +144,17 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     def _values(self, X: Any, work: RowMap, name: str = "prediction") -> Any:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
         if is_array_like(X):
-            X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
-            require_finite(X, "X", getattr(self, "feature_names_in_", None))
-            table = self.model_.prepare(open_table(X))
+            table = self.model_.prepare(open_table(self._checked(X)))
             everything = Collect(work, name, table.n_rows)
             return Session(ThreadExecutor()).sweep(everything, table, "predict")
         table = self.model_.prepare(open_table(X).without_targets())
         return lazy_rows(work, table, name, layout_of(work, table).block_rows)
+
+    def _checked(self, X: Any) -> NDArray[Any]:
+        """Rows in memory that are to be predicted, by scikit-learn's checks and ours."""
+        X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
+        require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        return np.asarray(X)
 
     def _fitted(self) -> Any:
         check_is_fitted(self)

@@ -18,7 +18,7 @@ from streamkernel.estimators.base import is_array_like, parse_bytes
 from streamkernel.estimators.basis_fit import BasisFit, fit_basis
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.saved import SavedEstimator
-from streamkernel.estimators.settings import BasisSettings, checked_seed
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.estimators.transformers import TransformerModel
 from streamkernel.factors import FeatureRows
 from streamkernel.kernels import Kernel
@@ -61,21 +61,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
     n_sweeps_: int
 
     def _settings(self, n: int | None) -> BasisSettings:
-        return BasisSettings(
-            n_components=n,
-            kernel=self.kernel,
-            lengthscale=self.lengthscale,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            tol=self.tol,
-            rule=self.rule,
-            objective="trace",
-            rule_options=dict(self.rule_options or {}),
-            scale=self.scale,
-            seed=checked_seed(self.random_state),
-        )
+        return BasisSettings.from_parameters({**self.get_params(deep=False), "n_components": n, "objective": "trace"})
 
     def _fit_basis(
         self, X: Any, n: int | None, algebra: Callable[[FeatureRows, FeatureSums], Solved], **options: Any

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import DataError, StreamKernelWarning
+from streamkernel.errors import DataError, warn_user
 from streamkernel.table import Scaler, Table
 
 __all__ = ["CheckRows", "Predicting", "check_rows"]
@@ -57,11 +56,7 @@ def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predict
             except DataError as error:
                 # The fit did not ask for these rows, only its picture did: what is wrong with them is no reason to
                 # throw the work of all sweeps away. Rows of the fit have been read without complaint.
-                warnings.warn(
-                    f"the check is on rows of the fit, as those held out cannot be used: {error}",
-                    StreamKernelWarning,
-                    stacklevel=3,
-                )
+                warn_user(f"the check is on rows of the fit, as those held out cannot be used: {error}")
     return _predicted("training", table, table.start, table.stop, predictions)
 
 

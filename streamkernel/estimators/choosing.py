@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,7 +18,7 @@ from streamkernel.engine import (
     format_bytes,
     memory_limits,
 )
-from streamkernel.errors import SingularKernelError, StreamKernelWarning
+from streamkernel.errors import SingularKernelError, warn_user
 from streamkernel.estimators.plan import needs_moments
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel
@@ -34,7 +33,6 @@ Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
 _COMPILING_BYTES = 60 << 20  # what the compiler and its loops may still add to a process that has just begun
-_FROM_CALLER = 6  # frames between a warning here and the user's call of `fit`
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,7 @@ class Chosen:
     kernel : with its lengthscale.
     lengthscale : how that was found; None where it was given.
     tuning : how hyper-parameters were found by evidence; None where they were not.
+    sample : rows that the lengthscale was found from, in random order; perhaps none.
     selection : the basis, and how it came about.
     centre, scale : (d,) mean and spread of each target.
     """
@@ -59,6 +58,7 @@ class Chosen:
     centre: Float
     scale: Float
     tuning: Tuned | None = None
+    sample: Sample | None = None
 
 
 class Tuned(Protocol):
@@ -148,7 +148,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale)
     selection = rule.select(problem, session, cache)
     _warn_of_rank(selection, n, settings)
-    return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning)
+    return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning, sample)
 
 
 def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:
@@ -191,11 +191,7 @@ def _standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> 
     if constant.any():
         names = [columns[index] for index in np.flatnonzero(constant)]
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        warnings.warn(
-            f"{len(names)} of {len(constant)} columns are constant and carry nothing: {shown}",
-            StreamKernelWarning,
-            stacklevel=_FROM_CALLER,
-        )
+        warn_user(f"{len(names)} of {len(constant)} columns are constant and carry nothing: {shown}")
     return Scaler(statistics.mean, np.where(constant, 1.0, statistics.std))
 
 
@@ -208,9 +204,7 @@ def _warn_of_rank(selection: Selection, n: int, settings: BasisSettings) -> None
             f"alpha = 0 and the kernel matrix is singular: only {found} of {n} basis functions are "
             "independent (are there duplicate rows?); give alpha > 0 or 'gcv'"
         )
-    warnings.warn(
+    warn_user(
         f"only {found} of {n} basis functions are linearly independent; the others were left out "
-        "(duplicate rows, or a lengthscale that is large for the data)",
-        StreamKernelWarning,
-        stacklevel=_FROM_CALLER,
+        "(duplicate rows, or a lengthscale that is large for the data)"
     )

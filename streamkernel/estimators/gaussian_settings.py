@@ -10,10 +10,19 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
 
-__all__ = ["APPROXIMATIONS", "PARTITIONS", "TUNE", "CommitteeSettings", "GaussianSettings", "TunedSettings"]
+__all__ = [
+    "APPROXIMATIONS",
+    "EVIDENCE",
+    "PARTITIONS",
+    "TUNE",
+    "CommitteeSettings",
+    "GaussianSettings",
+    "GeneralisedSettings",
+    "TunedSettings",
+]
 
 APPROXIMATIONS = ("dtc", "fitc", "pitc")
-PARTITIONS = ("order", "cells")
+PARTITIONS = ("rows", "cells")
 TUNE = ("sample", "full", "none")
 EVIDENCE = "evidence"
 
@@ -74,7 +83,7 @@ class GaussianSettings(TunedSettings):
     noise_variance : "evidence", or a number > 0, in squared units of the targets.
     tune : also "full": goes on from the sample's optimum over all rows, two sweeps a step.
     block_size : rows of a block, a model parameter; for "pitc".
-    partition : which rows are a block: "order", as they come, or "cells", those near a common centre.
+    partition : which rows are a block: "rows", as they come, or "cells", those near a common centre.
     """
 
     TUNE: ClassVar[tuple[str, ...]] = TUNE
@@ -83,7 +92,7 @@ class GaussianSettings(TunedSettings):
     approximation: str = "dtc"
     noise_variance: Any = EVIDENCE
     block_size: int = 1000
-    partition: str = "order"
+    partition: str = "rows"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,3 +136,30 @@ def _checked_variance(name: str, value: Any) -> None:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, str) else float(value)
+
+
+@dataclass(frozen=True)
+class GeneralisedSettings(TunedSettings):
+    """Options of generalised Gaussian process regression: those of `TunedSettings`, and
+
+    Parameters
+    ----------
+    newton_tol : the fit ends when a step promises less than this of the loss, relative.
+    max_iterations : of Newton's method, each a sweep.
+    """
+
+    newton_tol: float = 1e-6
+    max_iterations: int = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_number("newton_tol", self.newton_tol, least=0.0, exclusive=True)
+        count = self.max_iterations
+        if isinstance(count, (bool, np.bool_)) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ParameterError(f"max_iterations must be a whole number > 0, not {count!r}")
+
+    def to_config(self) -> dict[str, Any]:
+        return super().to_config() | {
+            "newton_tol": float(self.newton_tol),
+            "max_iterations": int(self.max_iterations),
+        }

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of
+from streamkernel.estimators.seen import seen_by_fit
 from streamkernel.estimators.settings import RidgeSettings
 from streamkernel.reductions import Predictions, RidgeSums
 from streamkernel.solvers import RidgeSolution, RidgeSystem
 
-__all__ = ["Fitted"]
+__all__ = ["Fitted", "solution_arrays", "solution_record"]
 
 
 @dataclass(frozen=True)
@@ -44,32 +45,19 @@ class Fitted:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays of the model, by name."""
-        sums, path = self.sums, self.system.path
-        alphas = path.grid()
         scale = None if self.chosen.table.classes is not None else self.chosen.scale**2
         return {
             **basis_arrays(self.chosen, self.system.residual_path),
-            "dual_coef": self.solution.coefficients,
-            "intercept": self.solution.intercept,
-            "sum_H": sums.H,
-            "sum_g": sums.g,
-            "sum_YY": sums.YY,
-            "sum_G1": sums.G1,
-            "sum_Y1": sums.Y1,
-            "centre": sums.centre,
-            "gcv_alphas": alphas,
-            "gcv_scores": np.array([path.gcv(float(alpha), scale) for alpha in alphas]),
-            "gcv_effective_df": np.array([path.effective_df(float(alpha)) for alpha in alphas]),
+            **solution_arrays(self.sums, self.system, self.solution, scale),
         }
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
         """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
-        table, sums, solution = self.chosen.table, self.sums, self.solution
+        table = self.chosen.table
         classes = table.classes
         return {
             "estimator": estimator,
             **basis_record(self.chosen, self.settings, self.n),
-            "alpha": solution.alpha,
             "columns": list(table.columns),
             "target_names": list(table.target_names),
             "classes": None if classes is None else classes.tolist(),
@@ -77,12 +65,47 @@ class Fitted:
             "target_scale": self.chosen.scale.tolist(),
             "dtype": str(table.dtype),
             "sweep_count": self.sweeps,
-            "totals": {"rows": sums.count, "weight": sums.weight, "trace": sums.trace},
-            "certificate": certificate_of(sums.trace, self.system.residual_trace),
-            "solution": {
-                # Infinite where all degrees of freedom are used, for which JSON has no word.
-                "gcv": solution.gcv if math.isfinite(solution.gcv) else None,
-                "effective_df": solution.effective_df,
-                "training_rmse": np.sqrt(solution.residual_square / max(sums.count, 1)).tolist(),
-            },
+            **seen_by_fit(table),
+            **solution_record(self.sums, self.system, self.solution),
         }
+
+
+def solution_arrays(
+    sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution, scale: NDArray[np.float64] | None
+) -> dict[str, NDArray[Any]]:
+    """The sums and what follows from them.
+
+    Parameters
+    ----------
+    scale : (d,) in whose units the errors of several targets are added for GCV; None for common units.
+    """
+    path = system.path
+    alphas = path.grid()
+    return {
+        "dual_coef": solution.coefficients,
+        "intercept": solution.intercept,
+        "sum_H": sums.H,
+        "sum_g": sums.g,
+        "sum_YY": sums.YY,
+        "sum_G1": sums.G1,
+        "sum_Y1": sums.Y1,
+        "centre": sums.centre,
+        "gcv_alphas": alphas,
+        "gcv_scores": np.array([path.gcv(float(alpha), scale) for alpha in alphas]),
+        "gcv_effective_df": np.array([path.effective_df(float(alpha)) for alpha in alphas]),
+    }
+
+
+def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution) -> dict[str, Any]:
+    """What of the sums is no array, and what was solved for."""
+    return {
+        "alpha": solution.alpha,
+        "totals": {"rows": sums.count, "weight": sums.weight, "trace": sums.trace},
+        "certificate": certificate_of(sums.trace, system.residual_trace),
+        "solution": {
+            # Infinite where all degrees of freedom are used, for which JSON has no word.
+            "gcv": solution.gcv if math.isfinite(solution.gcv) else None,
+            "effective_df": solution.effective_df,
+            "training_rmse": np.sqrt(solution.residual_square / max(sums.count, 1)).tolist(),
+        },
+    }

@@ -34,7 +34,7 @@ class PredictingModel(SavedModel):
         raise NotImplementedError
 
     def scores(self) -> Reduction[Any]:
-        """The reduction by which `streamkernel evaluate` scores it; its result is a dict of numbers."""
+        """What `streamkernel evaluate` scores it by; its result is a dict of numbers or has one, `scalars`."""
         raise NotImplementedError
 
     def told(self) -> dict[str, Any]:
@@ -73,9 +73,7 @@ class PredictingModel(SavedModel):
         if targets.coded:
             assert targets.classes is not None
             if list(targets.classes) != list(labels):
-                raise DataError(
-                    f"the table's classes ({', '.join(map(str, targets.classes[:5]))}) are not the model's "
-                    f"({', '.join(map(str, labels[:5]))}); ingest rows with the same set of labels"
-                )
+                # Fewer rows may lack a class.
+                return replace(table, targets=targets.recoded(labels))
             return table
         return replace(table, targets=replace(targets, classes=labels))

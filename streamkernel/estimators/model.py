@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
+from streamkernel.estimators.kept import solution_arrays, solution_record
 from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.reductions import ClassificationScores, Predictions, Reduction, RegressionScores, RidgeSums
+from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.reductions import (
+    ClassificationScores,
+    NormalEquations,
+    Predictions,
+    Reduction,
+    RegressionScores,
+    RidgeSums,
+)
+from streamkernel.solvers import RidgeSystem
 
 __all__ = ["RidgeModel"]
 
@@ -50,6 +62,39 @@ class RidgeModel(PredictingModel):
             trace=totals["trace"],
             count=totals["rows"],
         )
+
+    def reduction_of_rows(self, rows: int) -> NormalEquations:
+        """The sums of rows that are scaled already; see `Updatable`."""
+        return NormalEquations.of(self.basis, self.arrays["centre"], rows)
+
+    def check_choices(self, choices: Mapping[str, Any]) -> None:
+        """Refuse what `with_sums` does not take; see `Updatable`."""
+        for name, value in choices.items():
+            if name != "alpha":
+                raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has alpha")
+            if value != "keep":
+                RidgeSettings(alpha=value)
+
+    def with_sums(self, sums: RidgeSums, choices: Mapping[str, Any] | None = None) -> Self:
+        """The model of the rows that the sums are of; see `Updatable`.
+
+        Parameters
+        ----------
+        choices : `alpha` may be "gcv", "keep" or a number; by default it is what the fit was asked for.
+        """
+        settings = self.config["settings"]
+        alpha = (choices or {}).get("alpha")
+        scale = None if self.classes is not None else np.asarray(self.config["target_scale"]) ** 2
+        system = RidgeSystem(self.basis, sums, intercept=settings["fit_intercept"], scale=scale)
+        wanted = settings["alpha"] if alpha is None else self.config["alpha"] if alpha == "keep" else alpha
+        solution = system.solve(system.choose_alpha() if wanted == "gcv" else float(wanted))
+        arrays = {
+            **self.arrays,
+            "residual_path": system.residual_path,
+            **solution_arrays(sums, system, solution, scale),
+        }
+        config = {**self.config, **solution_record(sums, system, solution)}
+        return self.with_parts(config, arrays).with_basis(self.basis)
 
     def outputs(self, *, std: bool = False) -> Predictions:
         if std:

@@ -9,6 +9,9 @@ from typing import Any
 from streamkernel.engine import Plan
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.fit import fit_ridge
+from streamkernel.estimators.fit_gaussian import fit_gaussian, plan_gaussian
+from streamkernel.estimators.gaussian_model import GaussianModel
+from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.plan import plan_ridge
@@ -51,6 +54,8 @@ def _by_name(*recipes: Recipe) -> dict[str, Recipe]:
 RECIPES: dict[str, Recipe] = _by_name(
     Recipe("ridge", RidgeSettings, fit_ridge, plan_ridge, RidgeModel),
     Recipe("ridge-classifier", RidgeSettings, fit_ridge, plan_ridge, RidgeModel, classify=True),
+    Recipe("gp", GaussianSettings, fit_gaussian, plan_gaussian, GaussianModel),
+    Recipe("committee", CommitteeSettings, fit_gaussian, plan_gaussian, GaussianModel),
 )
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any, Self
 
 from streamkernel.engine import Progress, Session
-from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.model import RidgeModel
-from streamkernel.estimators.settings import RidgeSettings, checked_seed
+from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.estimators.updating_estimator import UpdatingEstimator
 from streamkernel.table import Table
 
 __all__ = ["RidgeEstimator"]
 
 
-class RidgeEstimator(SupervisedEstimator):
+class RidgeEstimator(UpdatingEstimator):
     """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""
 
     _model = RidgeModel
+    _settings_class = RidgeSettings
 
     model_: RidgeModel
 
@@ -61,25 +62,6 @@ class RidgeEstimator(SupervisedEstimator):
         self.memory_limit = memory_limit
         self.client = client
         self.progress = progress
-
-    def _settings(self) -> RidgeSettings:
-        return RidgeSettings(
-            n_components=self.n_components,
-            kernel=self.kernel,
-            lengthscale=self.lengthscale,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            alpha=self.alpha,
-            tol=self.tol,
-            rule=self.rule,
-            objective=self.objective,
-            rule_options=dict(self.rule_options or {}),
-            scale=self.scale,
-            fit_intercept=self.fit_intercept,
-            seed=checked_seed(self.random_state),
-        )
 
     def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> RidgeModel:
         return fit_ridge(table, settings, session, **options)

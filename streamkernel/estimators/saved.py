@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any, ClassVar, Self
 
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import ModelFormatError
@@ -16,6 +17,10 @@ __all__ = ["SavedEstimator", "SavedModel"]
 
 class SavedModel(KeptBasis):
     """Base of what an estimator keeps: everything that `save` writes and `load` reads back."""
+
+    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The same kind of model of other parts."""
+        return type(self)(config, arrays)  # type: ignore[call-arg]
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model as a Zarr group with JSON beside it, whole or not at all."""

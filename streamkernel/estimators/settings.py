@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -97,6 +98,17 @@ class BasisSettings:
             )
         self.kernel_template()
         self.selection_rule(has_targets=True)
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """From a scikit-learn estimator's parameters, of which those of the run are left aside."""
+        known = {each.name for each in fields(cls)}
+        given = {name: value for name, value in parameters.items() if name in known}
+        given |= {
+            "rule_options": dict(parameters["rule_options"] or {}),
+            "seed": checked_seed(parameters["random_state"]),
+        }
+        return cls(**given)
 
     @property
     def needs_regular_system(self) -> bool:

@@ -14,6 +14,14 @@ from __future__ import annotations
 from streamkernel.kernels.base import Kernel
 from streamkernel.kernels.composite import Product, Sum
 from streamkernel.kernels.gaussian import Gaussian
+from streamkernel.kernels.gradients import (
+    LengthscaleGradient,
+    lengthscale_gradient,
+    log_lengthscales,
+    per_feature,
+    prepare_gradient,
+    with_log_lengthscales,
+)
 from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
@@ -27,6 +35,7 @@ __all__ = [
     "Gaussian",
     "Kernel",
     "Laplacian",
+    "LengthscaleGradient",
     "Linear",
     "Matern",
     "Polynomial",
@@ -36,4 +45,9 @@ __all__ = [
     "Sum",
     "as_kernel",
     "kernel_from_config",
+    "lengthscale_gradient",
+    "log_lengthscales",
+    "per_feature",
+    "prepare_gradient",
+    "with_log_lengthscales",
 ]

@@ -1,27 +1,34 @@
 """Small dense algebra on n x n matrices: in place, one BLAS thread, NaN looked for before every factorisation."""
 
-from streamkernel.linalg._blas import syrk
+from streamkernel.linalg._blas import factor_lower, subtract_gram, syrk
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
+from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, symmetric_eigen
 from streamkernel.linalg.finite import require_finite
+from streamkernel.linalg.in_place import InPlaceCholesky
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.symmetric import mirror_upper
 from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener
 
 __all__ = [
+    "DualityPath",
+    "InPlaceCholesky",
     "PANEL_ROWS",
     "RankRevealed",
     "RidgePath",
     "SymmetricEigen",
     "Whitener",
     "cholesky",
+    "duality_path",
+    "factor_lower",
     "independent_rows",
     "mirror_upper",
     "require_finite",
     "single_threaded_blas",
     "solve_lower",
     "solve_lower_t",
+    "subtract_gram",
     "symmetric_eigen",
     "syrk",
 ]

@@ -1,4 +1,4 @@
-"""BLAS without the GIL, accumulating in place.
+"""BLAS and LAPACK without the GIL, in place.
 
 `scipy.linalg.blas` holds the GIL, so two threads of `dsyrk` run one after the other; NumPy's ``K.T @ K`` releases
 it but needs an (n, n) temporary and a second pass to add it up. The same library's routines, called through the
@@ -14,9 +14,22 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg.cython_blas as _cython_blas
+import scipy.linalg.cython_lapack as _cython_lapack
 from numpy.typing import NDArray
 
-__all__ = ["multiply_triangle", "require", "solve_triangle", "subtract_product", "syrk"]
+__all__ = [
+    "factor_lower",
+    "invert_lower",
+    "multiply_triangle",
+    "multiply_triangle_left",
+    "require",
+    "solve_triangle",
+    "solve_triangle_left",
+    "subtract_gram",
+    "subtract_product",
+    "subtract_product_left",
+    "syrk",
+]
 
 Float = NDArray[np.float64]
 
@@ -32,8 +45,8 @@ _INT = ctypes.POINTER(ctypes.c_int)
 _PTR = ctypes.c_void_p
 
 
-def _routine(name: str, *argument_types: Any) -> Callable[..., None]:
-    capsule = getattr(_cython_blas, "__pyx_capi__")[name]  # noqa: B009
+def _routine(name: str, *argument_types: Any, library: Any = _cython_blas) -> Callable[..., None]:
+    capsule = getattr(library, "__pyx_capi__")[name]  # noqa: B009
     pointer = _capsule_pointer(capsule, _capsule_name(capsule))
     function: Callable[..., None] = ctypes.CFUNCTYPE(None, *argument_types)(pointer)
     return function
@@ -46,6 +59,8 @@ _SYRK = {
 _GEMM = _routine("dgemm", _CHAR, _CHAR, _INT, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT, _PTR, _PTR, _INT)
 _TRSM = _routine("dtrsm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
 _TRMM = _routine("dtrmm", _CHAR, _CHAR, _CHAR, _CHAR, _INT, _INT, _PTR, _PTR, _INT, _PTR, _INT)
+_POTRF = _routine("dpotrf", _CHAR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
+_TRTRI = _routine("dtrtri", _CHAR, _CHAR, _INT, _PTR, _INT, _INT, library=_cython_lapack)
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -94,24 +109,77 @@ def subtract_product(K: Float, L: Float, into: Float) -> None:
     )  # fmt: skip
 
 
+def subtract_gram(G: Float, into: Float) -> None:
+    """``into -= G G^T`` for G (b, n), in the lower triangle of `into` (b, b); the upper one is not touched."""
+    b, n = G.shape
+    # Fortran sees G^T, and our lower triangle as its upper one.
+    _SYRK[_DOUBLE](
+        b"U", b"T", _int(b), _int(n), _scalar(-1.0, _DOUBLE), G.ctypes.data, _leading(G), _scalar(1.0, _DOUBLE),
+        into.ctypes.data, _leading(into),
+    )  # fmt: skip
+
+
+def subtract_product_left(L: Float, B: Float, into: Float) -> None:
+    """``into -= L B`` for L (b, r), B (r, n) and into (b, n), whose rows lie each in one piece."""
+    (b, r), n = L.shape, B.shape[1]
+    _GEMM(
+        b"N", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, _DOUBLE), B.ctypes.data, _leading(B), L.ctypes.data,
+        _leading(L), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
+    )  # fmt: skip
+
+
+def factor_lower(C: Float) -> int | None:
+    """Overwrite the lower triangle of C (b, b), positive definite, by its Cholesky factor; the upper is not touched.
+
+    Returns
+    -------
+    int or None
+        The first row whose pivot is not positive, or is NaN, where the factorisation has stopped; None where there is
+        none.
+    """
+    info = ctypes.c_int()
+    _POTRF(b"U", _int(len(C)), C.ctypes.data, _leading(C), ctypes.byref(info))
+    if info.value > 0:
+        return info.value - 1
+    # LAPACK may return NaN without a word: whatever row it was in, it is on the diagonal too.
+    broken = np.flatnonzero(~np.isfinite(np.diagonal(C)))
+    return int(broken[0]) if len(broken) else None
+
+
+def invert_lower(L: Float) -> None:
+    """``L <- L^-1`` for a lower triangle L (b, b) without zeros on its diagonal; the upper one is not touched."""
+    _TRTRI(b"U", b"N", _int(len(L)), L.ctypes.data, _leading(L), ctypes.byref(ctypes.c_int()))
+
+
 def solve_triangle(L: Float, K: Float) -> None:
     """``K <- K L^-T`` for a lower triangle L (n, n) and K (b, n), whose rows lie each in one piece."""
-    _triangle(_TRSM, L, K)
+    _triangle(_TRSM, b"L", b"T", L, K)
 
 
 def multiply_triangle(W: Float, K: Float) -> None:
     """``K <- K W^T`` for a lower triangle W (n, n) and K (b, n), whose rows lie each in one piece."""
-    _triangle(_TRMM, W, K)
+    _triangle(_TRMM, b"L", b"T", W, K)
 
 
-def _triangle(routine: Callable[..., None], L: Float, K: Float) -> None:
+def solve_triangle_left(L: Float, B: Float) -> None:
+    """``B <- L^-1 B`` for a lower triangle L (b, b) and B (b, n), whose rows lie each in one piece."""
+    _triangle(_TRSM, b"R", b"N", L, B)
+
+
+def multiply_triangle_left(W: Float, B: Float) -> None:
+    """``B <- W B`` for a lower triangle W (b, b) and B (b, n), whose rows lie each in one piece."""
+    _triangle(_TRMM, b"R", b"N", W, B)
+
+
+def _triangle(routine: Callable[..., None], side: bytes, transposed: bytes, L: Float, K: Float) -> None:
     b, n = K.shape
     one = _scalar(1.0, _DOUBLE)
-    # Fortran sees K^T (n, b) and L^T, an upper triangle.
+    # Fortran sees K^T (n, b), on its other side, and L^T, an upper triangle.
     routine(
-        b"L", b"U", b"T", b"N", _int(n), _int(b), one, L.ctypes.data, _leading(L), K.ctypes.data, _leading(K)
+        side, b"U", transposed, b"N", _int(n), _int(b), one, L.ctypes.data, _leading(L), K.ctypes.data, _leading(K)
     )  # fmt: skip
 
 
 def _leading(rows: Float) -> Any:
-    return _int(rows.strides[0] // rows.itemsize)
+    # A single row may have any stride; BLAS asks for at least its length.
+    return _int(max(rows.strides[0] // rows.itemsize, rows.shape[1], 1))

@@ -47,6 +47,11 @@ class Reduction(ABC, Generic[Result]):
         """``combine(state, map_block(block))``; a subclass with large sums may add into `state` in place."""
         return self.combine(state, self.map_block(block))
 
+    @property
+    def row_multiple(self) -> int:
+        """Rows that belong together: every block begins at a whole multiple of them, from the table's first row on."""
+        return 1
+
     # --- what the plan needs to know, before any work ------------------------------------------------------------
 
     @abstractmethod

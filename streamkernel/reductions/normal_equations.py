@@ -15,12 +15,13 @@ rounding of the sum, about ``eps m sqrt(n)``, by 1 / pivot; whitening every bloc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
+from streamkernel.errors import ParameterError
 from streamkernel.linalg import mirror_upper, solve_lower, syrk
 from streamkernel.reductions.contract import Reduction, State, add_states
 from streamkernel.table import RowBlock
@@ -54,6 +55,27 @@ class RidgeSums:
     weight: float
     trace: float
     count: int
+
+    @property
+    def residual_trace(self) -> float:
+        """``tr(K - K~)`` of these rows, exact: what the certificate says."""
+        return max(self.trace - float(np.trace(self.H)), 0.0)
+
+    def merge(self, other: RidgeSums) -> RidgeSums:
+        """The sums of both lots of rows.
+
+        Raises
+        ------
+        ParameterError
+            They are sums of other features, or of targets about another centre.
+        """
+        if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
+            raise ParameterError(
+                f"sums of {len(self.H)} functions about {self.centre} and of {len(other.H)} about {other.centre} "
+                "cannot be added; sweep the new rows with the basis and the centre of the model"
+            )
+        both = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        return RidgeSums(**both | {"centre": self.centre})
 
 
 @dataclass(frozen=True)

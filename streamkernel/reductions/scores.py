@@ -5,12 +5,64 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State, add_states
 from streamkernel.reductions.rows import Predictions
 from streamkernel.table import ColumnStatistics, RowBlock
 
-__all__ = ["ClassificationScores", "RegressionScores"]
+__all__ = [
+    "ClassificationScores",
+    "RegressionScores",
+    "combine_errors",
+    "error_bytes",
+    "error_scores",
+    "error_sums",
+    "share_explained",
+]
+
+Array = NDArray[np.float64]
+
+
+def error_sums(Y: Array, predicted: Array) -> State:
+    """Squared and absolute errors of one block, both arguments (b, d), and how far the targets themselves spread."""
+    error = Y - predicted
+    errors = {"squared_error": (error**2).sum(axis=0), "absolute_error": np.abs(error).sum(axis=0)}
+    return errors | ColumnStatistics.of(Y).to_arrays("y_")
+
+
+def combine_errors(left: State, right: State) -> State:
+    """`error_sums` of the rows of both; other arrays of the states are left out."""
+    errors = {name: left[name] + right[name] for name in ("squared_error", "absolute_error")}
+    spread = ColumnStatistics.from_arrays(left, "y_").merge(ColumnStatistics.from_arrays(right, "y_"))
+    return errors | spread.to_arrays("y_")
+
+
+def error_scores(state: State) -> dict[str, float]:
+    """``rows``, ``rmse``, ``mae`` and ``r2``."""
+    targets = ColumnStatistics.from_arrays(state, "y_")
+    rows = targets.count
+    return {
+        "rows": rows,
+        "rmse": float(np.sqrt(state["squared_error"] / rows).mean()),
+        "mae": float((state["absolute_error"] / rows).mean()),
+        "r2": share_explained(state["squared_error"], rows * targets.std**2),
+    }
+
+
+def error_bytes(d: int) -> int:
+    """Bytes of `error_sums` of d targets."""
+    return 64 * d
+
+
+def share_explained(loss: Array, least: Array) -> float:
+    """``1 - loss / least``, averaged over targets (d,): `least` is what the best constant loses.
+
+    Where a constant is exact, 1 for a loss of 0 and 0 for any other, as scikit-learn's ``r2_score``.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(least > 0.0, loss / least, np.where(loss > 0.0, 1.0, 0.0))
+    return float((1.0 - share).mean())
 
 
 @dataclass(frozen=True)
@@ -24,31 +76,16 @@ class RegressionScores(Reduction[dict[str, float]]):
 
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
-        error = block.Y - self.predictions.values(block.X)
-        errors = {"squared_error": (error**2).sum(axis=0), "absolute_error": np.abs(error).sum(axis=0)}
-        return errors | ColumnStatistics.of(block.Y).to_arrays("y_")
+        return error_sums(block.Y, self.predictions.values(block.X))
 
     def combine(self, left: State, right: State) -> State:
-        errors = {name: left[name] + right[name] for name in ("squared_error", "absolute_error")}
-        spread = ColumnStatistics.from_arrays(left, "y_").merge(ColumnStatistics.from_arrays(right, "y_"))
-        return errors | spread.to_arrays("y_")
+        return combine_errors(left, right)
 
     def finalize(self, state: State) -> dict[str, float]:
-        targets = ColumnStatistics.from_arrays(state, "y_")
-        rows, spread = targets.count, targets.count * targets.std**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(
-                spread > 0.0, state["squared_error"] / spread, np.where(state["squared_error"] > 0.0, 1.0, 0.0)
-            )
-        return {
-            "rows": rows,
-            "rmse": float(np.sqrt(state["squared_error"] / rows).mean()),
-            "mae": float((state["absolute_error"] / rows).mean()),
-            "r2": float((1.0 - share).mean()),
-        }
+        return error_scores(state)
 
     def state_bytes(self) -> int:
-        return int(64 * self.predictions.coefficients.shape[1])
+        return error_bytes(self.predictions.coefficients.shape[1])
 
     def scratch_bytes(self, rows: int) -> int:
         return self.predictions.scratch_bytes(rows)

@@ -1,0 +1,133 @@
+"""streamkernel update MODEL STORE"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from streamkernel.cli.kinds import updatable_model
+from streamkernel.cli.machine import place_of
+from streamkernel.cli.options import NumberOr, common, cut, run_options
+from streamkernel.cli.options import rows as rows_option
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import SweepBar
+from streamkernel.engine import Session, resident_bytes
+from streamkernel.estimators.base import parse_bytes
+from streamkernel.estimators.staleness import STALE
+from streamkernel.estimators.updating import Update
+from streamkernel.estimators.updating_saved import update_saved
+from streamkernel.store import Checkpoints
+from streamkernel.table import open_table
+
+__all__ = ["command"]
+
+
+@click.command("update")
+@click.argument("model")
+@click.argument("store")
+@rows_option
+@click.option("--alpha", type=NumberOr("gcv", "keep"), default=None, help="Of ridge. [default: as it was fitted]")
+@click.option(
+    "--stale",
+    type=click.FloatRange(min=0),
+    default=STALE,
+    show_default=True,
+    metavar="FACTOR",
+    help="Warn where the basis leaves more than this times as much of the new rows as of those of the fit.",
+)
+@click.option(
+    "--grow",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="If so, add at most N basis functions; STORE must hold all rows, old and new.",
+)
+@click.option("--as-new", is_flag=True, help="Take a store whose rows have changed since they were seen for another.")
+@run_options
+@common
+def command(
+    model: str,
+    store: str,
+    rows: tuple[int | None, int | None] | None,
+    alpha: Any,
+    stale: float,
+    grow: int,
+    as_new: bool,
+    scheduler: str,
+    workers: int | None,
+    memory: str | None,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Fold those rows of STORE into MODEL that it has not seen yet.
+
+    Rows are known by their content, not by the path: an update that is repeated folds in nothing, and of a store to
+    which rows were appended only these. The model is then that of a fit to all rows with the same basis.
+    """
+    place = place_of(scheduler, workers)
+    limit = parse_bytes(memory, "--memory")
+    classify = updatable_model(model).config["classes"] is not None
+    table = cut(open_table(store, classify=classify), rows)
+    with ExitStack() as stack:
+        bar = stack.enter_context(SweepBar(quiet))
+
+        def session(checkpoints: Checkpoints) -> Session:
+            # Not before there is work: to find that all rows were seen needs no cluster.
+            executor = stack.enter_context(place.executor())
+            began.append(time.perf_counter())
+            return Session(executor, progress=bar, checkpoints=checkpoints)
+
+        began = [time.perf_counter()]
+        done = update_saved(
+            Path(model),
+            updatable_model,
+            table,
+            session,
+            choices={"alpha": alpha},
+            stale=stale,
+            grow=grow,
+            as_new=as_new,
+            memory_limit=limit,
+            driver_bytes=None if place.workers else resident_bytes(),
+        )
+        seconds = time.perf_counter() - began[-1]
+    _print(done, model, store, seconds, as_json)
+
+
+def seen_rows(config: dict[str, Any]) -> dict[str, Any]:
+    """What a model has seen, for `info`: rows of all kinds, inputs, and how its updates went."""
+    updates = config.get("updates") or {}
+    return {
+        "rows_seen": config.get("totals", {}).get("rows", config["rows"]["count"]),
+        "inputs_seen": len(config.get("seen") or [None]),
+        "updates": updates.get("times", 0),
+        "stale": updates.get("stale", False),
+    }
+
+
+def _print(done: Update[Any], model: str, store: str, seconds: float, as_json: bool) -> None:
+    config = done.model.config
+    result = {
+        "model": model,
+        "store": store,
+        "rows_folded": done.rows_folded,
+        "rows_seen_before": done.rows_seen_before,
+        "rows": done.rows,
+        "residual_of_fit": done.staleness.of_fit,
+        "residual_of_new": done.staleness.of_new,
+        "stale": done.stale,
+        "grown": done.grown,
+        "basis_size": config["basis_size"],
+        **config["certificate"],
+        **done.model.told(),
+        "sweeps": done.sweeps,
+        "resumed_sweeps": done.resumed_sweeps,
+        "seconds": seconds,
+        "digest": done.model.digest,
+    }
+    emit(result, as_json=as_json, title="updated" if done.changed else "nothing to update: all rows were seen before")

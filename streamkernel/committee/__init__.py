@@ -1,0 +1,40 @@
+"""Members on partitions of the rows, and how they are combined (Tresp 2001, section 3.1).
+
+The Bayesian committee machine for regression in its information form is a Gaussian process with blocks of noise, whose
+basis are the query points: `reductions.GaussianEquations` with `BlockNoise`. Here is what a committee has beyond that.
+
+::
+
+    which rows are a member                 cell_centres, cells_of
+    which query points, and how many        query_set, QuerySetRule, degrees_of_features, degrees_of_sample
+    members asked for each query            committee_predict: poe, gpoe, bcm, rbcm, grbcm; prediction_steps, its plan
+    a member at a time                      OnlineCommittee
+    classes and counts                      fit_generalised_committee
+    support vector machines (experimental)  fit_svm_committee
+"""
+
+from streamkernel.committee.generalised import GeneralisedCommittee, fit_generalised_committee
+from streamkernel.committee.online import OnlineCommittee
+from streamkernel.committee.partition import PARTITIONS, cell_centres, cells_of
+from streamkernel.committee.predict import CommitteePrediction, committee_predict
+from streamkernel.committee.prediction_plan import prediction_steps
+from streamkernel.committee.query_set import QuerySetRule, degrees_of_features, degrees_of_sample, query_set
+from streamkernel.committee.svm import SVMCommittee, fit_svm_committee
+
+__all__ = [
+    "PARTITIONS",
+    "CommitteePrediction",
+    "GeneralisedCommittee",
+    "OnlineCommittee",
+    "QuerySetRule",
+    "SVMCommittee",
+    "cell_centres",
+    "cells_of",
+    "committee_predict",
+    "degrees_of_features",
+    "degrees_of_sample",
+    "fit_generalised_committee",
+    "fit_svm_committee",
+    "prediction_steps",
+    "query_set",
+]

@@ -1,0 +1,138 @@
+"""The Bayesian committee machine for classes and counts: Laplace's approximation, member by member.
+
+One sweep, and n x n algebra for each function: with ``H = V diag(h) V^T`` and ``A = I + s H`` the whitened f at the
+query points has mean ``sqrt(s) A^-1 g`` and covariance A^-1 (Tresp 2001, eqs. (8), (9); ALGORITHMS 6.2), so that ::
+
+    E f(x) = mu + s z^T A^-1 g        var f(x) = s (k(x, x) - z^T z + z^T A^-1 z),        z = L^-1 k(Z, x)
+
+Bernoulli and Poisson likelihoods. There is no softmax, whose members would find all classes' modes together: more than
+two classes are each against the rest. Unlike `solve_newton`, which sees all rows at one mode in several sweeps, this
+takes one, and its rows are added to exactly: a member's mode depends on no other's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.committee.partition import cells_of
+from streamkernel.engine import Session
+from streamkernel.errors import DataError, ParameterError
+from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.linalg import single_threaded_blas, solve_lower_t, symmetric_eigen
+from streamkernel.reductions import (
+    Bernoulli,
+    BlockNoise,
+    ClassProbabilities,
+    KroneckerCovariance,
+    LatentPosterior,
+    Likelihood,
+    Moments,
+    Poisson,
+    PoissonPredictions,
+    RowMap,
+    likelihood_of,
+)
+from streamkernel.reductions.generalised_members import GeneralisedMembers, GeneralisedSums
+from streamkernel.reductions.one_against_rest import OneAgainstRest
+from streamkernel.table import Table
+
+__all__ = ["GeneralisedCommittee", "fit_generalised_committee"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GeneralisedCommittee:
+    """A fitted committee.
+
+    Attributes
+    ----------
+    likelihood : Bernoulli or Poisson.
+    sums : of all members; those of appended rows merge with them.
+    latents : the function, or the functions of each class against the rest.
+    """
+
+    likelihood: Likelihood
+    sums: GeneralisedSums
+    latents: tuple[LatentPosterior, ...]
+
+    @classmethod
+    def of(cls, basis: Basis, sums: GeneralisedSums, signal: float, likelihood: Likelihood) -> GeneralisedCommittee:
+        """The committee of these sums; O(n^3) for each function."""
+        latents = tuple(_latent(basis, sums, signal, j) for j in range(len(sums.centre)))
+        return cls(likelihood, sums, latents)
+
+    def predictions(self, *, std: bool = False) -> RowMap:
+        """What predicts: probabilities of the classes, or rates (with `std` their spread beside them)."""
+        if isinstance(self.likelihood, Poisson):
+            return PoissonPredictions(self.latents[0], std=std)
+        return ClassProbabilities(self.latents[0]) if len(self.latents) == 1 else OneAgainstRest(self.latents)
+
+
+def _latent(basis: Basis, sums: GeneralisedSums, signal: float, j: int) -> LatentPosterior:
+    with single_threaded_blas():
+        eigen = symmetric_eigen(sums.H[j], "the sums of the members")
+        shrinkage = 1.0 / (1.0 + signal * np.maximum(eigen.values, 0.0))
+        beta = signal * (eigen.vectors @ (shrinkage * (eigen.vectors.T @ sums.g[:, j])))
+        coefficients = np.ascontiguousarray(solve_lower_t(basis.L, beta[:, None]))
+    one = np.ones((1, 1))
+    covariance = KroneckerCovariance(np.ascontiguousarray(eigen.vectors), one, shrinkage[:, None])
+    return LatentPosterior(basis, coefficients, sums.centre[j : j + 1].copy(), one, signal, covariance)
+
+
+def fit_generalised_committee(
+    table: Table,
+    basis: Basis,
+    likelihood: str,
+    signal: float,
+    *,
+    block_size: int = 1000,
+    partition: str | Float = "rows",
+    centre: ArrayLike | None = None,
+    session: Session | None = None,
+    seed: int = 0,
+) -> GeneralisedCommittee:
+    """Fit in one sweep, and one more over the targets where no prior mean is given.
+
+    Parameters
+    ----------
+    table : rows (scaled) and targets: classes, 0 and 1, or counts. A row of weight w counts w times.
+    basis : the query points.
+    likelihood : "bernoulli" or "poisson".
+    signal : variance s of f.
+    block_size, partition : members, as of `committee_predict`.
+    centre : prior mean of f, one number or one for each class; default that of constant functions.
+
+    Raises
+    ------
+    ParameterError, DataError
+        No such likelihood or partition; targets of another kind.
+    """
+    session = session or Session()
+    if table.n_targets == 0:
+        raise DataError("a committee needs targets and the rows have none; ingest them with --target, or give y")
+    if likelihood == "softmax":
+        raise ParameterError("a committee has no softmax; give likelihood = 'bernoulli', each class against the rest")
+    kind, s = likelihood_of(likelihood, table.n_targets), checked_number("signal", signal)
+    functions = table.n_targets if isinstance(kind, Bernoulli) and table.n_targets > 2 else 1
+    size = checked_integer("block_size", block_size)
+    if centre is None:
+        mu = _constants(table, kind, functions, session)
+    else:
+        mu = np.broadcast_to(np.asarray(centre, np.float64), (functions,)).copy()
+    cells = cells_of(partition, table, basis.kernel, session=session, seed=seed)
+    work = GeneralisedMembers(basis, kind, s, mu, BlockNoise(s, 1.0, size, cells))
+    return GeneralisedCommittee.of(basis, session.sweep(work, table, "members' modes"), s, kind)
+
+
+def _constants(table: Table, likelihood: Likelihood, functions: int, session: Session) -> Float:
+    """f that the mean of the targets is the response of."""
+    found = session.sweep(Moments(table.n_features, table.n_targets), table, "statistics")
+    assert found.y is not None
+    totals = found.y.mean[-functions:] * table.n_rows
+    shares = (likelihood.shares(total, table.n_rows) for total in totals.reshape(-1, 1))
+    return np.array([likelihood.constants(share)[0] for share in shares])

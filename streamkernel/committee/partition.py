@@ -1,0 +1,70 @@
+"""Which rows are a member: those that follow each other, or those of one cell of the space.
+
+Members of neighbouring rows depend less on what they were not shown, and know more of where they are (Tresp 2000,
+section 7). Cells are k-means cells in the kernel's units; within 16 members' rows each row goes to its cell, so that no
+regrouped copy of the table is made (`BlockNoise`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Session
+from streamkernel.errors import ParameterError
+from streamkernel.kernels import Kernel, Laplacian
+from streamkernel.kernels.base import StationaryKernel
+from streamkernel.kernels.parameters import checked_integer
+from streamkernel.selection import Problem, RowCache
+from streamkernel.selection.kmeans import KMeans
+from streamkernel.table import Table
+
+__all__ = ["CELLS", "PARTITIONS", "cell_centres", "cell_problem", "cells_of", "sample_means"]
+
+PARTITIONS = ("rows", "cells")
+CELLS = 16  # as many as the members whose rows are sorted at once: a cell then has about a member's rows
+
+
+def cell_centres(
+    table: Table, kernel: Kernel, n_cells: int = CELLS, *, session: Session, seed: int = 0, sweeps: int = 0
+) -> NDArray[np.float64]:
+    """Centres of k-means cells, (c, p) in the units of the rows, for `BlockNoise(cells=...)`.
+
+    From a uniform sample, which takes one sweep, and `sweeps` Lloyd steps over all rows more. Fewer than `n_cells`
+    where the sample has fewer distinct rows.
+    """
+    problem = cell_problem(table, kernel, checked_integer("n_cells", n_cells), seed)
+    found = sample_means(sweeps).select(problem, session, RowCache(table, session))
+    return np.asarray(found.basis.points, np.float64)
+
+
+def cell_problem(table: Table, kernel: Kernel, n_cells: int, seed: int) -> Problem:
+    """What `sample_means` is given: distances in the kernel's units."""
+    p = table.n_features
+    lengths = 1.0 / kernel.weights(p) if isinstance(kernel, StationaryKernel) else np.ones(p)
+    # Centres must be distinct, not independent as functions, which few centres of a smooth kernel are.
+    return Problem(table, Laplacian(tuple(lengths.tolist())), min(n_cells, table.n_rows), seed=seed)
+
+
+def sample_means(sweeps: int) -> KMeans:
+    """k-means over a sample, then so many steps over all rows."""
+    return KMeans(sweeps=sweeps, nearest=False)
+
+
+def cells_of(
+    partition: str | NDArray[np.float64], table: Table, kernel: Kernel, *, session: Session, seed: int = 0
+) -> NDArray[np.float64] | None:
+    """What `BlockNoise(cells=...)` is given for a partition by "rows", by "cells", or by centres (c, p) that are there.
+
+    Raises
+    ------
+    ParameterError
+        No such partition.
+    """
+    if not isinstance(partition, str):
+        return np.asarray(partition, np.float64)
+    if partition not in PARTITIONS:
+        raise ParameterError(
+            f"partition = {partition!r} is not known; choose one of {', '.join(PARTITIONS)}, or centres"
+        )
+    return None if partition == "rows" else cell_centres(table, kernel, session=session, seed=seed)

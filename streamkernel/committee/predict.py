@@ -1,0 +1,143 @@
+"""Committees of exact Gaussian processes: no model but the table itself, which is swept for every lot of queries.
+
+Each member of `block_size` rows is an exact Gaussian process; what they say of a query is combined for that query
+alone (`reductions.combiners`). A member costs ``b^3 / 3 + b^2 q`` operations, whatever was asked before: for
+predictions again and again fit the committee that has a state, the BCM at query points (`GaussianEquations` with
+`BlockNoise`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.committee.partition import cells_of
+from streamkernel.engine import Session
+from streamkernel.errors import DataError, NonFiniteDataError, ShapeError
+from streamkernel.kernels import Kernel
+from streamkernel.kernels.parameters import checked_integer, checked_rows
+from streamkernel.reductions import Gather, Sample, stream_generator
+from streamkernel.reductions.combiners import combiner_of
+from streamkernel.reductions.member_predictions import MemberPredictions
+from streamkernel.reductions.row_noise import BlockNoise
+from streamkernel.table import Table
+
+__all__ = ["CommitteePrediction", "committee_predict", "queries_of_a_sweep"]
+
+Float = NDArray[np.float64]
+
+_SHARED = (14, 0)  # stream of the counter-based generator
+_QUERIES = 16384  # of one sweep: their sums are small, and beside their cost that of the members' factors is lost
+_BASE_VALUES = 1 << 22  # of the queries with the shared rows, which every process holds
+
+
+@dataclass(frozen=True)
+class CommitteePrediction:
+    """What a committee says at the queries.
+
+    Attributes
+    ----------
+    mean : (q, d) of y, and of f.
+    latent_variance : (q, d) of f.
+    noise : (d,) variance of y given f.
+    members : how many members there were.
+    """
+
+    mean: Float
+    latent_variance: Float
+    noise: Float
+    members: int
+
+    @property
+    def variance(self) -> Float:
+        """Of y, (q, d)."""
+        return self.latent_variance + self.noise
+
+
+def committee_predict(
+    table: Table,
+    kernel: Kernel,
+    signal: float,
+    noise: float,
+    queries: Any,
+    *,
+    combiner: str = "rbcm",
+    block_size: int = 1000,
+    partition: str | Float = "rows",
+    communication: int | None = None,
+    centre: ArrayLike = 0.0,
+    scale: ArrayLike = 1.0,
+    session: Session | None = None,
+    seed: int = 0,
+) -> CommitteePrediction:
+    """Predict at queries (q, p), held in memory: one sweep for every 16,384 of them, of "grbcm" for every 4,194,304 /
+    `communication`, at least 1,024.
+
+    Parameters
+    ----------
+    table : rows (scaled) and targets; row weights w make the noise of a row ``noise / w``.
+    kernel : unit kernel k.
+    signal, noise : variances s and noise of targets divided by `scale`.
+    queries : in the units of the table's rows.
+    combiner : "poe", "gpoe", "bcm", "rbcm" or "grbcm".
+    block_size : most rows of a member.
+    partition : members by "rows" (in the order of the table: shuffle it), by "cells", or by centres (c, p) of cells.
+    communication : rows that all members of "grbcm" share, drawn without replacement; default `block_size`. One sweep
+        fetches them. Where they are all rows of the table the prediction is that of the exact Gaussian process.
+    centre, scale : prior mean and scale of the targets, (d,) or one number for all.
+    session : runs the sweeps.
+    seed : of the draws.
+
+    Raises
+    ------
+    ParameterError, DataError
+        No such combiner or partition, or no targets; before any work.
+    NumericalError
+        A member's covariance is singular: the noise is lost in the rounding of the signal.
+    """
+    chosen, session = combiner_of(combiner), session or Session()
+    points = _checked_queries(queries, table)
+    centres, scales = (np.broadcast_to(np.asarray(v, np.float64), (table.n_targets,)) for v in (centre, scale))
+    block_size = checked_integer("block_size", block_size)
+    # Variances are looked at before the sweeps that find cells.
+    plain = BlockNoise(signal, noise, block_size)
+    cells = cells_of(partition, table, kernel, session=session, seed=seed)
+    members = BlockNoise(plain.signal, plain.noise, block_size, cells)
+    shared = None
+    if chosen.shares_rows:
+        size = checked_integer("communication", block_size if communication is None else communication)
+        shared = _shared_rows(table, min(size, table.n_rows), session, seed)
+    size = queries_of_a_sweep(0 if shared is None else len(shared))
+    parts = [points[first : first + size] for first in range(0, len(points), size)]
+    works = (MemberPredictions(kernel, part, centres, members, chosen, table.start, shared) for part in parts)
+    found = [session.sweep(work, table, "committee members") for work in works]
+    mean, variance = np.concatenate([part.mean for part in found]), np.concatenate([part.variance for part in found])
+    return CommitteePrediction(mean, variance[:, None] * scales**2, plain.noise * scales**2, found[0].members)
+
+
+def queries_of_a_sweep(shared: int) -> int:
+    """Most queries that are asked at once, where members share so many rows."""
+    return max(1024, min(_QUERIES, _BASE_VALUES // max(shared, 1)))
+
+
+def _shared_rows(table: Table, size: int, session: Session, seed: int) -> Sample:
+    drawn = stream_generator(seed, _SHARED).choice(table.n_rows, size=size, replace=False)
+    rows = np.sort(table.start + drawn.astype(np.int64))
+    gather = Gather(rows, table.n_features, table.n_targets, table.dtype)
+    sample: Sample = session.sweep(gather, table, "gather the rows that members share")
+    heard = np.flatnonzero(sample.weights > 0.0)
+    return sample if len(heard) == len(sample) else sample.at_positions(heard)
+
+
+def _checked_queries(queries: Any, table: Table) -> Float:
+    if table.n_targets == 0:
+        raise DataError("a committee needs targets and the rows have none; ingest them with --target, or give y")
+    points = np.asarray(checked_rows(queries, "queries", table.n_features), np.float64)
+    if len(points) == 0:
+        raise ShapeError("queries are no rows; give at least one")
+    if not np.isfinite(points).all():
+        raise NonFiniteDataError("queries hold NaN or infinity; leave those rows out")
+    return points

@@ -1,0 +1,114 @@
+"""The Bayesian committee machine for regression, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from streamkernel.engine import Progress
+from streamkernel.estimators.gaussian_model import GaussianModel
+from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
+from streamkernel.estimators.gaussian_settings import CommitteeSettings
+
+__all__ = ["BayesianCommitteeMachine"]
+
+
+class BayesianCommitteeMachine(GaussianProcessRegressor):
+    """A committee of exact Gaussian processes, each of `block_size` rows, combined at query points.
+
+    Each member answers for the values of f at the n query points; answers are combined as if members were independent
+    given these values, which is exact where the query points tell all that members share (Tresp 2001, eqs. (8), (9)).
+    It is sparse Gaussian process regression with blocks of noise (PITC) whose basis are the query points: chosen
+    rows (landmarks).
+
+    Parameters
+    ----------
+    n_components : int, default None
+        Number of landmarks among the query points; None for ``sqrt(m) log m``, at most 1000. Too few are warned of:
+        there should be as many as the effective degrees of freedom of the rows.
+    block_size : int, default 1000
+        Rows of a member: a parameter of the model, not of the machine. A member costs ``block_size^3 / 3`` and more.
+    partition : "rows" or "cells", default "rows"
+        Rows of a member: as they come, of a table that was shuffled, or those near a common centre.
+    kernel, lengthscale, ard, gamma, degree, coef0, kernel_params, signal_variance, noise_variance, tune, rule,
+    objective, rule_options, tol, scale, fit_intercept, random_state, memory_limit, client, progress
+        As of `GaussianProcessRegressor`.
+
+    Attributes
+    ----------
+    components_ : (n, p) query points, in the units of X
+    member_weights_ : (B,) share of each member in what all members say
+    effective_df_, dual_coef_, signal_variance_, noise_variance_, log_marginal_likelihood_value_, ...
+        As of `GaussianProcessRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamkernel import BayesianCommitteeMachine
+    >>> generator = np.random.default_rng(0)
+    >>> X = generator.uniform(-3, 3, (600, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * generator.standard_normal(600)
+    >>> machine = BayesianCommitteeMachine(40, block_size=100).fit(X, y)
+    >>> machine.member_weights_.shape, bool(abs(machine.predict([[0.0]])[0]) < 0.1)
+    ((6,), True)
+    """
+
+    _kind = "committee"
+    _settings_class = CommitteeSettings
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        block_size: int = 1000,
+        partition: str = "rows",
+        kernel: Any = "gaussian",
+        lengthscale: Any = "evidence",
+        ard: bool = False,
+        gamma: Any = None,
+        degree: Any = None,
+        coef0: Any = None,
+        kernel_params: dict[str, Any] | None = None,
+        signal_variance: Any = "evidence",
+        noise_variance: Any = "evidence",
+        tune: str = "sample",
+        rule: Any = "few-sweep",
+        objective: Any = "prediction",
+        rule_options: dict[str, Any] | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        fit_intercept: bool = True,
+        random_state: Any = 0,
+        memory_limit: Any = None,
+        client: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.block_size = block_size
+        self.partition = partition
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.ard = ard
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.signal_variance = signal_variance
+        self.noise_variance = noise_variance
+        self.tune = tune
+        self.rule = rule
+        self.objective = objective
+        self.rule_options = rule_options
+        self.tol = tol
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.client = client
+        self.progress = progress
+
+    def _adopt(self, model: GaussianModel) -> Self:
+        super()._adopt(model)
+        weights = model.arrays.get("member_weights")
+        if weights is not None:
+            self.member_weights_ = weights
+        return self

@@ -1,0 +1,126 @@
+"""Gaussian process regression: table -> hyper-parameters by evidence -> basis -> one sweep of sums -> posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
+from streamkernel.errors import ParameterError, warn_user
+from streamkernel.estimators.choosing import Chosen, choose_basis
+from streamkernel.estimators.gaussian_fitted import GaussianFitted
+from streamkernel.estimators.gaussian_model import GaussianModel
+from streamkernel.estimators.gaussian_settings import GaussianSettings
+from streamkernel.estimators.plan import steps_of_choice
+from streamkernel.estimators.supervised import fit_supervised
+from streamkernel.estimators.tuning import FULL_EVALUATIONS, SAMPLE_BASIS, GaussianTuner, solved
+from streamkernel.reductions import BlockNoise, ConstantNoise, DiagonalNoise, GaussianEquations, RowNoise
+from streamkernel.reductions.member_weights import MemberWeights
+from streamkernel.selection.problem import gather_step, unfilled_basis
+from streamkernel.solvers import GaussianSystem
+from streamkernel.solvers.tuning import Tuning
+from streamkernel.table import Table
+
+__all__ = ["fit_gaussian", "plan_gaussian"]
+
+_DEGREES_ROWS = 2500  # of the sample that effective degrees of freedom are estimated from
+
+
+def fit_gaussian(
+    table: Table, settings: GaussianSettings, session: Session, *, estimator: str = "gp", **options: Any
+) -> GaussianModel:
+    """Fit a Gaussian process; parameters and errors are those of `fit_supervised`."""
+    if table.classes is not None:
+        raise ParameterError(f"the target holds class labels, {estimator} is a regression; use gp-classifier")
+    parts = fit_supervised(
+        table,
+        settings,
+        session,
+        lambda n: _fit(table, settings, session, n),
+        lambda machine, n: plan_gaussian(table, settings, machine, n),
+        estimator=estimator,
+        **options,
+    )
+    return GaussianModel(parts.config, parts.arrays)
+
+
+def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> GaussianFitted:
+    """Hyper-parameters, basis, sums, posterior."""
+    tuner = GaussianTuner(settings, session)
+    chosen = tuner.polished(choose_basis(table, settings, session, n, tuner if tuner.wanted else None))
+    basis, table = chosen.selection.basis, chosen.table
+    noise = _row_noise(settings, chosen, session)
+    equations = GaussianEquations.of(basis, chosen.centre, noise, table.n_rows)
+    weights = None
+    if isinstance(noise, BlockNoise):
+        members = session.sweep(MemberWeights(equations, table.n_rows), table, "final sweep")
+        sums, weights = members.sums, members.weights
+    else:
+        sums = session.sweep(equations, table, "final sweep")
+    system = GaussianSystem(basis, sums, noise, scale=chosen.scale)
+    solution = solved(system, settings.signal_variance, settings.noise_variance)
+    rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
+    return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
+
+
+def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
+    """Whether the basis is large enough for members to be independent given it, from sampled rows."""
+    sample = chosen.sample
+    if sample is None or len(sample) == 0:
+        return None
+    X = sample.X[:_DEGREES_ROWS]
+    degrees = degrees_of_sample(X, chosen.table.n_rows, chosen.kernel, noise.signal, noise.noise)
+    rule = QuerySetRule(len(chosen.selection.basis), from_sample=degrees, sample=len(X))
+    if rule.warning is not None:
+        warn_user(rule.warning)
+    return rule
+
+
+def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> RowNoise:
+    """What is taken for cov(y | f at the basis), of variances in squared units of the targets' spread."""
+    if not settings.whitens_rows:
+        return ConstantNoise()
+    tuning = chosen.tuning
+    if isinstance(tuning, Tuning):
+        signal, noise = tuning.signal, tuning.noise
+    else:
+        signal, noise = float(settings.signal_variance), float(settings.noise_variance)
+    if settings.approximation == "fitc":
+        return DiagonalNoise(signal, noise)
+    cells = cells_of(settings.partition, chosen.table, chosen.kernel, session=session, seed=settings.seed)
+    return BlockNoise(signal, noise, settings.block_size, cells)
+
+
+def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n: int | None = None) -> Plan:
+    """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    n = settings.components(table) if n is None else n
+    problem, steps = steps_of_choice(table, settings, n)
+    tuner = GaussianTuner(settings, Session())
+    held = 16 * n * n
+    if tuner.wanted:
+        rows, points = settings.sampled_rows(table), min(SAMPLE_BASIS, settings.sampled_rows(table))
+        # A search takes some 80 looks at the sample, each two passes.
+        looks = GaussianEquations(unfilled_basis(problem, points), problem.centre, ConstantNoise())
+        steps.append(step_of("tuning", looks, rows, kernel_columns=points, where="sample", times=160, held_bytes=held))
+    basis = unfilled_basis(problem, n)
+    if settings.tune == "full" and tuner.wanted:
+        looks = GaussianEquations(basis, problem.centre, ConstantNoise())
+        times = 2 * FULL_EVALUATIONS
+        steps.append(step_of("evidence", looks, table.n_rows, kernel_columns=n, times=times, held_bytes=6 * held))
+    noise: RowNoise = ConstantNoise()
+    if settings.approximation == "fitc":
+        noise = DiagonalNoise(1.0, 1.0)
+    elif settings.approximation == "pitc":
+        cells = None
+        if settings.partition == "cells":
+            cells = np.zeros((1, table.n_features))
+            steps.append(gather_step(problem, settings.sampled_rows(table)))
+        noise = BlockNoise(1.0, 1.0, settings.block_size, cells)
+    final = GaussianEquations(basis, problem.centre, noise)
+    algebra = 8 * n * (8 * n + 4 * table.n_targets)
+    steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=held))
+    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
+    disk = final.state_bytes() * 3 + n * table.n_features * 8
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)

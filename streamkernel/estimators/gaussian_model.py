@@ -1,0 +1,164 @@
+"""A fitted Gaussian process or committee: configuration and named arrays, which is also how it lies on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.gaussian_fitted import gaussian_arrays, gaussian_record
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.record import path_of
+from streamkernel.estimators.settings import checked_choice
+from streamkernel.estimators.tuning import solved
+from streamkernel.reductions import (
+    BlockNoise,
+    ConstantNoise,
+    DiagonalNoise,
+    GaussianEquations,
+    GaussianPredictions,
+    GaussianScores,
+    GaussianSums,
+    Reduction,
+    RowNoise,
+)
+from streamkernel.solvers import GaussianSystem
+
+__all__ = ["GaussianModel"]
+
+VARIANCES = ("evidence", "keep")
+
+
+@dataclass(frozen=True)
+class GaussianModel(PredictingModel):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : by name; `components` are basis points in scaled units.
+    """
+
+    KIND: ClassVar[str] = "gaussian-process"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.SHAPES,
+        "dual_coef": ("n", "d"),
+        "intercept": ("d",),
+        "rotation": ("n", "n"),
+        "shares": ("n", "d"),
+        "signal_variance": ("d",),
+        "noise_variance": ("d",),
+        "sum_H": ("n", "n"),
+        "sum_g": ("n", "d"),
+        "sum_YY": ("d", "d"),
+        "sum_G1": ("n",),
+        "sum_Y1": ("d",),
+        "sum_squares": ("n",),
+        "centre": ("d",),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.OPTIONAL,
+        "tuning_parameters": ("t", "k"),
+        "tuning_values": ("t",),
+        "tuning_stage": ("t",),
+        "member_weights": ("B",),
+        "cells": ("c", "p"),
+    }
+    _NOUN: ClassVar[str] = "Gaussian process model"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def sums(self) -> GaussianSums:
+        """The sums of the final sweep: what appended rows are added to."""
+        totals = self.config["totals"]
+        return GaussianSums(
+            **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1", "squares")},
+            centre=self.arrays["centre"],
+            log_det=totals["log_det"],
+            trace=totals["trace"],
+            residual_trace=totals["residual_trace"],
+            count=totals["rows"],
+        )
+
+    @property
+    def row_noise(self) -> RowNoise:
+        """What is taken for cov(y | f at the basis), as the sums were made with it."""
+        made = self.config["row_noise"]
+        if made is None:
+            return ConstantNoise()
+        signal, noise = made
+        if self.config["block_size"] is None:
+            return DiagonalNoise(signal, noise)
+        return BlockNoise(signal, noise, self.config["block_size"], self.arrays.get("cells"))
+
+    def reduction_of_rows(self, rows: int) -> GaussianEquations:
+        """The sums of rows that are scaled already; see `Updatable`. Blocks begin with the first of these rows."""
+        return GaussianEquations.of(self.basis, self.arrays["centre"], self.row_noise, rows)
+
+    def check_choices(self, choices: Mapping[str, Any]) -> None:
+        """Refuse what `with_sums` does not take; see `Updatable`."""
+        for name, value in choices.items():
+            if name != "variances":
+                raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has variances")
+            checked_choice("variances", value, VARIANCES)
+
+    def with_sums(self, sums: GaussianSums, choices: Mapping[str, Any] | None = None) -> Self:
+        """The model of the rows that the sums are of; see `Updatable`.
+
+        Parameters
+        ----------
+        choices : `variances` "keep" those of the model, or are found by "evidence" from the sums; by default as by
+            the fit, where a variance that was given stays.
+        """
+        settings, arrays = self.config["settings"], self.arrays
+        system = GaussianSystem(self.basis, sums, self.row_noise)
+        if (choices or {}).get("variances") == "keep":
+            solution = system.solve(arrays["signal_variance"], arrays["noise_variance"])
+        else:
+            solution = solved(system, settings["signal_variance"], settings["noise_variance"])
+        parts = {**arrays, "residual_path": path_of(sums.trace, sums.squares), **gaussian_arrays(sums, solution)}
+        parts.pop("member_weights", None)
+        return self.with_parts({**self.config, **gaussian_record(sums, solution)}, parts).with_basis(self.basis)
+
+    def told(self) -> dict[str, Any]:
+        solution = self.config["solution"]
+        return {
+            "approximation": self.config["approximation"],
+            "signal_variance": self.arrays["signal_variance"].tolist(),
+            "noise_variance": self.arrays["noise_variance"].tolist(),
+            "log_evidence": solution["log_evidence"],
+            "bound": solution["bound"],
+            "effective_df": solution["effective_df"],
+        }
+
+    def outputs(self, *, std: bool = False) -> GaussianPredictions:
+        return self.predictions(std=std)
+
+    def scores(self) -> Reduction[Any]:
+        return GaussianScores(self.predictions())
+
+    def predictions(self, *, std: bool = False, latent: bool = False) -> GaussianPredictions:
+        """The row map that predicts, on rows that are scaled already.
+
+        Parameters
+        ----------
+        std : standard deviations too.
+        latent : of the function, without the noise of a target.
+        """
+        arrays = self.arrays
+        return GaussianPredictions(
+            self.basis,
+            arrays["dual_coef"],
+            arrays["intercept"],
+            np.ascontiguousarray(arrays["rotation"]),
+            arrays["shares"],
+            arrays["signal_variance"],
+            arrays["noise_variance"],
+            flat=not self.config["targets_are_2d"],
+            std=std,
+            latent=latent,
+        )

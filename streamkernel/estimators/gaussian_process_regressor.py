@@ -1,0 +1,200 @@
+"""Gaussian process regression on a basis chosen in a few sweeps."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from streamkernel.engine import Progress, Session
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.base import is_array_like
+from streamkernel.estimators.fit_gaussian import fit_gaussian
+from streamkernel.estimators.gaussian_model import GaussianModel
+from streamkernel.estimators.gaussian_settings import GaussianSettings
+from streamkernel.estimators.updating_estimator import UpdatingEstimator
+from streamkernel.table import Table, open_table
+
+__all__ = ["GaussianProcessRegressor"]
+
+
+class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
+    """Sparse Gaussian process regression: ``y = c + f(x) + noise``, ``f ~ GP(0, s k)``, on n chosen rows.
+
+    The posterior follows from the sums of one sweep. What is taken for cov(y | f at the basis) tells the
+    approximations apart (Tresp 2001, appendix, eq. (11)): a constant (DTC, the projected process), a diagonal (FITC),
+    or blocks of rows (PITC, which is the Bayesian committee machine with the basis as its query points).
+    Hyper-parameters are those of the largest evidence.
+
+    Parameters
+    ----------
+    n_components : int, default None
+        Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
+    kernel, gamma, degree, coef0, kernel_params : as of `KernelRidge`
+        Of the unit kernel k.
+    lengthscale : "evidence", "median", "auto", float or sequence of floats, default "evidence"
+        "evidence" maximises the evidence on a sample of rows; anything else is as of `KernelRidge`, and kept.
+    ard : bool, default False
+        Whether "evidence" finds a lengthscale for each feature.
+    signal_variance : "evidence" or float, default "evidence"
+        Variance s of f, in squared units of y.
+    noise_variance : "evidence" or float, default "evidence"
+        Variance of y given f, in squared units of y.
+    tune : "sample", "full" or "none", default "sample"
+        Where the evidence is maximised: on some thousands of rows; from there on over all rows, two sweeps a step; or
+        not at all (a lengthscale of "evidence" is the median distance then; signal and noise still follow from the
+        stored sums, or with `approximation` "fitc" and "pitc" from the sample).
+    approximation : "dtc", "fitc" or "pitc", default "dtc"
+    block_size : int, default 1000
+        Rows of a block, for "pitc": a parameter of the model, not of the machine.
+    partition : "rows" or "cells", default "rows"
+        Which rows are a block: as they come, or those near a common centre.
+    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as of `KernelRidge`
+    fit_intercept : bool, default True
+        Whether the prior mean c is the mean of y, or 0.
+
+    Attributes
+    ----------
+    components_ : (n, p) basis points, in the units of X
+    component_indices_ : (n,) their row numbers, in the order of picking
+    dual_coef_ : (n,) or (n, d); intercept_ : float or (d,)
+    lengthscale_, kernel_ : what was found
+    signal_variance_, noise_variance_ : (d,)
+    log_marginal_likelihood_value_ : the evidence of the approximation, all targets together, in nats
+    evidence_lower_bound_ : the variational bound on the exact evidence (Titsias 2009), for "dtc", else None
+    effective_df_ : (d,) effective degrees of freedom, ``sum_j s h_j / (1 + s h_j)``
+    residual_trace_, relative_residual_trace_ : exact certificate ``tr(K - K~)``, and its share of ``tr K``
+    n_sweeps_ : passes over the rows
+    model_ : GaussianModel, everything that `save` writes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamkernel import GaussianProcessRegressor
+    >>> generator = np.random.default_rng(0)
+    >>> X = generator.uniform(-3, 3, (500, 1))
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * generator.standard_normal(500)
+    >>> mean, std = GaussianProcessRegressor(30).fit(X, y).predict([[0.0], [30.0]], return_std=True)
+    >>> bool(abs(mean[0]) < 0.1), bool(0.09 < std[0] < 0.12), bool(std[1] > 0.5)
+    (True, True, True)
+    """
+
+    _kind = "gp"
+    _model = GaussianModel
+    _settings_class = GaussianSettings
+
+    model_: GaussianModel
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "gaussian",
+        lengthscale: Any = "evidence",
+        ard: bool = False,
+        gamma: Any = None,
+        degree: Any = None,
+        coef0: Any = None,
+        kernel_params: dict[str, Any] | None = None,
+        signal_variance: Any = "evidence",
+        noise_variance: Any = "evidence",
+        tune: str = "sample",
+        approximation: str = "dtc",
+        block_size: int = 1000,
+        partition: str = "rows",
+        rule: Any = "few-sweep",
+        objective: Any = "prediction",
+        rule_options: dict[str, Any] | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        fit_intercept: bool = True,
+        random_state: Any = 0,
+        memory_limit: Any = None,
+        client: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.ard = ard
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.signal_variance = signal_variance
+        self.noise_variance = noise_variance
+        self.tune = tune
+        self.approximation = approximation
+        self.block_size = block_size
+        self.partition = partition
+        self.rule = rule
+        self.objective = objective
+        self.rule_options = rule_options
+        self.tol = tol
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.client = client
+        self.progress = progress
+
+    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> GaussianModel:
+        return fit_gaussian(table, settings, session, **options)
+
+    def _adopt(self, model: GaussianModel) -> Self:
+        super()._adopt(model)
+        solution = model.config["solution"]
+        self.signal_variance_ = model.arrays["signal_variance"]
+        self.noise_variance_ = model.arrays["noise_variance"]
+        self.log_marginal_likelihood_value_ = solution["log_evidence"]
+        self.evidence_lower_bound_ = solution["bound"]
+        self.effective_df_ = np.asarray(solution["effective_df"])
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predicted targets, as scikit-learn's regressor of the same name.
+
+        Parameters
+        ----------
+        X : (q, p)
+        return_std : standard deviations of y (noise included) too.
+        return_cov : the covariance of y at the rows of X, too; for rows in memory.
+
+        Returns
+        -------
+        mean : (q,) or (q, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows.
+        std : as `mean`, if `return_std`.
+        cov : (q, q), or (q, q, d), if `return_cov`.
+        """
+        model = self._fitted()
+        if return_std and return_cov:
+            raise ParameterError("return_std and return_cov exclude each other; ask for one of them")
+        if return_cov:
+            return self._values(X, model.predictions()), self._covariance(X)
+        if not return_std:
+            return self._values(X, model.predictions())
+        work = model.predictions(std=True)
+        if not is_array_like(X):
+            return self._values(X, work, "prediction"), self._values(X, work, "std")
+        # One look at rows in memory serves both.
+        moments = work.moments(self._rows(X))
+        mean, std = moments[0], np.sqrt(moments[1])
+        return (mean[:, 0], std[:, 0]) if work.flat and mean.shape[1] == 1 else (mean, std)
+
+    def _covariance(self, X: Any) -> Any:
+        if not is_array_like(X):
+            raise ParameterError("return_cov is for rows in memory; give a NumPy array of a few thousand rows")
+        model = self._fitted()
+        cov = model.predictions().covariance(self._rows(X))
+        return cov[:, :, 0] if not model.config["targets_are_2d"] and cov.shape[2] == 1 else cov
+
+    def _rows(self, X: Any) -> Any:
+        """Checked rows in memory, scaled as those of the fit."""
+        table = self._fitted().prepare(open_table(self._checked(X)))
+        return table.read(0, table.n_rows).X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,124 @@
+"""More functions for the basis of a fitted model, where new rows have left it behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.runs import Runs, count, joined
+from streamkernel.estimators.seen import Recognised, Seen
+from streamkernel.estimators.updatable import Updatable
+from streamkernel.reductions import Look
+from streamkernel.selection import Greedy, Problem, RoundRecord, RowCache, as_rule
+from streamkernel.selection.problem import unfilled_basis
+from streamkernel.table import Table
+
+__all__ = ["Growth", "growth_steps", "rows_to_grow_on"]
+
+M = TypeVar("M", bound=Updatable[Any])
+
+# Candidates and scoring rows of one look, per pick and per function, at most; see `selection.draws.ResidualDraw`.
+_PER_PICK, _EXTRA, _SCORING = 8, 10, 2000
+
+
+def rows_to_grow_on(table: Table, seen: Seen, found: Recognised) -> tuple[Table, Runs]:
+    """The input without its range, and all rows that the model has seen of it or is to see.
+
+    Raises
+    ------
+    ParameterError
+        It does not hold all rows that the model has seen: of those elsewhere the new functions' sums cannot be had.
+    """
+    if len(found.inputs) < len(seen.inputs):
+        raise ParameterError(
+            "the basis cannot grow (--grow): the sums of new functions are needed over all rows, and the table holds "
+            f"those of {len(found.inputs)} of the {len(seen.inputs)} inputs that the model has seen; update without "
+            "growth, or fit again on a table with all rows (streamkernel ingest --append makes one)"
+        )
+    rows = joined([run for entry in seen.inputs for run in entry.rows] + list(found.unseen))
+    m = table.features.n_rows
+    if rows[-1][1] > m:
+        raise ParameterError(
+            f"the basis cannot grow (--grow): the model has seen rows up to {rows[-1][1]}, the table ends at {m}; give "
+            "the table with all of them"
+        )
+    return replace(table, start=0, stop=m), rows
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A basis with more functions, and the round that found them."""
+
+    basis: Basis
+    round: RoundRecord
+
+    @classmethod
+    def of(cls, model: Updatable[Any], rows: Table, picks: int, session: Session) -> Growth:
+        """At most `picks` functions more, from these rows (scaled), by what the basis leaves of each; one sweep."""
+        basis, table = model.basis, rows.without_targets()
+        rule = as_rule("few-sweep", objective="trace", has_targets=False)
+        assert isinstance(rule, Greedy)
+        problem = Problem(table, basis.kernel, len(basis) + picks, seed=int(model.config["settings"]["seed"]))
+        grown, record = rule.extend(problem, session, RowCache(table, session), basis, picks)
+        # What it looked at are not all rows: its residual trace is none of the model's.
+        return cls(grown, replace(record, residual_trace=None))
+
+    @property
+    def count(self) -> int:
+        """How many functions more."""
+        return self.round.stop - self.round.start
+
+    def applied(self, model: M, whole: Table, runs: Runs) -> M:
+        """The model with this basis; its sums and what follows from them are still to be put in.
+
+        Parameters
+        ----------
+        whole : the input that all rows are of.
+        runs : these rows.
+        """
+        span = replace(whole, start=runs[0][0], stop=runs[-1][1])
+        config = {
+            **model.config,
+            "basis_size": len(self.basis),
+            "ended": "size",
+            "rows": {"start": span.start, "stop": span.stop, "count": count(runs)},
+            "table_fingerprint": span.fingerprint,
+            "rounds": [*model.config["rounds"], self.round.to_config()],
+        }
+        # What the rule knew of its own picks does not go on with those of another.
+        path_of_rule = ("gain_parts", "predicted_gains", "selection_traces")
+        arrays = {name: values for name, values in model.arrays.items() if name not in path_of_rule}
+        arrays |= {"components": self.basis.points, "component_indices": self.basis.rows, "gains": np.zeros(0)}
+        return model.with_parts(config, arrays).with_basis(self.basis)
+
+
+def growth_steps(model: Updatable[Any], looked: Table, rows: int, picks: int) -> list[Step]:
+    """What growing costs: a look, and the sums of all rows.
+
+    Parameters
+    ----------
+    looked : where new functions are looked for.
+    rows : how many rows there are.
+    """
+    n, p = model.basis.points.shape
+    problem = Problem(looked.without_targets(), model.basis.kernel, n + picks)
+    pool = _PER_PICK * picks + _EXTRA
+    look = Look(unfilled_basis(problem, n), pool, _PER_PICK * (n + picks) + _SCORING, problem.seed, (0,))
+    held = 3 * look.state_bytes() + 24 * (n + picks) ** 2 + 8 * pool * (2 * pool + 4 * picks + p)
+    sums = step_of("sums of all rows", model.reduction_of_rows(rows), rows, kernel_columns=n + picks)
+    more = (n + picks) / max(n, 1)
+    return [
+        step_of(f"look at the residual of {n} functions", look, looked.n_rows, kernel_columns=n, held_bytes=held),
+        replace(
+            sums,
+            flops_per_row=sums.flops_per_row * more**2,
+            scratch_bytes=int(sums.scratch_bytes * more),
+            state_bytes=int(sums.state_bytes * more**2),
+            held_bytes=40 * (n + picks) ** 2,
+        ),
+    ]

@@ -1,0 +1,140 @@
+"""Hyper-parameters of a Gaussian process: when they are tuned, what a model keeps of it, and variances from sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Session
+from streamkernel.estimators.choosing import Chosen
+from streamkernel.estimators.gaussian_settings import EVIDENCE, GaussianSettings
+from streamkernel.kernels import Kernel
+from streamkernel.reductions import Sample
+from streamkernel.solvers import GaussianSolution, GaussianSystem
+from streamkernel.solvers.tuning import Tuning, polish, tune
+
+__all__ = ["GaussianTuner", "solved", "tuning_arrays", "tuning_record"]
+
+Float = NDArray[np.float64]
+
+SAMPLE_BASIS = 400  # points of the sparse process on the sample
+FULL_EVALUATIONS = 10  # of the evidence over all rows, two sweeps each
+
+_STAGES = {"sample": 0, "full": 1}
+
+
+@dataclass(frozen=True)
+class GaussianTuner:
+    """Moves what is to be found by evidence, on the sample; `choose_basis` calls it."""
+
+    settings: GaussianSettings
+    session: Session
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to find before the final sweep.
+
+        Signal and noise variance of "dtc" follow from its sums.
+        """
+        settings = self.settings
+        free = settings.signal_variance == EVIDENCE or settings.noise_variance == EVIDENCE
+        return settings.tunes_lengthscale or (settings.whitens_rows and free)
+
+    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> Tuning:
+        settings, unit = self.settings, float((scale**2).mean())
+        given = {
+            name: None if value == EVIDENCE else float(value) / unit
+            for name, value in (("signal", settings.signal_variance), ("noise", settings.noise_variance))
+        }
+        fixed = [name for name, value in given.items() if value is not None]
+        if not settings.tunes_lengthscale:
+            fixed.append("lengthscale")
+        found = tune(
+            sample,
+            kernel,
+            scale=scale,
+            centre=centre,
+            ard=settings.ard,
+            n_basis=SAMPLE_BASIS,
+            signal=given["signal"],
+            noise=given["noise"],
+            fixed=fixed,
+            seed=settings.seed,
+            run=self.session.local,
+        )
+        self.session.progress.note(f"hyper-parameters of {len(found.points)} looks at {found.rows} sampled rows")
+        return found
+
+    def polished(self, chosen: Chosen) -> Chosen:
+        """The same basis points with hyper-parameters that all rows agree on, where that was asked for."""
+        if self.settings.tune != "full" or not isinstance(chosen.tuning, Tuning):
+            return chosen
+        count = iter(range(1, 10**6))
+
+        def sweep(reduction: Any) -> Any:
+            return self.session.sweep(reduction, chosen.table, f"evidence {next(count)}")
+
+        found = polish(
+            chosen.tuning,
+            sweep,
+            chosen.selection.basis,
+            centre=chosen.centre,
+            scale=chosen.scale,
+            evaluations=FULL_EVALUATIONS,
+        )
+        selection = chosen.selection
+        if len(found.basis) < len(selection.basis):
+            kept = np.flatnonzero(np.isin(selection.basis.rows, found.basis.rows))
+            selection = selection.first(len(kept), ended="rank")
+        return replace(
+            chosen, kernel=found.basis.kernel, selection=replace(selection, basis=found.basis), tuning=found.tuning
+        )
+
+
+def solved(system: GaussianSystem, signal: Any, noise: Any) -> GaussianSolution:
+    """The posterior for variances that are given, or "evidence": those that the sums make likeliest."""
+    signal, noise = (None if value == EVIDENCE else float(value) for value in (signal, noise))
+    found = system.choose(signal=signal, noise=noise)
+    return system.solve(found.signal, found.noise)
+
+
+def tuning_record(chosen: Chosen) -> dict[str, Any] | None:
+    """How hyper-parameters were found; None where none were looked for."""
+    tuning = chosen.tuning
+    if not isinstance(tuning, Tuning):
+        return None
+    lengths = len(tuning.points[0].lengthscales)
+    names = [f"lengthscale of {name}" for name in chosen.table.columns] if lengths > 1 else ["lengthscale"] * lengths
+    return {
+        "objective": tuning.objective,
+        "parameters": [*names, "signal variance", "noise variance"],
+        "best": _best(tuning),
+        "sample_rows": tuning.rows,
+        "moved": list(tuning.moved),
+        "signal": tuning.signal,
+        "noise": tuning.noise,
+        "value": tuning.value,
+    }
+
+
+def tuning_arrays(chosen: Chosen) -> dict[str, NDArray[Any]]:
+    """Every point that was evaluated."""
+    tuning = chosen.tuning
+    if not isinstance(tuning, Tuning):
+        return {}
+    logs = [np.log([*point.lengthscales, point.signal, point.noise]) for point in tuning.points]
+    return {
+        "tuning_parameters": np.array(logs),
+        "tuning_values": np.array([point.value for point in tuning.points]),
+        "tuning_stage": np.array([_STAGES[point.stage] for point in tuning.points], dtype=np.int64),
+    }
+
+
+def _best(tuning: Tuning) -> int:
+    """The point that the model has: the best of the last stage."""
+    last = tuning.points[-1].stage
+    values = [point.value if point.stage == last else -np.inf for point in tuning.points]
+    return int(np.argmax(values))

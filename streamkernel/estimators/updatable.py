@@ -1,0 +1,124 @@
+"""What a model must have to be updated: sums of which it is made, and a way from sums to the model.
+
+::
+
+    fresh = session.sweep(model.reduction_of_rows(rows), new rows)
+    model.with_sums(model.sums.merge(fresh))           the model of all rows, exact for its basis
+
+A kind of model that has these can be given to `update_model`, and to `streamkernel update` by its row in
+`cli/kinds.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, Protocol, Self, TypeVar
+
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.estimators.check_rows import Predicting
+from streamkernel.reductions import Reduction
+from streamkernel.table import Scaler, Table
+
+__all__ = ["Sums", "Updatable"]
+
+
+class Sums(Protocol):
+    """Sums over rows, which say by themselves how well the basis spans these rows.
+
+    Attributes
+    ----------
+    count : number of rows.
+    trace, residual_trace : of K and of ``K - K~`` over the rows, exact.
+    """
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def trace(self) -> float: ...
+    @property
+    def residual_trace(self) -> float: ...
+
+    def merge(self, other: Self) -> Self:
+        """The sums of both lots of rows."""
+        ...
+
+
+S = TypeVar("S", bound=Sums)
+
+
+class Updatable(Protocol[S]):
+    """A `SavedModel` that can be updated, such as `RidgeModel`."""
+
+    @property
+    def config(self) -> dict[str, Any]: ...
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]: ...
+
+    @property
+    def basis(self) -> Basis: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    @property
+    def scaler(self) -> Scaler | None: ...
+
+    @property
+    def sums(self) -> S:
+        """Of all rows that it has seen."""
+        ...
+
+    def prepare(self, table: Table) -> Table:
+        """The rows, scaled as its basis is."""
+        ...
+
+    def prepare_targets(self, table: Table) -> Table:
+        """The targets, in its classes."""
+        ...
+
+    def told(self) -> dict[str, Any]:
+        """What was chosen, for people."""
+        ...
+
+    def predictions(self) -> Predicting:
+        """The row map that predicts, on rows that are scaled already."""
+        ...
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None: ...
+
+    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The same kind of model of other parts."""
+        ...
+
+    def with_basis(self, basis: Basis) -> Self:
+        """This; its basis is at hand already."""
+        ...
+
+    def reduction_of_rows(self, rows: int) -> Reduction[S]:
+        """The sums of rows that are scaled already.
+
+        Parameters
+        ----------
+        rows : how many there are with those that it has seen, by which the way of summing is chosen.
+        """
+        ...
+
+    def check_choices(self, choices: Mapping[str, Any]) -> None:
+        """Refuse, before any work, what `with_sums` would not take: `ParameterError`."""
+        ...
+
+    def with_sums(self, sums: S, choices: Mapping[str, Any] | None = None) -> Self:
+        """The model that a fit with this basis, scaler and centre makes of the sums of all rows.
+
+        Arrays and fields that follow from the sums are new, all others are kept.
+
+        Parameters
+        ----------
+        choices : what is chosen from sums (`alpha` of ridge regression): a value, "keep" for that of the model, or
+            another word that a fit knows. By default it is chosen as it was by the fit.
+        """
+        ...

@@ -1,0 +1,187 @@
+"""New rows folded into a fitted model: sums are added, and the model is what a fit of its basis to all rows is.
+
+Exactly once: rows that the model has seen, known by their content (`seen`), are left out. Exact: the sums are those of
+one sweep over all rows, to rounding, so that coefficients, alpha and certificate are too.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from streamkernel.engine import PeakMeter, Session
+from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.estimators.check_rows import check_rows
+from streamkernel.estimators.folding import Folding
+from streamkernel.estimators.growing import rows_to_grow_on
+from streamkernel.estimators.record import run_record
+from streamkernel.estimators.runs import count
+from streamkernel.estimators.seen_before import rows_of_basis, seen_by
+from streamkernel.estimators.staleness import STALE, Staleness
+from streamkernel.estimators.updatable import Updatable
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.table import Table
+
+__all__ = ["Update", "update_model"]
+
+M = TypeVar("M", bound=Updatable[Any])
+
+
+@dataclass(frozen=True)
+class Update(Generic[M]):
+    """What an update did.
+
+    Attributes
+    ----------
+    model : the new model, or the old one where nothing was to be done.
+    changed : which of the two.
+    rows_folded, rows_seen_before : of the rows given.
+    staleness : how well the basis spans the new rows; that of the old basis, if it has grown.
+    grown : functions that the basis has more.
+    sweeps, resumed_sweeps : passes over rows, and how many of them a checkpoint spared.
+    """
+
+    model: M
+    changed: bool
+    rows_folded: int
+    rows_seen_before: int
+    staleness: Staleness
+    grown: int = 0
+    sweeps: int = 0
+    resumed_sweeps: int = 0
+
+    @property
+    def rows(self) -> int:
+        """All rows that the model has seen."""
+        return int(self.model.config["totals"]["rows"])
+
+    @property
+    def stale(self) -> bool:
+        """Whether the basis is, now."""
+        return self.staleness.stale and not self.grown
+
+
+def update_model(
+    model: M,
+    table: Table,
+    session: Session | Callable[[], Session],
+    *,
+    choices: Mapping[str, Any] | None = None,
+    stale: float = STALE,
+    grow: int = 0,
+    as_new: bool = False,
+    memory_limit: int | None = None,
+    driver_bytes: int | None = None,
+) -> Update[M]:
+    """Fold the rows of a table that a model has not seen into it.
+
+    Parameters
+    ----------
+    model : fitted; it is not changed.
+    table : rows as they are stored, with targets.
+    session : where and with what checkpoints it runs, or what gives one: it is asked for once there is work. One sweep
+        for each run of unseen rows, two more if the basis grows.
+    choices : see `Updatable.with_sums`; ``{"alpha": "keep"}``.
+    stale : warn where the basis leaves more than this times as much of the new rows as of those of the fit.
+    grow : if the basis is stale, add at most so many functions chosen from the new rows. The sums of all rows are
+        swept for anew, so that the table must hold them all.
+    as_new : take a table whose rows have changed since they were seen for another one.
+    memory_limit : bytes of all processes together; None for what the machines have.
+    driver_bytes : resident before.
+
+    Raises
+    ------
+    ParameterError
+        The table has no targets, the model cannot tell what it has seen of it, or an option is wrong; growth is asked
+        for and the table does not hold all rows.
+    InputChangedError
+        Some rows that were seen are no longer what they were.
+    ShapeError, ShapeMismatchError, DataError, StoreError, ResourceLimitError, NumericalError
+        See `streamkernel.errors`.
+    """
+    _check_options(stale, grow)
+    chosen = {name: value for name, value in (choices or {}).items() if value is not None}
+    model.check_choices(chosen)
+    if table.n_targets == 0:
+        raise ParameterError("the table has no targets; ingest it with --target, or give y")
+    _check_columns(model.config["columns"], table)
+    scaled = model.prepare(model.prepare_targets(table))
+    seen = seen_by(model)
+    found = seen.recognise(table, lambda: rows_of_basis(model, scaled, as_new=as_new), as_new=as_new)
+    known = Staleness.known(model.config)
+    room = rows_to_grow_on(scaled, seen, found) if grow else None
+    if not found.unseen and not (room and known.before):
+        return Update(model, False, 0, count(found.seen), known)
+    session = session if isinstance(session, Session) else session()
+    folding = Folding(model, scaled, found, session, chosen, stale, grow, room)
+    plan = folding.checked_plan(memory_limit, driver_bytes)
+    began = time.perf_counter()
+    # One BLAS thread on the driver too: equal bits on any number of cores.
+    with single_threaded_blas(), PeakMeter() as meter:
+        new, staleness, grown = folding.run(known)
+        check = check_rows(folding.rows_to_show(), None, model.scaler, new.predictions())
+    peak = meter.peak + session.executor.peak_bytes()
+    done = Update(
+        model=new,
+        changed=True,
+        rows_folded=count(found.unseen),
+        rows_seen_before=count(found.seen),
+        staleness=staleness,
+        grown=grown,
+        sweeps=len(session.records),
+        resumed_sweeps=sum(record.resumed for record in session.records),
+    )
+    config = {
+        **new.config,
+        "seen": (seen.with_rows(table, found) if found.unseen else seen).to_config(),
+        "updates": _record(model.config, done),
+        "check": {"kind": check.kind, "rows": len(check.true)},
+        "run": run_record(session, plan, time.perf_counter() - began, peak),
+    }
+    staleness.warn(stale, grown, config["certificate"]["relative_residual_trace"])
+    updated = new.with_parts(config, {**new.arrays, **check.arrays()}).with_basis(new.basis)
+    return replace(done, model=updated)
+
+
+def _record(config: dict[str, Any], done: Update[Any]) -> dict[str, Any]:
+    """What the model says of its updates.
+
+    Parameters
+    ----------
+    config : of the model before this one.
+    """
+    before = config.get("updates") or {}
+    of_fit = done.staleness.of_fit
+    if done.grown:
+        # From now on the grown basis is what new rows are held against.
+        of_fit = done.model.config["certificate"]["relative_residual_trace"]
+    return {
+        "times": before.get("times", 0) + 1,
+        "rows": before.get("rows", 0) + done.rows_folded,
+        "grown": before.get("grown", 0) + done.grown,
+        "residual_of_fit": of_fit,
+        "residual_of_new": done.staleness.of_new,
+        "stale": done.stale,
+    }
+
+
+def _check_options(stale: float, grow: int) -> None:
+    if isinstance(stale, bool) or not isinstance(stale, (int, float)) or not math.isfinite(stale) or stale < 0:
+        raise ParameterError(f"stale must be a finite number >= 0, not {stale!r}")
+    if isinstance(grow, bool) or not isinstance(grow, int) or grow < 0:
+        raise ParameterError(f"grow must be a whole number >= 0, not {grow!r}")
+
+
+def _check_columns(wanted: list[str], table: Table) -> None:
+    """Refuse rows whose columns have other names, or another order; arrays have no names to tell."""
+    found = list(table.columns)
+    unnamed = [f"x{index}" for index in range(len(found))]
+    if len(found) == len(wanted) and found != list(wanted) and unnamed not in (found, list(wanted)):
+        different = next(index for index, name in enumerate(found) if name != wanted[index])
+        raise ShapeError(
+            f"column {different} of the table is {found[different]!r}, that of the model {wanted[different]!r}; give "
+            "rows with the same columns in the same order"
+        )

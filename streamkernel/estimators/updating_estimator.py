@@ -1,0 +1,91 @@
+"""`update` for the estimators whose models can be updated."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from streamkernel.engine import Session, resident_bytes
+from streamkernel.estimators.base import SupervisedEstimator, is_array_like, parse_bytes
+from streamkernel.estimators.finite import require_finite
+from streamkernel.estimators.staleness import STALE
+from streamkernel.estimators.updating import Update, update_model
+from streamkernel.table import open_table
+
+__all__ = ["UpdatingEstimator"]
+
+
+class UpdatingEstimator(SupervisedEstimator):
+    """Base of estimators whose models are `Updatable`.
+
+    Attributes
+    ----------
+    last_update_ : Update, what the last call of `update` did.
+    """
+
+    last_update_: Update[Any]
+
+    def update(
+        self, X: Any, y: Any = None, *, stale: float = STALE, grow: int = 0, as_new: bool = False, **choices: Any
+    ) -> Self:
+        """Fold in the rows that the model has not seen: the fit of its basis to all rows, from the sums of both.
+
+        Other than with `partial_fit` of scikit-learn, rows count once: those that it has seen, in `fit` or `update`,
+        known by their content, are left out. They may be given again with more rows behind them; an array or a store
+        that begins with other rows is another one, all of whose rows are new. Basis, scaler and lengthscale stay.
+
+        Parameters
+        ----------
+        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
+        y : (m,) or (m, d); may be left out where X brings its targets.
+        stale : warn where the basis leaves more than this times as much of the new rows as of those of the fit.
+        grow : if it does, add at most so many functions to the basis; X must then hold all rows, old and new.
+        as_new : take rows of which some, but not all, were changed since they were seen for others.
+        choices : ``alpha="gcv"``, "keep" or a number; by default it is chosen as by `fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        StreamKernelError
+            Whatever is wrong with parameters, rows or machine; the estimator is as it was.
+        """
+        model = self._fitted()
+        if is_array_like(X):
+            X, y = self._more(X, y)
+        before = resident_bytes()
+        done = update_model(
+            model,
+            open_table(X, y, classify=self._classify),
+            Session(self._executor(), progress=self.progress),
+            choices=choices,
+            stale=stale,
+            grow=grow,
+            as_new=as_new,
+            memory_limit=parse_bytes(self.memory_limit),
+            driver_bytes=before,
+        )
+        self.last_update_ = done
+        return self._adopt(done.model)
+
+    def _more(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Arrays, by the checks of `fit`, and with its columns."""
+        if y is not None:
+            require_finite(y, "y")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=False,
+            dtype="numeric",
+            multi_output=not self._classify,
+            y_numeric=not self._classify,
+            ensure_all_finite=False,
+        )
+        require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        return np.asarray(X), np.asarray(y)

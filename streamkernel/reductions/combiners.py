@@ -1,0 +1,84 @@
+"""How the predictions of committee members are combined, each query for itself.
+
+All members know a base: the prior, or, for `grbcm`, the posterior of the process given some rows that they share. At
+a query the base has mean ``mu`` and variance ``v``, member i has mean ``mu_i`` and variance ``v_i <= v``. With the
+precision it adds, in units of the base's, ``e_i = v / v_i - 1 >= 0``, and its weight ``b_i``::
+
+    S = sum_i b_i        E = sum_i b_i e_i        N = sum_i b_i (1 + e_i) (mu_i - mu)
+    mean = mu + N / P    variance = v / P
+
+    poe      b_i = 1                     P = S + E       product of experts (Hinton 2002)
+    gpoe     b_i = log(1 + e_i) / 2S     P = 1 + E       generalised PoE (Cao & Fleet 2014), weights made to sum to 1
+    bcm      b_i = 1                     P = 1 + E       Tresp 2001, eqs. (8), (9) for one query point
+    rbcm     b_i = log(1 + e_i) / 2      P = 1 + E       robust BCM (Deisenroth & Ng 2015)
+    grbcm    b_i = log(1 + e_i) / 2      P = 1 + E       generalised robust BCM (Liu, Cai, Wang & Ong 2018): b_1 = 1
+
+``log(1 + e_i) / 2`` is the entropy that the member takes off the base. The products are those of the papers, with the
+base cancelled: ``v^-1 P = sum_i b_i v_i^-1 + (1 - sum_i b_i) v^-1`` for the last three. All is said of the process f,
+whose noise is added at the end (Liu et al. combine the densities of y).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+
+__all__ = ["COMBINERS", "Combiner", "combiner_of"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """One row of the table above.
+
+    Parameters
+    ----------
+    name : of the row.
+    entropy : whether members are weighted by the entropy that they take off the base.
+    normalised : whether these weights are made to sum to 1.
+    counts_base : whether what the members have in common is counted once; else as often as there are members.
+    shares_rows : whether the base is the posterior given rows that all members share.
+    """
+
+    name: str
+    entropy: bool = False
+    normalised: bool = False
+    counts_base: bool = True
+    shares_rows: bool = False
+
+    def weights(self, excess: Float) -> Float:
+        """b_i for e_i of any shape; before they are normalised."""
+        return np.asarray(0.5 * np.log1p(excess)) if self.entropy else np.ones_like(excess)
+
+    def combined(self, S: Float, E: Float, N: Float) -> tuple[Float, Float]:
+        """P (q,) and ``N / P`` (q, d); 1 and 0 where no member says anything."""
+        heard = S > 0.0
+        if self.normalised:
+            share = np.divide(1.0, S, out=np.zeros_like(S), where=heard)
+            E, N = E * share, N * share[:, None]
+        P = 1.0 + E if self.counts_base else np.where(heard, S + E, 1.0)
+        return P, N / P[:, None]
+
+
+COMBINERS = {
+    combiner.name: combiner
+    for combiner in (
+        Combiner("poe", counts_base=False),
+        Combiner("gpoe", entropy=True, normalised=True),
+        Combiner("bcm"),
+        Combiner("rbcm", entropy=True),
+        Combiner("grbcm", entropy=True, shares_rows=True),
+    )
+}
+
+
+def combiner_of(name: str) -> Combiner:
+    """The combiner of this name, or ParameterError."""
+    if name not in COMBINERS:
+        raise ParameterError(f"combiner = {name!r} is not known; choose one of {', '.join(COMBINERS)}")
+    return COMBINERS[name]

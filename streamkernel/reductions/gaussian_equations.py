@@ -1,0 +1,197 @@
+"""The sums of a sparse Gaussian process, whatever it takes for cov(y | f at the basis).
+
+With unit whitened features ``G = k(X, Z) L^-T`` (m, n), targets ``Yc = Y - centre`` (m, d), and the covariance Om of
+the rows given f at the basis (`row_noise`)::
+
+    H = G^T Om^-1 G      g = G^T Om^-1 Yc      YY = Yc^T Om^-1 Yc      log det Om
+    G1 = G^T 1           Y1 = Yc^T 1           trace = sum_i k_ii      residual_trace = sum_i r_i,  r_i = k_ii - |G_i|^2
+
+from which coefficients, variances and the evidence follow (`solvers.GaussianSystem`; Tresp 2001, eqs. (8) to (11);
+ALGORITHMS 6.1, 10). Sums of rows that were appended are added to those there are: `GaussianSums.merge`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.errors import ParameterError
+from streamkernel.linalg import mirror_upper, syrk
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.normal_equations import NormalEquations
+from streamkernel.reductions.row_noise import ConstantNoise, Members, RowNoise
+from streamkernel.table import RowBlock
+
+__all__ = ["GaussianEquations", "GaussianSums"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GaussianSums:
+    """What a sparse Gaussian process is made of; all float64.
+
+    Attributes
+    ----------
+    H : (n, n), g : (n, d), YY : (d, d), with Om^-1 within; for `ConstantNoise` with the row weights, where the algebra
+        divides by the noise variance.
+    G1 : (n,), Y1 : (d,) column sums without Om^-1, with the row weights.
+    squares : (n,) ``diag G^T G`` without Om^-1, with the row weights: what each function took off the residual trace.
+    centre : (d,) prior mean, which was taken off the targets.
+    log_det : log det Om.
+    trace, residual_trace : of K and of K - K~, with the row weights.
+    count : number of rows, less those of weight 0.
+    """
+
+    H: Float
+    g: Float
+    YY: Float
+    G1: Float
+    Y1: Float
+    squares: Float
+    centre: Float
+    log_det: float
+    trace: float
+    residual_trace: float
+    count: int
+
+    def merge(self, other: GaussianSums) -> GaussianSums:
+        """The sums of both lots of rows.
+
+        Raises
+        ------
+        ParameterError
+            They are sums of other features, or of targets about another centre.
+        """
+        if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
+            raise ParameterError(
+                f"sums of {len(self.H)} functions about {self.centre} and of {len(other.H)} about {other.centre} "
+                "cannot be added; sweep the new rows with the basis and the centre of the model"
+            )
+        both = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        return GaussianSums(**both | {"centre": self.centre})
+
+
+@dataclass(frozen=True)
+class GaussianEquations(Reduction[GaussianSums]):
+    """Accumulate `GaussianSums` over the rows of a table.
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    centre : (d,) prior mean of each target; d = 0 without targets.
+    row_noise : what is taken for Om.
+    whiten_first : whiten every block before it is summed; `ConstantNoise` alone can do without.
+    """
+
+    basis: Basis
+    centre: Float
+    row_noise: RowNoise
+    whiten_first: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.whiten_first and not isinstance(self.row_noise, ConstantNoise):
+            raise ValueError("rows whose noise depends on their residuals are whitened first")
+
+    @classmethod
+    def of(cls, basis: Basis, centre: Float, row_noise: RowNoise, rows: int) -> GaussianEquations:
+        """Half the operations, where the noise and the basis allow it; as `NormalEquations.of`."""
+        constant = isinstance(row_noise, ConstantNoise)
+        return cls(basis, centre, row_noise, not constant or NormalEquations.of(basis, centre, rows).whiten_first)
+
+    @cached_property
+    def _plain(self) -> NormalEquations:
+        return NormalEquations(self.basis, self.centre, whiten_first=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @property
+    def row_multiple(self) -> int:
+        return self.row_noise.row_multiple
+
+    def map_block(self, block: RowBlock) -> State:
+        n, d = len(self.basis), len(self.centre)
+        shapes = {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "squares": (n,)}
+        shapes |= {"totals": (3,), "noise": (2,)}
+        return self.fold({name: np.zeros(shape) for name, shape in shapes.items()}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        # totals: rows, weight and trace, as in NormalEquations; noise: log det Om, residual trace.
+        if not self.whiten_first:
+            state = self._plain.fold(state, block)
+            if block.weights is not None:
+                heard = block.weights[block.weights > 0.0]
+                state["totals"][0] -= len(block) - len(heard)
+                state["noise"][0] -= np.log(heard).sum()
+            return state
+        for members in self.row_noise.members(block.X, self.basis.kernel):
+            self._add(state, block, members)
+        return state
+
+    def _add(self, state: State, block: RowBlock, members: Members) -> None:
+        X = np.ascontiguousarray(block.X[members.rows], np.float64)
+        w = np.ones(len(X)) if block.weights is None else block.weights[members.rows]
+        Y = np.zeros((len(X), 0)) if block.Y is None else block.Y[members.rows] - self.centre
+        diagonal = self.basis.kernel.diagonal(X)
+        G = self.basis.features(X)
+        residual = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
+        state["G1"] += w @ G
+        state["Y1"] += w @ Y
+        state["squares"] += np.einsum("ij,ij->j", G, G if block.weights is None else w[:, None] * G)
+        log_det = self.row_noise.whiten(block, members, self.basis.kernel, residual, G, Y)
+        syrk(G, into=state["H"])
+        state["g"] += G.T @ Y
+        state["YY"] += Y.T @ Y
+        state["totals"] += [np.count_nonzero(w), w.sum(), w @ diagonal]
+        state["noise"] += [log_det, w @ residual]
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> GaussianSums:
+        log_det, residual_trace = (float(value) for value in state["noise"])
+        if not self.whiten_first:
+            plain = self._plain.finalize(state)
+            H, g, G1 = plain.H, plain.g, plain.G1
+            squares = np.diagonal(H).copy()
+            residual_trace = max(plain.trace - float(np.trace(H)), 0.0)
+        else:
+            H, g, G1, squares = mirror_upper(state["H"]), state["g"], state["G1"], state["squares"]
+        count, _, trace = (float(value) for value in state["totals"])
+        return GaussianSums(
+            H=H,
+            g=g,
+            YY=state["YY"],
+            G1=G1,
+            Y1=state["Y1"],
+            squares=squares,
+            centre=self.centre,
+            log_det=log_det,
+            trace=trace,
+            residual_trace=residual_trace,
+            count=int(count),
+        )
+
+    def state_bytes(self) -> int:
+        return self._plain.state_bytes() + 8 * len(self.basis) + 16
+
+    def scratch_bytes(self, rows: int) -> int:
+        if not self.whiten_first:
+            return self._plain.scratch_bytes(rows)
+        n, p = self.basis.points.shape
+        held = self.row_noise.held_rows(rows)
+        return int(8 * held * (n + p + 2 * len(self.centre) + 5)) + self.row_noise.scratch_bytes(rows, p)
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        own = self.row_noise.flops_per_row(n, p)
+        return float((2 if self.whiten_first else 1) * n * n + 2 * n * (p + len(self.centre))) + own

@@ -1,0 +1,148 @@
+"""Mean and variance of a sparse Gaussian process at every row.
+
+With ``z = L^-1 k(Z, x)``, signal variance s, the eigenvectors V of the rows' precision and their shares
+(`solvers.GaussianSolution`), for each target::
+
+    mean      k(x, Z) coefficients + intercept
+    variance  s ( k(x, x) - sum_j (V^T z)_j^2 shares_j ),  and the noise variance, for a target rather than f
+
+which far from the basis is the prior's, not 0 (ALGORITHMS 6.1, 10.1). The variance costs a row one product with an
+(n, n) matrix more than the mean: ``V^T z = (L^-T V)^T k(Z, x)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, solve_lower_t
+from streamkernel.reductions.rows import RowMap
+from streamkernel.table import RowBlock
+
+__all__ = ["GaussianPredictions"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GaussianPredictions(RowMap):
+    """Means, and with `std` standard deviations beside them.
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    coefficients : (n, d), intercept : (d,)
+    rotation : (n, n) V, shares : (n, d)
+    signal, noise : (d,) variances.
+    flat : write vectors where d = 1.
+    std : write "std" too, of a target.
+    latent : variances and "std" are of f, without the noise.
+    """
+
+    basis: Basis
+    coefficients: Float
+    intercept: Float
+    rotation: Float
+    shares: Float
+    signal: Float
+    noise: Float
+    flat: bool = True
+    std: bool = False
+    latent: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @cached_property
+    def _directions(self) -> Float:
+        """``L^-T V`` (n, n). Its product with kernel values was seen to lose no digits that L itself had not lost."""
+        with single_threaded_blas():
+            return np.ascontiguousarray(solve_lower_t(self.basis.L, self.rotation))
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        d = self.coefficients.shape[1]
+        kind = (None if self.flat and d == 1 else d, np.dtype(np.float64))
+        return {"prediction": kind, "std": kind} if self.std else {"prediction": kind}
+
+    def values(self, X: NDArray[Any]) -> Float:
+        """Means, (b, d)."""
+        return self._sweep(X, np.zeros((0, 0)))
+
+    def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
+        """Means (b, d), and variances (b, d) of a target, or of f where `latent`."""
+        variance = np.empty((len(X), self.coefficients.shape[1]))
+        mean = self._sweep(X, variance)
+        np.maximum(variance, 0.0, out=variance)
+        if not self.latent:
+            variance += self.noise
+        return mean, variance
+
+    def _sweep(self, X: NDArray[Any], variance: Float) -> Float:
+        """Means, and into `variance` the variances of f where it has rows; by panels that stay in the cache."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        mean = np.empty((len(X), self.coefficients.shape[1]))
+        panels = -(-len(X) // PANEL_ROWS)
+        held = np.empty((2 if len(variance) else 1, min(PANEL_ROWS, len(X)), len(self.basis)))
+        for panel in range(panels):
+            rows = slice(len(X) * panel // panels, len(X) * (panel + 1) // panels)
+            size = rows.stop - rows.start
+            K = self.basis.prepared.block(X[rows], out=held[0, :size])
+            mean[rows] = K @ self.coefficients + self.intercept
+            if len(variance):
+                squares = np.matmul(K, self._directions, out=held[1, :size])
+                squares *= squares
+                prior = self.basis.kernel.diagonal(X[rows])[:, None]
+                variance[rows] = self.signal * (prior - squares @ self.shares)
+        return mean
+
+    def covariance(self, X: NDArray[Any]) -> Float:
+        """Covariances of a few rows X (q, p) with each other, for each target, (q, q, d); of f where `latent`."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        q, d = len(X), self.coefficients.shape[1]
+        found = np.empty((q, q, d))
+        with single_threaded_blas():
+            prior = self.basis.kernel.prepare(X).block(X)
+            prior = 0.5 * (prior + prior.T)
+            rotated = self.basis.block(X) @ self._directions
+            for t in range(d):
+                root = rotated * np.sqrt(self.shares[:, t])
+                found[:, :, t] = self.signal[t] * (prior - root @ root.T)
+        diagonal = np.einsum("iit->it", found)
+        np.maximum(diagonal, 0.0, out=diagonal)
+        if not self.latent:
+            diagonal += self.noise
+        return found
+
+    def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
+        """What is compared with the targets."""
+        mean, variance = self.moments(X)
+        return {"predicted": mean, "std": np.sqrt(variance)}
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        if self.std:
+            mean, variance = self.moments(block.X)
+            found = {"prediction": mean, "std": np.sqrt(variance, out=variance)}
+        else:
+            found = {"prediction": self.values(block.X)}
+        flat = self.columns["prediction"][0] is None
+        return {name: values[:, 0] if flat else values for name, values in found.items()}
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        d, panel = self.coefficients.shape[1], min(rows, PANEL_ROWS)
+        held = panel * (n + 2 * d) + rows * (p + d)
+        return int(8 * (held + (panel * (n + d + 2) + rows * d if self.std else 0)))
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        d = self.coefficients.shape[1]
+        return float(2 * n * (p + d) + (2 * n * (n + d) if self.std else 0))

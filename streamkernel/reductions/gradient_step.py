@@ -1,0 +1,116 @@
+"""Sums of one quasi-Newton step: losses and gradient as in `newton`, without the Hessian's n^2 operations a row.
+
+With the raw kernel values ``F = k(X, Z)``, ``G = F L^-T``::
+
+    f = F (L^-T A) + a        G^T (A'(f) - y) = L^-1 (F^T (A'(f) - y))
+
+so that a row costs its kernel values and O(n c). Of the curvature only its sum over the rows is kept, ``sum_i A''(f_i)``
+(c, c), which with the Gram matrix of the features makes a Kronecker product in place of the Hessian.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.features import Features
+from streamkernel.reductions.likelihoods import Likelihood
+from streamkernel.reductions.newton import EXPONENTIAL_FLOPS, Latent, add_losses
+from streamkernel.table import RowBlock
+
+__all__ = ["GradientStep", "GradientSums"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GradientSums:
+    """Losses along a direction, and what is known of its end.
+
+    Attributes
+    ----------
+    losses : (T,), of each step length.
+    gradient : (n + 1, c), ``[G, 1]^T (A'(f) - y)``
+    mean_curvature : (c, c), ``sum_i w_i A''(f_i) / sum_i w_i``
+    """
+
+    losses: Float
+    gradient: Float
+    mean_curvature: Float
+
+
+@dataclass(frozen=True)
+class GradientStep(Reduction[GradientSums]):
+    """Accumulate `GradientSums`.
+
+    Parameters
+    ----------
+    features : Features of n functions.
+    likelihood : Likelihood
+    start, end : Latent, whose coefficients are those of the raw values F; `of` makes them.
+    steps : lengths at which the loss is wanted; the gradient is that of length 1.
+    """
+
+    features: Features
+    likelihood: Likelihood
+    start: Latent
+    end: Latent
+    steps: tuple[float, ...] = (1.0,)
+
+    @classmethod
+    def of(
+        cls, features: Features, likelihood: Likelihood, start: Latent, end: Latent, steps: tuple[float, ...] = (1.0,)
+    ) -> GradientStep:
+        """For functions in the coordinates of G."""
+        with single_threaded_blas():
+            raw = [Latent(features.coefficients(np.ascontiguousarray(point.A)), point.a) for point in (start, end)]
+        return cls(features, likelihood, *raw, steps)
+
+    def map_block(self, block: RowBlock) -> State:
+        n, c = self.features.width, self.likelihood.width
+        empty = {
+            "losses": np.zeros(len(self.steps)),
+            "coefficients": np.zeros((n, c)),
+            "constants": np.zeros(c),
+            "curvature": np.zeros((c, c)),
+            "weight": np.zeros(1),
+        }
+        return self.fold(empty, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        F = self.features.raw(block.X)
+        f = self.end.values(F)
+        residual = add_losses(self.likelihood, block, f, self.start.values(F), self.steps, state["losses"])
+        state["coefficients"] += F.T @ residual
+        state["constants"] += residual.sum(axis=0)
+        weights = np.ones(len(F)) if block.weights is None else block.weights
+        state["curvature"] += self.likelihood.total_curvature(f, weights)
+        state["weight"] += weights.sum()
+        return state
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> GradientSums:
+        with single_threaded_blas():
+            coefficients = self.features.whitened(state["coefficients"])
+        return GradientSums(
+            state["losses"],
+            np.concatenate([coefficients, state["constants"][None]]),
+            state["curvature"] / state["weight"],
+        )
+
+    def state_bytes(self) -> int:
+        n, c = self.features.width, self.likelihood.width
+        return 8 * (len(self.steps) + (n + 1 + c) * c + 1)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.features.scratch_bytes(rows) + 8 * rows * (8 * self.likelihood.width + 2)
+
+    def flops_per_row(self) -> float:
+        n, c = self.features.width, self.likelihood.width
+        return self.features.raw_flops() + float(6 * n * c + 2 * c * c + EXPONENTIAL_FLOPS * c * len(self.steps))

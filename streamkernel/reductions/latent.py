@@ -1,0 +1,181 @@
+"""Laplace's approximation of the latent functions, as it predicts: a mean and a covariance for every row.
+
+With whitened features z (n,), free coordinates ``f = Q t`` of the functions (`Likelihood`), signal variance s and the
+Hessian H (n r, n r) of the loss by the coefficients of the whitened features::
+
+    E t = Q^T (A^T z + a)
+    cov t = s (k(x, x) - z^T z) I + s (I kron z)^T (I + s H)^-1 (I kron z)
+
+The first term is what the basis leaves open, the second what the rows do. Constants a are taken as known. Rasmussen &
+Williams 2006, eqs. (3.23), (3.24) and (3.40), in whitened coordinates; ALGORITHMS 5.2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+
+__all__ = ["FullCovariance", "KroneckerCovariance", "LatentCovariance", "LatentPosterior", "covariance_of"]
+
+Float = NDArray[np.float64]
+
+_JITTER = 1e-12  # of s k(x, x): rounding may take a covariance of nothing below 0
+
+
+class LatentCovariance(ABC):
+    """``(I kron z)^T (I + s H)^-1 (I kron z)`` for many rows."""
+
+    @property
+    @abstractmethod
+    def free(self) -> int:
+        """r."""
+
+    @abstractmethod
+    def explained(self, G: Float) -> Float:
+        """(b, r, r) symmetric, for whitened features G (b, n)."""
+
+    @abstractmethod
+    def to_arrays(self) -> dict[str, Float]:
+        """As a model keeps it; `covariance_of` reads it."""
+
+    @abstractmethod
+    def flops_per_row(self) -> float: ...
+
+    @abstractmethod
+    def scratch_bytes(self, rows: int) -> int: ...
+
+
+@dataclass(frozen=True)
+class FullCovariance(LatentCovariance):
+    """Of the whole Hessian, as squares: no covariance is below 0.
+
+    Parameters
+    ----------
+    blocks : (r (r + 1) / 2, n, n), the lower blocks of ``L^-1``, row by row, where ``L L^T = I + s H``.
+    """
+
+    blocks: Float
+
+    @property
+    def free(self) -> int:
+        return int((np.sqrt(8 * len(self.blocks) + 1) - 1) / 2)
+
+    def explained(self, G: Float) -> Float:
+        r = self.free
+        found = np.zeros((len(G), r, r))
+        rows = np.empty((len(G), r, G.shape[1]))
+        blocks = iter(self.blocks)
+        for j in range(1, r + 1):
+            for a in range(j):
+                np.matmul(G, next(blocks).T, out=rows[:, a])
+            found[:, :j, :j] += rows[:, :j] @ rows[:, :j].transpose(0, 2, 1)
+        return found
+
+    def to_arrays(self) -> dict[str, Float]:
+        return {"covariance": self.blocks}
+
+    def flops_per_row(self) -> float:
+        return float(2 * self.blocks.size + self.blocks.shape[1] * self.free**3)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return int(8 * rows * self.free * (self.blocks.shape[1] + 2 * self.free))
+
+
+@dataclass(frozen=True)
+class KroneckerCovariance(LatentCovariance):
+    """Of a Hessian taken for ``C kron M``: the mean curvature of the rows, and the Gram matrix of their features.
+
+    ``C = U diag(c) U^T`` and ``M = V diag(h) V^T``, so that the inverse is diagonal in ``U kron V``.
+
+    Parameters
+    ----------
+    vectors : (n, n), V; class_vectors : (r, r), U.
+    shrinkage : (n, r), ``1 / (1 + s h_j c_k)``
+    """
+
+    vectors: Float
+    class_vectors: Float
+    shrinkage: Float
+
+    @property
+    def free(self) -> int:
+        return len(self.class_vectors)
+
+    def explained(self, G: Float) -> Float:
+        along = (G @ self.vectors) ** 2 @ self.shrinkage
+        return np.asarray((along[:, None, :] * self.class_vectors) @ self.class_vectors.T)
+
+    def to_arrays(self) -> dict[str, Float]:
+        return {
+            "covariance_vectors": self.vectors,
+            "covariance_class_vectors": self.class_vectors,
+            "covariance_shrinkage": self.shrinkage,
+        }
+
+    def flops_per_row(self) -> float:
+        return 2.0 * (self.vectors.size + self.shrinkage.size + self.free**3)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return int(8 * rows * (2 * len(self.vectors) + 2 * self.free**2))
+
+
+def covariance_of(arrays: dict[str, NDArray[Any]]) -> LatentCovariance:
+    """The covariance that `LatentCovariance.to_arrays` wrote."""
+    if "covariance" in arrays:
+        return FullCovariance(arrays["covariance"])
+    names = ("covariance_vectors", "covariance_class_vectors", "covariance_shrinkage")
+    return KroneckerCovariance(*(arrays[name] for name in names))
+
+
+@dataclass(frozen=True)
+class LatentPosterior:
+    """Mean and covariance of the latent functions at any rows.
+
+    Parameters
+    ----------
+    basis : Basis of n functions, with the unit kernel k.
+    coefficients : (n, c) of the kernel values, ``L^-T A``; intercept : (c,)
+    contrasts : (c, r), Q.
+    signal_variance : s.
+    covariance : of the coefficients of the whitened features.
+    """
+
+    basis: Basis
+    coefficients: Float
+    intercept: Float
+    contrasts: Float
+    signal_variance: float
+    covariance: LatentCovariance
+
+    def mean(self, X: NDArray[Any]) -> Float:
+        """f, (b, c)."""
+        return np.asarray(self.basis.block(X) @ self.coefficients + self.intercept)
+
+    def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
+        """Mean of the functions (b, c), and covariance of their free coordinates (b, r, r)."""
+        G = self.basis.block(X)
+        mean = G @ self.coefficients + self.intercept
+        if len(self.basis):
+            self.basis.whiten(G)
+        covariance = self.covariance.explained(G)
+        diagonal = np.asarray(self.basis.kernel.diagonal(X), dtype=np.float64)
+        open_ = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), _JITTER * diagonal)
+        r = covariance.shape[1]
+        covariance[:, np.arange(r), np.arange(r)] += open_[:, None]
+        return mean, self.signal_variance * covariance
+
+    def scratch_bytes(self, rows: int) -> int:
+        """Bytes that `moments` needs, its results included."""
+        n, p = self.basis.points.shape
+        c = len(self.intercept)
+        return int(8 * rows * (n + p + 2 * c + 2) + self.covariance.scratch_bytes(rows))
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        return float(2 * n * (p + len(self.intercept) + 1) + n * n) + self.covariance.flops_per_row()

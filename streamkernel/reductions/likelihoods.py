@@ -1,0 +1,342 @@
+"""p(y | f) of the exponential family: what a sweep of generalised regression needs of it, row by row.
+
+With the cumulant A and the base measure h, ``-log p(y | f) = A(f) - y^T f + h(y)``::
+
+    name        y (b, c)             A(f)               h(y)      mean A'(f)       curvature A''(f)
+    bernoulli   0 or 1, c = 1        log(1 + e^f)       0         1 / (1 + e^-f)   p (1 - p)
+    poisson     counts, c = 1        e^f                log y!    e^f              e^f
+    softmax     indicators, c = C    log sum_c e^f_c    0         e^f / sum e^f    diag p - p p^T
+
+Every curvature is a sum of weights >= 0 times fixed directions, ``A''(f) = sum_k w_k(f) e_k e_k^T``: one weight for a
+single function, and ``p_c p_d`` with ``e = e_c - e_d`` for each pair of classes. Sums over rows of ``A'' kron g g^T`` are
+then Gram matrices of weighted rows, at the rate of a SYRK.
+
+Adding one number to all functions of a softmax changes nothing, so that they are given free coordinates
+``f = Q t`` with orthonormal columns Q (c, r) whose sums are 0, r = c - 1; r = c = 1 otherwise. For independent
+functions of equal variance this leaves out what the data cannot tell, and nothing else. Tresp 2001, section 2.3; Rasmussen &
+Williams 2006, sections 3.4 and 3.5; ALGORITHMS 5.2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, gammaln, logsumexp, softmax
+
+from streamkernel.errors import DataError, ParameterError
+
+__all__ = ["LIKELIHOODS", "Bernoulli", "Likelihood", "Poisson", "Softmax", "likelihood_of"]
+
+Float = NDArray[np.float64]
+
+LEAST_CURVATURE = 1e-10
+_LEAST_COUNT = 1e-3  # of rows of a class that has none: its constant would be at minus infinity
+_MOST_LOG_RATE = 230.0  # e^230 = 1e100: sums of it and their squares stay finite in steps that are then refused
+
+
+class Likelihood(ABC):
+    """One formula a subclass, a frozen dataclass; all methods are pure and work row by row."""
+
+    name: ClassVar[str]
+
+    @property
+    def width(self) -> int:
+        """Number of functions c."""
+        return 1
+
+    @property
+    def pairs(self) -> Float:
+        """Directions e_k of the curvature, (K, c)."""
+        return np.ones((1, 1))
+
+    @property
+    def pair_count(self) -> int:
+        """Number of directions K."""
+        return self.width * (self.width - 1) // 2 or 1
+
+    @cached_property
+    def contrasts(self) -> Float:
+        """Q (c, r), orthonormal columns: ``f = Q t`` in free coordinates t."""
+        return np.ones((1, 1))
+
+    @property
+    def free(self) -> int:
+        """Number of free coordinates r."""
+        return int(self.contrasts.shape[1])
+
+    @abstractmethod
+    def targets(self, Y: Float | None, start: int) -> Float:
+        """y (b, c) of a block's targets.
+
+        Parameters
+        ----------
+        Y : (b, d) as the table yields them.
+        start : number of their first row.
+
+        Raises
+        ------
+        DataError
+            Targets of another kind, naming the first row.
+        """
+
+    @abstractmethod
+    def cumulant(self, f: Float) -> Float:
+        """A(f), (b,), for f (b, c)."""
+
+    @abstractmethod
+    def loss(self, y: Float, f: Float) -> Float:
+        """``-log p(y | f)``, (b,): the whole of it, h(y) included. Infinite where it overflows."""
+
+    @abstractmethod
+    def mean(self, f: Float) -> Float:
+        """``E(y | f) = A'(f)``, (b, c); the gradient of the loss by f is ``mean(f) - y``."""
+
+    @abstractmethod
+    def weights(self, f: Float) -> Float:
+        """w_k(f), (b, K), at least 1e-10."""
+
+    @abstractmethod
+    def weights_slope(self, f: Float, v: Float) -> Float:
+        """``sum_k v_k dw_k / df``, (b, c), for v (b, K); the bound on the weights is not looked at."""
+
+    @abstractmethod
+    def constants(self, share: Float) -> Float:
+        """f (c,) with ``A'(f) = share``; a softmax's sums to 0."""
+
+    def shares(self, total: Float, weight: float) -> Float:
+        """Means (c,) of targets whose sum is `total`, for rows of this weight, none of them at an end of its range."""
+        return np.asarray(np.maximum(total, _LEAST_COUNT) / weight)
+
+    def cautious(self, a: Float) -> Float:
+        """Functions (c,) whose curvature a first step from the constants a (c,) does well to take for that of the rows.
+
+        The curvature at the share of a rare class is so small that the step overshoots on its rows.
+        """
+        return np.zeros_like(a)
+
+    def curvature(self, f: Float) -> Float:
+        """A''(f), (b, c, c)."""
+        return np.asarray(np.einsum("bk,kc,kd->bcd", self.weights(f), self.pairs, self.pairs))
+
+    def diagonal(self, f: Float) -> Float:
+        """Diagonal of A''(f), (b, c), at least 1e-10."""
+        return self.weights(f)
+
+    def total_curvature(self, f: Float, weights: Float) -> Float:
+        """``sum_i w_i A''(f_i)``, (c, c), for row weights w (b,)."""
+        return np.asarray(weights @ self.weights(f))[None]
+
+
+@dataclass(frozen=True)
+class Bernoulli(Likelihood):
+    """One of two classes, ``p(y = 1 | f) = 1 / (1 + e^-f)``.
+
+    Targets are one column of 0 and 1, or two columns of indicators, of which the second is y.
+    """
+
+    name: ClassVar[str] = "bernoulli"
+
+    def targets(self, Y: Float | None, start: int) -> Float:
+        Y = _columns(Y, self.name)
+        if Y.shape[1] > 2:
+            raise DataError(
+                f"a bernoulli likelihood takes one column of 0 and 1 or two of indicators, Y has {Y.shape[1]} columns; "
+                "use softmax for more than two classes"
+            )
+        if Y.shape[1] == 2:
+            _check_indicators(Y, start, self.name)
+        y = Y[:, -1:]
+        _require((y == 0.0) | (y == 1.0), y, start, "a bernoulli likelihood takes 0 and 1")
+        return y
+
+    def cumulant(self, f: Float) -> Float:
+        return np.asarray(np.logaddexp(0.0, f[:, 0]))
+
+    def loss(self, y: Float, f: Float) -> Float:
+        # For y of 0 and 1 the same as A(f) - y f, without the difference of two large numbers.
+        return np.asarray(np.logaddexp(0.0, (1.0 - 2.0 * y[:, 0]) * f[:, 0]))
+
+    def mean(self, f: Float) -> Float:
+        return np.asarray(expit(f))
+
+    def weights(self, f: Float) -> Float:
+        return np.maximum(expit(f) * expit(-f), LEAST_CURVATURE)
+
+    def weights_slope(self, f: Float, v: Float) -> Float:
+        p = expit(f)
+        return np.asarray(v * p * (1.0 - p) * (1.0 - 2.0 * p))
+
+    def constants(self, share: Float) -> Float:
+        return np.log(share) - np.log1p(-share)
+
+    def shares(self, total: Float, weight: float) -> Float:
+        return np.asarray(np.clip(total, _LEAST_COUNT, weight - _LEAST_COUNT) / weight)
+
+
+@dataclass(frozen=True)
+class Poisson(Likelihood):
+    """Counts, ``p(y | f) = e^(y f - e^f) / y!``: the rate is e^f."""
+
+    name: ClassVar[str] = "poisson"
+
+    def targets(self, Y: Float | None, start: int) -> Float:
+        y = _columns(Y, self.name)
+        if y.shape[1] != 1:
+            raise DataError(f"a poisson likelihood takes one column of counts, Y has {y.shape[1]}; choose one")
+        _require(np.isfinite(y) & (y >= 0.0), y, start, "a poisson likelihood takes finite counts >= 0")
+        return y
+
+    def cumulant(self, f: Float) -> Float:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(f[:, 0]))
+
+    def loss(self, y: Float, f: Float) -> Float:
+        return np.asarray(self.cumulant(f) - y[:, 0] * f[:, 0] + gammaln(y[:, 0] + 1.0))
+
+    def mean(self, f: Float) -> Float:
+        return np.asarray(np.exp(np.minimum(f, _MOST_LOG_RATE)))
+
+    def weights(self, f: Float) -> Float:
+        return np.maximum(self.mean(f), LEAST_CURVATURE)
+
+    def cautious(self, a: Float) -> Float:
+        return a
+
+    def weights_slope(self, f: Float, v: Float) -> Float:
+        return np.asarray(v * self.mean(f))
+
+    def constants(self, share: Float) -> Float:
+        return np.log(share)
+
+
+@dataclass(frozen=True)
+class Softmax(Likelihood):
+    """One of C classes, ``p(y = c | f) = e^f_c / sum_d e^f_d``; targets are C columns of indicators.
+
+    Two classes with signal variance s are a Bernoulli likelihood with signal variance 2 s.
+
+    Parameters
+    ----------
+    classes : C, at least 2.
+    """
+
+    classes: int
+
+    name: ClassVar[str] = "softmax"
+
+    def __post_init__(self) -> None:
+        if self.classes < 2:
+            raise ParameterError(f"a softmax likelihood needs at least two classes, not {self.classes}")
+
+    @property
+    def width(self) -> int:
+        return self.classes
+
+    @property
+    def pairs(self) -> Float:
+        first, second = self._pair_classes
+        identity = np.eye(self.classes)
+        return np.asarray(identity[second] - identity[first])
+
+    @cached_property
+    def _pair_classes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        both = np.asarray(list(combinations(range(self.classes), 2)), dtype=np.int64)
+        return both[:, 0], both[:, 1]
+
+    @cached_property
+    def contrasts(self) -> Float:
+        # Helmert's: class j + 1 against the mean of those before it.
+        Q = np.zeros((self.classes, self.classes - 1))
+        for j in range(self.classes - 1):
+            Q[: j + 1, j] = -1.0
+            Q[j + 1, j] = j + 1.0
+            Q[:, j] /= np.sqrt((j + 1.0) * (j + 2.0))
+        return Q
+
+    def targets(self, Y: Float | None, start: int) -> Float:
+        Y = _columns(Y, self.name)
+        if Y.shape[1] != self.classes:
+            raise DataError(
+                f"a softmax likelihood of {self.classes} classes takes as many columns of indicators, Y has {Y.shape[1]}"
+            )
+        _check_indicators(Y, start, self.name)
+        return Y
+
+    def cumulant(self, f: Float) -> Float:
+        return np.asarray(logsumexp(f, axis=1))
+
+    def loss(self, y: Float, f: Float) -> Float:
+        # Shifted by the function of the row's own class, whose term is then 1.
+        return np.asarray(logsumexp(f - (y * f).sum(axis=1, keepdims=True), axis=1))
+
+    def mean(self, f: Float) -> Float:
+        return np.asarray(softmax(f, axis=1))
+
+    def weights(self, f: Float) -> Float:
+        p = self.mean(f)
+        first, second = self._pair_classes
+        return np.maximum(p[:, first] * p[:, second], LEAST_CURVATURE)
+
+    def weights_slope(self, f: Float, v: Float) -> Float:
+        p = self.mean(f)
+        first, second = self._pair_classes
+        weighted = v * p[:, first] * p[:, second]
+        # d(p_c p_d) / df = p_c p_d (e_c + e_d - 2 p)
+        return np.asarray(weighted @ np.abs(self.pairs) - 2.0 * weighted.sum(axis=1, keepdims=True) * p)
+
+    def diagonal(self, f: Float) -> Float:
+        p = self.mean(f)
+        return np.maximum(p * (1.0 - p), LEAST_CURVATURE)
+
+    def total_curvature(self, f: Float, weights: Float) -> Float:
+        p = self.mean(f)
+        weighted = weights[:, None] * p
+        return np.asarray(np.diag(weighted.sum(axis=0)) - weighted.T @ p)
+
+    def constants(self, share: Float) -> Float:
+        f = np.log(share)
+        return np.asarray(f - f.mean())
+
+    def shares(self, total: Float, weight: float) -> Float:
+        share = super().shares(total, weight)
+        return np.asarray(share / share.sum())
+
+
+LIKELIHOODS = ("bernoulli", "poisson", "softmax")
+
+
+def likelihood_of(name: str, n_targets: int) -> Likelihood:
+    """The likelihood of this name for targets of so many columns, or ParameterError."""
+    if name == "bernoulli":
+        return Bernoulli()
+    if name == "poisson":
+        return Poisson()
+    if name == "softmax":
+        return Softmax(n_targets)
+    raise ParameterError(f"likelihood = {name!r} is not known; choose one of {', '.join(LIKELIHOODS)}")
+
+
+def _columns(Y: Float | None, name: str) -> Float:
+    if Y is None or Y.shape[1] == 0:
+        raise DataError(
+            f"a {name} likelihood needs targets and the rows have none; ingest them with --target, or give y"
+        )
+    return Y
+
+
+def _check_indicators(Y: Float, start: int, name: str) -> None:
+    sound = ((Y == 0.0) | (Y == 1.0)).all(axis=1) & (Y.sum(axis=1) == 1.0)
+    _require(sound[:, None], Y, start, f"a {name} likelihood takes indicators, one 1 in each row and 0 elsewhere")
+
+
+def _require(sound: NDArray[np.bool_], y: Float, start: int, what: str) -> None:
+    if not sound.all():
+        row = int(np.flatnonzero(~sound.all(axis=1))[0])
+        values = ", ".join(f"{value:g}" for value in y[row, :5])
+        raise DataError(f"{what}, y holds {values} in row {start + row}")

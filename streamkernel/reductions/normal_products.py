@@ -1,0 +1,170 @@
+"""What conjugate gradients on the reduced system sweep for: its right side once, and its product with a vector.
+
+With whitened features ``G = F L^-T`` (m, n), ``F = k(X, Z)``, row weights W and centred targets ``Yc = Y - centre``::
+
+    right side   g = G^T W Yc = L^-1 (F^T W Yc)
+    product      H beta = G^T W G beta = L^-1 (F^T W (F (L^-T beta)))
+
+The product costs 4 n d operations a row beside the kernel values, where the sum H itself costs n^2 (Rudi, Carratino &
+Rosasco 2017; ALGORITHMS 12.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.linalg import single_threaded_blas, solve_lower
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.table import RowBlock
+
+__all__ = ["NormalProduct", "NormalTargets", "TargetSums"]
+
+Float = NDArray[np.float64]
+
+_PANEL_BYTES = 1 << 20  # kernel values that stay in the second cache between the two products
+
+
+@dataclass(frozen=True)
+class TargetSums:
+    """`RidgeSums` without H; all float64.
+
+    Attributes
+    ----------
+    g : (n, d), square : (d,) diagonal of ``Yc^T W Yc``, G1 : (n,) ``G^T w``, Y1 : (d,) ``Yc^T w``
+    centre : (d,) constant that was taken off the targets
+    weight, trace, count : sum of the row weights, weighted trace of K, number of rows
+    column_squares : (n,) diagonal of ``G^T W G``; None where blocks were not whitened
+    """
+
+    g: Float
+    square: Float
+    G1: Float
+    Y1: Float
+    centre: Float
+    weight: float
+    trace: float
+    count: int
+    column_squares: Float | None
+
+    @property
+    def residual_path(self) -> Float | None:
+        """``tr(K - K~)`` of the first 0, 1, ..., n functions, exact; None where blocks were not whitened."""
+        if self.column_squares is None:
+            return None
+        return np.maximum(self.trace - np.concatenate([[0.0], np.cumsum(self.column_squares)]), 0.0)
+
+
+@dataclass(frozen=True)
+class NormalTargets(Reduction[TargetSums]):
+    """Accumulate `TargetSums`.
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    centre : (d,) constant near the mean of each target.
+    whiten : whiten every block, which the exact residual trace needs: n^2 operations a row, what H would cost.
+    """
+
+    basis: Basis
+    centre: Float
+    whiten: bool = True
+
+    def map_block(self, block: RowBlock) -> State:
+        n, d = len(self.basis), len(self.centre)
+        squares = {"squares": np.zeros(n)} if self.whiten else {}
+        zeros = {"g": np.zeros((n, d)), "YY": np.zeros(d), "G1": np.zeros(n), "Y1": np.zeros(d), "totals": np.zeros(3)}
+        return self.fold(zeros | squares, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        assert block.Y is not None
+        weights = np.ones(len(block)) if block.weights is None else block.weights
+        F = self.basis.features(block.X) if self.whiten else self.basis.block(block.X)
+        Y = block.Y - self.centre
+        WY = Y * weights[:, None]
+        state["g"] += F.T @ WY
+        state["YY"] += np.einsum("id,id->d", Y, WY)
+        state["G1"] += weights @ F
+        state["Y1"] += weights @ Y
+        state["totals"] += [len(block), weights.sum(), weights @ self.basis.kernel.diagonal(block.X)]
+        if self.whiten:
+            state["squares"] += np.einsum("ij,ij,i->j", F, F, weights)
+        return state
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> TargetSums:
+        g, G1 = state["g"], state["G1"]
+        if not self.whiten:
+            with single_threaded_blas():
+                g, G1 = solve_lower(self.basis.L, g), solve_lower(self.basis.L, G1)
+        count, weight, trace = (float(value) for value in state["totals"])
+        squares = state.get("squares")
+        return TargetSums(g, state["YY"], G1, state["Y1"], self.centre, weight, trace, int(count), squares)
+
+    def state_bytes(self) -> int:
+        n, d = len(self.basis), len(self.centre)
+        return 8 * (n * (d + 2) + 2 * d + 3)
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        return int(8 * rows * (n + p + 2 * len(self.centre) + 2))
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        return float((n * n if self.whiten else 0) + 2 * n * (p + len(self.centre) + 1))
+
+
+@dataclass(frozen=True)
+class NormalProduct(Reduction[Float]):
+    """``H beta = G^T W G beta`` (n, d).
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    coefficients : (n, d), ``L^-T beta``.
+    """
+
+    basis: Basis
+    coefficients: Float
+
+    def map_block(self, block: RowBlock) -> State:
+        return self.fold({"FFC": np.zeros(self.coefficients.shape)}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        X = np.ascontiguousarray(block.X, dtype=np.float64)
+        n = max(len(self.basis), 1)
+        rows = min(max(_PANEL_BYTES // (8 * n), 32), max(len(X), 1))
+        scratch = np.empty((rows, len(self.basis)))
+        for first in range(0, len(X), rows):
+            panel = X[first : first + rows]
+            F = self.basis.prepared.block(panel, out=scratch[: len(panel)])
+            values = F @ self.coefficients
+            if block.weights is not None:
+                values *= block.weights[first : first + rows, None]
+            state["FFC"] += F.T @ values
+        return state
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> Float:
+        with single_threaded_blas():
+            return np.ascontiguousarray(solve_lower(self.basis.L, state["FFC"]))
+
+    def state_bytes(self) -> int:
+        return int(8 * self.coefficients.size)
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        d = self.coefficients.shape[1]
+        panel = max(_PANEL_BYTES, 8 * 32 * n)
+        return int(8 * rows * p + panel + 8 * d * (n + panel // (8 * max(n, 1))))
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        return float(2 * n * (p + 2 * self.coefficients.shape[1]))

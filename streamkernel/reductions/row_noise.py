@@ -1,0 +1,290 @@
+"""What is taken for cov(y | f at the basis), and the whitening of rows by it.
+
+Prior ``f ~ GP(0, s k)``, noise variance ``noise``, unit whitened features G (m, n), ``R = K - G G^T`` (Tresp 2001,
+appendix, eq. (11); ALGORITHMS 10.3). The sparse Gaussian processes differ in what they keep of ``s R`` and in nothing
+else::
+
+    Om = noise I                              dtc     ConstantNoise
+    Om = noise I + s diag(r),  r = diag R     fitc    DiagonalNoise
+    Om = noise I + s R on blocks of rows      pitc    BlockNoise: the members of a Bayesian committee machine whose
+                                                      query points are the basis (eqs. (8), (9), whitened: 6.1)
+
+All else follows from the rows ``Om^-1/2 G`` and ``Om^-1/2 Y`` and from ``log det Om``. A row of weight w has noise
+variance ``noise / w`` (ALGORITHMS 7); one of weight 0 says nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.kernels import Kernel
+from streamkernel.kernels.base import StationaryKernel
+from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.linalg import InPlaceCholesky, subtract_gram
+from streamkernel.reductions.clusters import Clusters
+from streamkernel.table import RowBlock
+
+__all__ = ["BlockNoise", "ConstantNoise", "DiagonalNoise", "Members", "RowNoise"]
+
+Float = NDArray[np.float64]
+
+_TOGETHER = 1024  # rows of small members that are worked on at once: SYRK runs at its rate from some hundreds on
+_ASSIGNED = 1024  # rows whose distances to the centres of cells are held at once
+_SUPER_BLOCK = 16  # members among which rows are sorted by cells
+
+
+@dataclass(frozen=True)
+class Members:
+    """Rows of a block that are whitened in one go.
+
+    Attributes
+    ----------
+    rows : positions in the block.
+    sizes : of the members, one after another; they sum to the number of rows.
+    """
+
+    rows: slice | NDArray[np.int64]
+    sizes: tuple[int, ...]
+
+
+class RowNoise(ABC):
+    """cov(y | f at the basis) of the rows of a table."""
+
+    @property
+    def row_multiple(self) -> int:
+        """Rows among which members are formed, counted from the table's first row."""
+        return 1
+
+    def members(self, X: NDArray[Any], kernel: Kernel) -> list[Members]:
+        """The rows X (b, p) of a block in the order in which they are whitened, some at a time."""
+        return [Members(slice(0, len(X)), (len(X),))]
+
+    @abstractmethod
+    def whiten(self, block: RowBlock, members: Members, kernel: Kernel, residual: Float, G: Float, Y: Float) -> float:
+        """``G <- Om^-1/2 G`` (r, n) and ``Y <- Om^-1/2 Y`` (r, d) in place; returns log det Om.
+
+        Parameters
+        ----------
+        block : the rows, of which `members` are those of G and Y.
+        residual : (r,) diagonal of R.
+        """
+
+    @abstractmethod
+    def scratch_bytes(self, rows: int, n_features: int) -> int:
+        """Bytes that `members` and `whiten` need beside their arguments."""
+
+    @abstractmethod
+    def flops_per_row(self, n: int, n_features: int) -> float:
+        """Operations that a row costs beyond those of its features and sums."""
+
+    def held_rows(self, rows: int) -> int:
+        """Most rows whose features are held at once, of a block of so many."""
+        return rows
+
+
+@dataclass(frozen=True)
+class ConstantNoise(RowNoise):
+    """``Om = I / w``: the noise variance is a number, which the algebra on the sums divides by."""
+
+    def whiten(self, block: RowBlock, members: Members, kernel: Kernel, residual: Float, G: Float, Y: Float) -> float:
+        weights = _weights(block, members)
+        if weights is None:
+            return 0.0
+        _scale(np.sqrt(weights), G, Y)
+        return float(-np.log(weights[weights > 0.0]).sum())
+
+    def scratch_bytes(self, rows: int, n_features: int) -> int:
+        return 16 * rows
+
+    def flops_per_row(self, n: int, n_features: int) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class DiagonalNoise(RowNoise):
+    """``Om = noise / w + s r``, a number for each row (Snelson & Ghahramani 2006; ALGORITHMS 10.2).
+
+    Parameters
+    ----------
+    signal, noise : variances s and noise, > 0.
+    """
+
+    signal: float
+    noise: float
+
+    def __post_init__(self) -> None:
+        _check_variances(self)
+
+    def whiten(self, block: RowBlock, members: Members, kernel: Kernel, residual: Float, G: Float, Y: Float) -> float:
+        weights = _weights(block, members)
+        if weights is None:
+            variance = self.noise + self.signal * residual
+            _scale(1.0 / np.sqrt(variance), G, Y)
+            return float(np.log(variance).sum())
+        # By the weights, not their inverses: a row of weight 0 has no variance.
+        variance = self.noise + self.signal * weights * residual
+        _scale(np.sqrt(weights / variance), G, Y)
+        heard = weights > 0.0
+        return float((np.log(variance[heard]) - np.log(weights[heard])).sum())
+
+    def scratch_bytes(self, rows: int, n_features: int) -> int:
+        return 48 * rows
+
+    def flops_per_row(self, n: int, n_features: int) -> float:
+        return 3.0 * n
+
+
+@dataclass(frozen=True)
+class BlockNoise(RowNoise):
+    """``Om_b = noise I + s (k(X_b, X_b) - G_b G_b^T)``, a matrix for each member (ALGORITHMS 6.1).
+
+    Which rows are a member is part of the model: they are counted from the table's first row, whatever its chunks
+    and whoever sums them.
+
+    Parameters
+    ----------
+    signal, noise : variances s and noise, > 0.
+    block_size : most rows of a member.
+    cells : (c, p) centres, in the units of the rows. Rows are then sorted by the nearest centre, in units of the
+        kernel's lengthscales, among those of 16 members, in the order of the table where it is the same; a member ends
+        where a cell ends, or with `block_size` rows.
+    """
+
+    signal: float
+    noise: float
+    block_size: int
+    cells: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        _check_variances(self)
+        object.__setattr__(self, "block_size", checked_integer("block_size", self.block_size))
+        if self.cells is not None and (
+            np.ndim(self.cells) != 2 or len(self.cells) == 0 or not np.isfinite(self.cells).all()
+        ):
+            raise ParameterError("cells are no centres; give finite numbers of shape (centres, features)")
+
+    @property
+    def row_multiple(self) -> int:
+        return self.block_size * (1 if self.cells is None else _SUPER_BLOCK)
+
+    def members(self, X: NDArray[Any], kernel: Kernel) -> list[Members]:
+        b, size = len(X), self.block_size
+        if self.cells is None:
+            sizes = [min(size, b - first) for first in range(0, b, size)]
+            starts = np.cumsum([0, *sizes])
+            return [
+                Members(slice(int(starts[first]), int(starts[last])), tuple(sizes[first:last]))
+                for first, last in _together(sizes)
+            ]
+        found: list[Members] = []
+        for first in range(0, b, self.row_multiple):
+            nearest = self._nearest(X[first : first + self.row_multiple], kernel)
+            order = first + np.argsort(nearest, kind="stable")
+            # Of cells in ascending order, as the rows are sorted; empty ones have no members.
+            sizes = [min(size, count - at) for count in np.bincount(nearest).tolist() for at in range(0, count, size)]
+            starts = np.cumsum([0, *sizes])
+            found += [
+                Members(order[starts[start] : starts[stop]], tuple(sizes[start:stop]))
+                for start, stop in _together(sizes)
+            ]
+        return found
+
+    def _nearest(self, X: NDArray[Any], kernel: Kernel) -> NDArray[np.int64]:
+        """The nearest centre of each row."""
+        assert self.cells is not None
+        p = X.shape[1]
+        if self.cells.shape[1] != p:
+            raise ParameterError(
+                f"cells have {self.cells.shape[1]} features, the rows {p}; give centres of rows of this table"
+            )
+        weights = kernel.weights(p) if isinstance(kernel, StationaryKernel) else np.ones(p)
+        clusters = Clusters(np.asarray(self.cells, np.float64) * weights, weights, np.dtype(np.float64))
+        parts = [X[first : first + _ASSIGNED] for first in range(0, len(X), _ASSIGNED)]
+        return np.concatenate([clusters.assign(part * weights - clusters.origin)[0] for part in parts])
+
+    def whiten(self, block: RowBlock, members: Members, kernel: Kernel, residual: Float, G: Float, Y: Float) -> float:
+        if block.weights is not None:
+            raise ParameterError(
+                "rows with weights have no blocks of noise; leave out the weights, or take the approximation 'fitc'"
+            )
+        X = np.ascontiguousarray(block.X[members.rows], np.float64)
+        largest = max(members.sizes)
+        memory = np.empty(largest * largest)
+        # Of Om / s, and of it alone: what s would multiply is the largest of the matrices.
+        log_det, first = len(X) * float(np.log(self.signal)), 0
+        for size in members.sizes:
+            rows = slice(first, first + size)
+            C = memory[: size * size].reshape(size, size)
+            kernel.prepare(X[rows]).block(X[rows], out=C)
+            subtract_gram(G[rows], into=C)
+            diagonal = C.reshape(-1)[:: size + 1]
+            diagonal += self.noise / self.signal
+            factor = InPlaceCholesky(C)
+            if factor.failed is not None:
+                self._refuse(block, members, rows, factor.failed)
+            log_det += factor.log_det()
+            factor.solve(G[rows])
+            factor.solve(Y[rows])
+            first += size
+        _scale(1.0 / np.sqrt(self.signal), G, Y)
+        return log_det
+
+    def _refuse(self, block: RowBlock, members: Members, rows: slice, failed: int) -> NoReturn:
+        numbers = block.start + np.arange(len(block))[members.rows][rows]
+        least = 100.0 * len(numbers) * float(np.finfo(np.float64).eps) * self.signal
+        raise NumericalError(
+            f"the covariance of a member, {len(numbers)} rows of {numbers.min()}:{numbers.max() + 1}, is not positive "
+            f"definite at row {numbers[failed]}: noise variance {self.noise:.3g} is lost in the rounding of signal "
+            f"variance {self.signal:.3g}; give a noise variance of {max(least, 10.0 * self.noise):.1g} or more"
+        )
+
+    def scratch_bytes(self, rows: int, n_features: int) -> int:
+        size = min(self.block_size, rows)
+        # The rows, their packed copies (as they are, and centred), the covariance of a member.
+        found = 8 * (size * (size + 8 * n_features + 64) + self.held_rows(rows) * n_features + 2 * rows)
+        if self.cells is not None:
+            assigned = min(_ASSIGNED, rows)
+            found += int(8 * (6 * rows + assigned * (2.25 * len(self.cells) + 4 * n_features + 10)))
+            found += 8 * 4 * int(np.size(self.cells))
+        return found
+
+    def flops_per_row(self, n: int, n_features: int) -> float:
+        size = self.block_size
+        cells = 0 if self.cells is None else 2 * int(np.size(self.cells))
+        return float(size * size / 3 + 2 * size * n + 2 * size * n_features + cells)
+
+    def held_rows(self, rows: int) -> int:
+        return min(rows, _TOGETHER + self.block_size)
+
+
+def _together(sizes: list[int]) -> list[tuple[int, int]]:
+    """Runs of members: of some hundreds of rows, where they are small."""
+    runs, first, rows = [], 0, 0
+    for last, size in enumerate(sizes, start=1):
+        rows += size
+        if rows >= _TOGETHER or last == len(sizes):
+            runs.append((first, last))
+            first, rows = last, 0
+    return runs
+
+
+def _check_variances(noise: DiagonalNoise | BlockNoise) -> None:
+    for name in ("signal", "noise"):
+        object.__setattr__(noise, name, checked_number(name, getattr(noise, name)))
+
+
+def _weights(block: RowBlock, members: Members) -> Float | None:
+    return None if block.weights is None else block.weights[members.rows]
+
+
+def _scale(roots: Float | float, G: Float, Y: Float) -> None:
+    """Multiply the rows, by a number for each or one for all."""
+    column = np.reshape(roots, (-1, 1))
+    G *= column
+    Y *= column

@@ -1,0 +1,200 @@
+"""The sums of a Bayesian committee of support vector machines. Experimental: there is no published formula.
+
+Schwaighofer & Tresp (2001) combine SVMs by Tresp 2001, eqs. (8), (9); the review says how but not with which
+covariances. Taken here (ALGORITHMS 6.3): with ``kappa = s k + offset``, the constant standing for the bias, member i of
+b rows is the machine without a bias of its own that minimises ``|f|^2 / 2 + C sum_j w_j (1 - t_j f(x_j))_+``; its mean
+at the query points Z is f(Z), and its covariance is the prior's given f at the support vectors S inside the box, ``0 <
+a < C w``, where the loss is bent. With ``L L^T = kappa(Z, Z)`` and ``V = L^-1 kappa(Z, S)``::
+
+    Om = kappa(S, S) - V^T V + tau I        D = V Om^-1 V^T
+    A += D                                  c += (I + D) L^-1 f(Z)          (A starts at I)
+
+A member without such vectors has D = 0. Dual values inside the box are told from those at its ends to 1e-6 of C.
+
+libsvm always fits a bias b; without one is the machine of the rows and of their mirror images, features -phi(x) and
+class -t, each with half the cost: for every solution there is its mirror image, and b = 0 between the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from streamkernel.basis import Basis
+from streamkernel.errors import ParameterError
+from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, subtract_gram
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.likelihoods import Bernoulli
+from streamkernel.reductions.members import each_member, factor_member
+from streamkernel.reductions.row_noise import BlockNoise
+from streamkernel.table import RowBlock
+
+__all__ = ["SVMMembers", "SVMSums"]
+
+Float = NDArray[np.float64]
+
+_TOLERANCE = 1e-8  # of libsvm's stopping rule
+_AT_BOUND = 1e-6
+_CACHE = 200  # libsvm's, in MB
+_JITTER = 1e-12  # of the mean of the diagonal: independent points are so to no more than this
+
+
+@dataclass(frozen=True)
+class SVMSums:
+    """What the committee is made of.
+
+    Attributes
+    ----------
+    A : (n, n), without the I of the prior; c : (n,)
+    count, members : rows and members.
+    vectors, inside : support vectors, and those of them inside the box.
+    """
+
+    A: Float
+    c: Float
+    count: int
+    members: int
+    vectors: int
+    inside: int
+
+    def merge(self, other: SVMSums) -> SVMSums:
+        """The sums of both lots of members.
+
+        Raises
+        ------
+        ParameterError
+            They are sums at other query points.
+        """
+        if len(self.c) != len(other.c):
+            raise ParameterError(
+                f"sums at {len(self.c)} and at {len(other.c)} query points cannot be added; sweep the new rows with "
+                "the query points of the model"
+            )
+        return SVMSums(
+            self.A + other.A,
+            self.c + other.c,
+            self.count + other.count,
+            self.members + other.members,
+            self.vectors + other.vectors,
+            self.inside + other.inside,
+        )
+
+
+@dataclass(frozen=True)
+class SVMMembers(Reduction[SVMSums]):
+    """Accumulate `SVMSums` over the members of a table of two classes.
+
+    Parameters
+    ----------
+    basis : Basis of n functions, the query points Z, with the unit kernel k.
+    signal, offset : variances s of the function and of its constant.
+    C : cost of a row.
+    tau : variance that the function is left with at a support vector inside the box.
+    members : how they are formed; its variances are not looked at.
+    """
+
+    basis: Basis
+    signal: float
+    offset: float
+    C: float
+    tau: float
+    members: BlockNoise
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is derived is cheap to make again and dear to send.
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    @property
+    def row_multiple(self) -> int:
+        return self.members.row_multiple
+
+    @cached_property
+    def points(self) -> Float:
+        """Z, (n, p) float64."""
+        return np.ascontiguousarray(self.basis.points, np.float64)
+
+    @cached_property
+    def L(self) -> Float:
+        """Lower factor of ``kappa(Z, Z)``, (n, n)."""
+        with single_threaded_blas():
+            prior = self.covariance(self.points, self.points)
+            prior.reshape(-1)[:: len(prior) + 1] += _JITTER * float(np.diagonal(prior).mean())
+            return cholesky(prior, "the covariance of the query points")
+
+    def covariance(self, X: Float, Z: Float) -> Float:
+        """``kappa(X, Z)``, (b, n)."""
+        K: Float = self.basis.kernel.prepare(Z).block(X)
+        K *= self.signal
+        K += self.offset
+        return K
+
+    def map_block(self, block: RowBlock) -> State:
+        n = len(self.basis)
+        return self.fold({"A": np.zeros((n, n)), "c": np.zeros(n), "totals": np.zeros(4)}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        t = 2.0 * Bernoulli().targets(block.Y, block.start)[:, 0] - 1.0
+        for rows in each_member(self.members, block, self.basis.kernel):
+            weights = np.ones(len(rows)) if block.weights is None else block.weights[rows]
+            self._add(state, np.ascontiguousarray(block.X[rows], np.float64), t[rows], weights, block.start + rows)
+        return state
+
+    def _add(self, state: State, X: Float, t: Float, weights: Float, rows: NDArray[np.int64]) -> None:
+        K = self.covariance(X, X)
+        a = dual_values(K, t, self.C, weights)
+        G = solve_lower(self.L, self.covariance(self.points, X)).T
+        mean = G.T @ (a * t)
+        state["c"] += mean
+        box = self.C * weights
+        inside = (a > _AT_BOUND * box) & (a < (1.0 - _AT_BOUND) * box)
+        if inside.any():
+            V = np.ascontiguousarray(G[inside])
+            Om = np.ascontiguousarray(K[np.ix_(inside, inside)])
+            subtract_gram(V, into=Om)
+            Om.reshape(-1)[:: len(Om) + 1] += self.tau
+            factor_member(Om, rows[inside], "give a larger tau").solve(V)
+            D = V.T @ V
+            state["A"] += D
+            state["c"] += D @ mean
+        state["totals"] += [len(rows), 1.0, np.count_nonzero(a > _AT_BOUND * box), np.count_nonzero(inside)]
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> SVMSums:
+        count, members, vectors, inside = (int(value) for value in state["totals"])
+        return SVMSums(state["A"], state["c"], count, members, vectors, inside)
+
+    def state_bytes(self) -> int:
+        n = len(self.basis)
+        return 8 * (n * n + n + 4)
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        b = min(self.members.block_size, rows)
+        # The mirrored kernel matrix, which libsvm copies, and its cache.
+        own = 8 * (b * (10 * b + 3 * n + 9 * p + 64) + n * (n + 4 * p) + 8 * rows)
+        return int(own) + (_CACHE << 20) + self.members.scratch_bytes(rows, p)
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        b = self.members.block_size
+        return float(40 * b + 2 * b * p + b * b / 3 + 2 * n * (n + p))
+
+
+def dual_values(K: Float, t: Float, C: float, weights: Float) -> Float:
+    """a (b,) in ``[0, C w]`` that maximises ``sum a - (t a)^T K (t a) / 2``."""
+    mirrored = np.block([[K, -K], [-K, K]])
+    machine = SVC(C=0.5 * C, kernel="precomputed", tol=_TOLERANCE, cache_size=_CACHE)
+    machine.fit(mirrored, np.concatenate([t, -t]), sample_weight=np.concatenate([weights, weights]))
+    both = np.zeros(2 * len(t))
+    both[machine.support_] = np.abs(machine.dual_coef_[0])
+    return both[: len(t)] + both[len(t) :]

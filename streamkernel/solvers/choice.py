@@ -1,0 +1,110 @@
+"""Which solver of the reduced system does less work, by the plan's own count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Step, step_of
+from streamkernel.kernels import Gaussian
+from streamkernel.kernels.parameters import checked_integer
+from streamkernel.reductions import FeatureGram, Features, NormalEquations, NormalProduct, NormalTargets
+
+__all__ = ["SolverChoice", "choose_solver", "falkon_steps"]
+
+# Of n x n algebra on the driver: eigenvalues and eigenvectors (LAPACK's evd) and the whitening of H; and a Cholesky
+# factor of P with the product L^T L.
+_DIRECT_ALGEBRA, _CG_ALGEBRA = 12.0, 4.0 / 3.0
+# A kernel value costs more than its 2 p operations: filling a block was seen to take as long as so many more of a
+# matrix product.
+_VALUE = 50.0
+
+
+@dataclass(frozen=True)
+class SolverChoice:
+    """The work of both, in operations of a matrix product.
+
+    Attributes
+    ----------
+    solver : "direct" or "cg", whichever is less.
+    direct, cg : operations.
+    """
+
+    solver: Literal["direct", "cg"]
+    direct: float
+    cg: float
+
+
+def choose_solver(
+    m: int,
+    n: int,
+    p: int,
+    d: int = 1,
+    *,
+    iterations: int = 30,
+    residual_trace: bool = True,
+    sample: int = 0,
+) -> SolverChoice:
+    """Direct solve, or conjugate gradients (`FalkonSystem`)?
+
+    ::
+
+        direct    m (n^2 + n (v + 2 d)) + 12 n^3
+        cg        iterations m n (v + 4 d) + m n (v + 2 d) + 4/3 n^3
+                  + m n^2 for the exact residual trace + (sample) n^2 for a better preconditioner
+
+    where v is what a kernel value costs.
+
+    Parameters
+    ----------
+    m, n, p, d : rows, basis functions, features, targets.
+    iterations : of conjugate gradients, as many as are expected.
+    residual_trace : whether conjugate gradients are to bring the exact certificate, which the direct solve has anyway.
+    sample : rows that the preconditioner is made from; 0 for the basis points.
+    """
+    m, n, p, d = (checked_integer(name, value) for name, value in zip("mnpd", (m, n, p, d), strict=True))
+    basis = Basis(Gaussian(1.0), _shape(n, p), np.broadcast_to(np.zeros((), np.int64), (n,)))
+    sums = step_of("final sweep", NormalEquations(basis, np.zeros(d), whiten_first=False), m, kernel_columns=n)
+    products = falkon_steps(basis, m, d, iterations=iterations, residual_trace=residual_trace, sample=sample)
+    direct, cg = _work([sums]) + _DIRECT_ALGEBRA * n**3, _work(products) + _CG_ALGEBRA * n**3
+    return SolverChoice("direct" if direct <= cg else "cg", direct, cg)
+
+
+def falkon_steps(
+    basis: Basis, rows: int, d: int, *, iterations: int = 30, residual_trace: bool = True, sample: int = 0
+) -> list[Step]:
+    """What `FalkonSystem` and one solve will cost, for a plan.
+
+    Parameters
+    ----------
+    basis : n functions; a shape without memory behind it will do.
+    rows, d : of the table, and its targets.
+    """
+    n, p = basis.points.shape
+    held = 8 * (4 * n * n + 6 * n * d)  # L, the guess, its shifted copy and factor; the vectors
+    first = NormalTargets(basis, np.zeros(d), whiten=residual_trace)
+    steps = [step_of("right side of the normal equations", first, rows, kernel_columns=n, held_bytes=held)]
+    if sample:
+        seen = FeatureGram(Features.of_basis(basis))
+        held += 8 * sample * (p + d)
+        local = min(sample, rows)
+        steps.append(
+            step_of("sample for the preconditioner", seen, local, kernel_columns=n, where="sample", held_bytes=held)
+        )
+    each = NormalProduct(basis, _shape(n, d))
+    # One more for the residual at the end.
+    steps.append(step_of("product with G^T G", each, rows, kernel_columns=n, times=iterations + 1, held_bytes=held))
+    return steps
+
+
+def _work(steps: Iterable[Step]) -> float:
+    return float(sum(step.flops + _VALUE * step.times * step.rows * step.kernel_columns for step in steps))
+
+
+def _shape(rows: int, columns: int) -> NDArray[np.float64]:
+    return np.broadcast_to(np.zeros(()), (rows, columns))

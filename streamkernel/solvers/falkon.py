@@ -1,0 +1,250 @@
+"""Reduced kernel ridge regression by conjugate gradients, preconditioned by k(Z, Z): one sweep an iteration.
+
+The system is that of `RidgeSystem`, in whitened coordinates ``G = k(X, Z) L^-T`` (m, n), ``L L^T = k(Z, Z)``::
+
+    (G^T W G + alpha I) beta = G^T W Y,    coefficients = L^-T beta
+
+and its sum over m rows is guessed from the n basis points, whose features are L itself::
+
+    P = (m / n) L^T L + alpha I
+
+(Falkon: Rudi, Carratino & Rosasco 2017, whose lambda is alpha / m and whose two triangles make the same iterates;
+ALGORITHMS 12.3). Nothing of n x n is summed or sent: a sweep brings ``G^T W (G v)``, n d numbers, and costs O(m n), so
+that for large n some tens of sweeps are less work than the m n^2 of the direct solve. An unpenalised intercept is
+projected out of the product, by column sums of the first sweep, and out of P.
+
+n points tell the sum well enough where the basis is like a uniform sample of the rows and alpha is not small. Otherwise
+the number of iterations grows, and P is better made of more rows than the basis has (`sample`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session
+from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.reductions import (
+    FeatureGram,
+    Features,
+    Gather,
+    NormalProduct,
+    NormalTargets,
+    TargetSums,
+    stream_generator,
+)
+from streamkernel.solvers.conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
+from streamkernel.table import Table, open_table
+
+__all__ = ["FalkonSolution", "FalkonSystem", "sampled_rows"]
+
+Float = NDArray[np.float64]
+
+_SAMPLE_STREAM = (21,)
+
+
+@dataclass(frozen=True)
+class FalkonSolution:
+    """A ridge regression fitted by conjugate gradients.
+
+    Attributes
+    ----------
+    alpha, coefficients (n, d), intercept (d,), residual_square (d,) : as of `RidgeSolution`.
+    residuals : (iterations + 1, d) ``|g - A beta| / |g|`` in the norm of P^-1 after each iteration, the last from the
+        residual as one more sweep computes it.
+    excess : (d,) most that ``|Y - f|^2 + alpha |f|^2`` can be above its minimum: ``|r|^2 / alpha``.
+    iterations, sweeps : of this solve; the sums of the system's first sweep are not among them.
+    ended : "tolerance", "iterations", or "rounding" where the tolerance is beyond what the sums can tell.
+    """
+
+    alpha: float
+    coefficients: Float
+    intercept: Float
+    residual_square: Float
+    residuals: Float
+    excess: Float
+    iterations: int
+    sweeps: int
+    ended: Ended
+
+    @property
+    def converged(self) -> bool:
+        """Whether the relative residual was reached for every target, to the tolerance or to rounding."""
+        return self.ended != "iterations"
+
+
+class FalkonSystem:
+    """The right side of the normal equations, from one sweep; every alpha is then some sweeps more.
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    table : m rows with targets; row weights are heeded.
+    session : where sweeps run and are counted.
+    centre : (d,) constant near the mean of each target; zeros by default.
+    intercept : whether to fit an unpenalised constant.
+    sample : uniform rows in memory (`sampled_rows`) to guess the sum from, instead of the basis points: some times n of
+        them make P good for any alpha and any basis, at n^2 operations each. None for the points.
+    residual_trace : bring the exact residual trace. Its sum of squares of whitened features takes n^2 operations a row
+        in the first sweep, which is what the direct solve takes in its only one.
+
+    Attributes
+    ----------
+    residual_path : (n + 1,) exact, as of `RidgeSystem`; None unless asked for.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        table: Table,
+        session: Session,
+        *,
+        centre: ArrayLike | None = None,
+        intercept: bool = True,
+        sample: Table | None = None,
+        residual_trace: bool = True,
+    ) -> None:
+        if table.n_targets == 0:
+            raise ParameterError("the table has no targets; ingest it with --target, or give y")
+        taken = np.zeros(table.n_targets) if centre is None else np.asarray(centre, dtype=np.float64)
+        self._basis, self._table, self._session, self._intercept, self._sample = (
+            basis,
+            table,
+            session,
+            intercept,
+            sample,
+        )
+        work = NormalTargets(basis, taken, whiten=residual_trace)
+        self.sums: TargetSums = session.sweep(work, table, "right side of the normal equations")
+        require_finite(self.sums.g, "the sum g")
+        self.residual_path = self.sums.residual_path
+        sums = self.sums
+        if intercept:
+            self._g = sums.g - np.outer(sums.G1, sums.Y1) / sums.weight
+            self._square = np.maximum(sums.square - sums.Y1**2 / sums.weight, 0.0)
+        else:
+            # Nothing stands for the constant that was taken off the targets: it is put back.
+            self._g = sums.g + np.outer(sums.G1, sums.centre)
+            self._square = sums.square + 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
+
+    @property
+    def residual_trace(self) -> float | None:
+        """``tr(K - K~)``, exact (Smola & Schoelkopf 2000, eq. (22)); None unless it was asked for."""
+        return None if self.residual_path is None else float(self.residual_path[-1])
+
+    @cached_property
+    def _guess(self) -> Float:
+        """``G^T W G``, centred with an intercept, as the sample or the basis points have it."""
+        with single_threaded_blas():
+            if self._sample is None:
+                L = self._basis.L
+                H, G1, count = L.T @ L, L.sum(axis=0), max(len(L), 1)
+            else:
+                seen = self._session.local(FeatureGram(Features.of_basis(self._basis)), self._sample)
+                H, G1, count = seen.H, seen.G1, seen.count
+            if self._intercept:
+                H -= np.outer(G1, G1) / count
+            H *= self.sums.weight / count
+        return H
+
+    def preconditioner(self, alpha: float) -> Float:
+        """Lower Cholesky factor of P, (n, n)."""
+        P = self._guess.copy()
+        np.fill_diagonal(P, np.diagonal(P) + alpha)
+        try:
+            with single_threaded_blas():
+                return cholesky(P, f"the preconditioner with alpha = {alpha:g}")
+        except NumericalError as error:
+            raise NumericalError(f"{error}; give a larger alpha, or solve directly") from None
+
+    def product(self, beta: Float, alpha: float) -> Float:
+        """``A beta``, A being the matrix of the system, (n, d): one sweep."""
+        coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
+        H = self._session.sweep(NormalProduct(self._basis, coefficients), self._table, "product with G^T G")
+        H += alpha * beta
+        if self._intercept:
+            H -= np.outer(self.sums.G1, self.sums.G1 @ beta) / self.sums.weight
+        return H
+
+    def solve(self, alpha: float, *, tol: float = 1e-10, most: int = 300) -> FalkonSolution:
+        """Coefficients for one alpha.
+
+        Parameters
+        ----------
+        alpha : ridge > 0 on the diagonal.
+        tol : stop at ``|g - A beta| <= tol |g|`` in the norm of P^-1, for each target.
+        most : iterations after which to stop in any case.
+
+        Raises
+        ------
+        ParameterError
+            A parameter is out of range.
+        NumericalError
+            alpha is lost in the rounding of P, or the solution is not finite.
+        """
+        alpha, tol, most = checked_number("alpha", alpha), checked_number("tol", tol), checked_integer("most", most)
+        before = len(self._session.records)
+        factor = self.preconditioner(alpha)
+        with single_threaded_blas():
+            cg = ConjugateGradients(
+                self._g,
+                lambda V: self.product(V, alpha),
+                lambda R: solve_lower_t(factor, solve_lower(factor, R)),
+            )
+            first, path = cg.rz.copy(), list[Float]()
+
+            def note(again: bool) -> Float:
+                now = _relative(cg.rz, first)
+                if again:
+                    path.pop()
+                elif path:
+                    self._session.progress.note(f"iteration {len(path)}: relative residual {now.max():.3g}")
+                path.append(now)
+                return now
+
+            iterations, ended = iterate(cg, note, tol, most)
+            return self._solution(alpha, cg, np.array(path), iterations, len(self._session.records) - before, ended)
+
+    def _solution(
+        self, alpha: float, cg: ConjugateGradients, path: Float, iterations: int, sweeps: int, ended: Ended
+    ) -> FalkonSolution:
+        beta, sums = cg.X, self.sums
+        coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
+        require_finite(coefficients, f"the solution for alpha = {alpha:g}")
+        intercept = np.zeros_like(sums.centre)
+        if self._intercept:
+            intercept = sums.centre + (sums.Y1 - sums.G1 @ beta) / sums.weight
+        # |Y - G beta|^2 = |Y|^2 - 2 beta^T g + beta^T H beta, with H beta = g - r - alpha beta.
+        explained = column_products(beta, self._g + cg.R) + alpha * column_products(beta, beta)
+        return FalkonSolution(
+            alpha=alpha,
+            coefficients=coefficients,
+            intercept=intercept,
+            residual_square=np.maximum(self._square - explained, 0.0),
+            residuals=path,
+            excess=column_products(cg.R, cg.R) / alpha,
+            iterations=iterations,
+            sweeps=sweeps,
+            ended=ended,
+        )
+
+
+def _relative(rz: Float, first: Float) -> Float:
+    """``sqrt(rz / first)``; 0 where there was nothing to solve."""
+    share = np.divide(np.maximum(rz, 0.0), first, out=np.zeros_like(rz), where=first > 0.0)
+    return np.asarray(np.sqrt(share))
+
+
+def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> Table:
+    """Up to `count` uniform rows, in memory, without replacement: one sweep."""
+    m = table.n_rows
+    picked = stream_generator(seed, _SAMPLE_STREAM).choice(m, size=min(count, m), replace=False)
+    rows = table.start + np.sort(picked).astype(np.int64)
+    gather = Gather(rows, table.n_features, table.n_targets, np.dtype(table.dtype))
+    return open_table(np.ascontiguousarray(session.sweep(gather, table, "rows for the preconditioner").X))

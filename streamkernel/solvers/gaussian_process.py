@@ -1,0 +1,245 @@
+"""Sparse Gaussian processes from the sums of one sweep: DTC, FITC and PITC (the Bayesian committee machine) alike.
+
+Prior ``f ~ GP(centre, s k)``, noise variance ``noise``, and ``Om``, what is taken for cov(y | f at the basis). With
+``H = G^T Om^-1 G``, ``g = G^T Om^-1 Yc``, ``YY = Yc^T Om^-1 Yc`` and ``H = V diag(h) V^T``, for each target::
+
+    beta         = s (I + s H)^-1 g,      coefficients = L^-T beta,      f(x) = k(x, Z) coefficients + centre
+    shares_j     = s h_j / (1 + s h_j),   p_eff = sum_j shares_j
+    var f(x)     = s ( k(x, x) - sum_j (V^T z)_j^2 shares_j ),      z = L^-1 k(Z, x)
+    log evidence = -1/2 ( m log 2 pi + log det Om + sum_j log(1 + s h_j) + YY - g^T beta )
+    bound        = log evidence - s residual_trace / (2 noise)                                       (dtc only)
+
+Tresp 2001, eqs. (8) to (11); ALGORITHMS 6.1, 10.1, 10.2. The bound is Titsias' (2009, eq. (9)): it is below the exact
+evidence, where the evidence of dtc may be far above. A common factor of Om is a number in this algebra, not a sweep:
+for dtc both variances may be chosen afterwards, for each target, for the others their level at a given ratio.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.errors import ParameterError
+from streamkernel.kernels.parameters import checked_number
+from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t
+from streamkernel.reductions import BlockNoise, DiagonalNoise, GaussianPredictions, GaussianSums, RowNoise
+from streamkernel.solvers.evidence_curve import EvidenceCurve
+
+__all__ = ["GaussianSolution", "GaussianSystem", "Variances"]
+
+Float = NDArray[np.float64]
+
+_SAME_RATIO = 1e-9
+_LOST = 1e-14  # share of YY that is rounding
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Variances:
+    """Signal and noise variance of each target, (d,)."""
+
+    signal: Float
+    noise: Float
+
+
+@dataclass(frozen=True)
+class GaussianSolution:
+    """A fitted sparse Gaussian process.
+
+    Attributes
+    ----------
+    signal, noise : (d,) variances s and noise of each target.
+    coefficients : (n, d) of the basis functions; intercept : (d,)
+    rotation : (n, n) eigenvectors V of H.
+    shares : (n, d) of the prior variance that the rows took away in each of these directions.
+    log_evidence : (d,) of each target, nats.
+    bound : (d,) below the exact log evidence; None but for dtc.
+    """
+
+    signal: Float
+    noise: Float
+    coefficients: Float
+    intercept: Float
+    rotation: Float
+    shares: Float
+    log_evidence: Float
+    bound: Float | None
+
+    @property
+    def effective_df(self) -> Float:
+        """p_eff (d,), effective degrees of freedom: fewer basis functions than this cannot tell what the rows say."""
+        return np.asarray(self.shares.sum(axis=0))
+
+    def predictions(
+        self, basis: Basis, *, flat: bool = True, std: bool = False, latent: bool = False
+    ) -> GaussianPredictions:
+        """What predicts from it; options as of `GaussianPredictions`."""
+        return GaussianPredictions(
+            basis,
+            self.coefficients,
+            self.intercept,
+            self.rotation,
+            self.shares,
+            self.signal,
+            self.noise,
+            flat=flat,
+            std=std,
+            latent=latent,
+        )
+
+
+class GaussianSystem:
+    """The sums, decomposed once; every pair of variances is then O(n^2 d).
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    sums : of the final sweep.
+    row_noise : that they were made with.
+    scale : (d,) spread of each target, in squared units of which variances are that targets share; default ones.
+    """
+
+    def __init__(self, basis: Basis, sums: GaussianSums, row_noise: RowNoise, *, scale: Float | None = None) -> None:
+        for name in ("H", "g", "YY"):
+            require_finite(getattr(sums, name), f"the sum {name}")
+        self._basis = basis
+        self._sums = sums
+        self._unit = np.ones(len(sums.centre)) if scale is None else np.asarray(scale, np.float64) ** 2
+        self._made = row_noise if isinstance(row_noise, (DiagonalNoise, BlockNoise)) else None
+        with single_threaded_blas():
+            self.path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY).copy(), sums.count)
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether there is a variational bound: for dtc alone."""
+        return self._made is None
+
+    def choose(
+        self,
+        *,
+        signal: float | None = None,
+        noise: float | None = None,
+        objective: str | None = None,
+        shared: bool = False,
+    ) -> Variances:
+        """The variances that maximise the bound or the evidence; no sweep.
+
+        Parameters
+        ----------
+        signal, noise : one that is given is not moved.
+        objective : "bound" (the default, where there is one) or "evidence".
+        shared : one pair for all targets, which maximises the sum, instead of one for each. Then what is given is in
+            squared units of the targets' scale, and so is the pair that is found, of which each target gets its own.
+
+        Notes
+        -----
+        Of dtc both are found. In the sums of the others is the ratio of the two: what is found is their level.
+
+        Raises
+        ------
+        ParameterError
+            The bound is asked for where there is none; a number is not positive; both are given, but not in the ratio
+            of the sums.
+        """
+        if objective not in (None, "bound", "evidence"):
+            raise ParameterError(f"objective is {objective!r}; give 'bound' or 'evidence'")
+        if objective == "bound" and not self.has_bound:
+            raise ParameterError("there is a variational bound for dtc only; give objective = 'evidence'")
+        signal = None if signal is None else checked_number("signal", signal)
+        noise = None if noise is None else checked_number("noise", noise)
+        units = self._unit if shared else np.ones(len(self._sums.centre))
+        if signal is not None and noise is not None:
+            given = Variances(signal * units, noise * units)
+            self._scaled(given)
+            return given
+        unit = 1.0 if self._made is None else self._made.noise
+        penalty = self._sums.residual_trace if self.has_bound and objective != "evidence" else 0.0
+        level = None if noise is None else noise / unit
+        curves = self._curves(penalty, signal, level, units, shared)
+        if self._made is None:
+            alpha = np.array([curve.best(self.path.smallest_alpha) for curve in curves])
+        else:
+            alpha = np.full(len(curves), 1.0 / self._made.signal)
+        levels = np.array([curve.noise_at(alpha[t : t + 1])[0] for t, curve in enumerate(curves)])
+        return Variances(levels / alpha * units, levels * unit * units)
+
+    def _curves(
+        self, penalty: float, signal: float | None, level: float | None, units: Float, shared: bool
+    ) -> list[EvidenceCurve]:
+        """The evidence of each target, or of their mean, in units of the noise that is in the sums."""
+        path, centre = self.path, self._sums.centre / np.sqrt(units)
+        squares, square = path.rotated**2 / units, path.square / units
+        # Targets are known to the rounding of their mean; what a constant one has to say is no number.
+        least = np.maximum(_LOST * square / path.count, (_EPS * centre) ** 2) + 1e-100
+        targets = [np.array([t]) for t in range(len(centre))]
+        if shared and len(centre):
+            targets = [np.flatnonzero(square > 0.0) if square.any() else np.arange(len(centre))]
+        return [
+            EvidenceCurve(
+                path.values,
+                squares[:, some].mean(axis=1),
+                float(square[some].mean()),
+                self._sums.count,
+                penalty,
+                float(least[some].mean()),
+                signal,
+                level,
+            )
+            for some in targets
+        ]
+
+    def solve(self, signal: ArrayLike, noise: ArrayLike) -> GaussianSolution:
+        """Coefficients, variances and evidence.
+
+        Parameters
+        ----------
+        signal, noise : variances, one for all targets or one for each (d,); but for dtc in the ratio of the sums.
+
+        Raises
+        ------
+        ParameterError
+            They are not positive, or in another ratio.
+        """
+        sums, path = self._sums, self.path
+        d = len(sums.centre)
+        wanted = Variances(*(np.broadcast_to(np.asarray(v, np.float64), (d,)).copy() for v in (signal, noise)))
+        prior, level = self._scaled(wanted)
+        h = path.values[:, None]
+        weight = prior / (1.0 + prior * h)
+        with single_threaded_blas():
+            beta = path.vectors @ (weight * path.rotated)
+            # In the order of the disk: the bits of a product differ with the order of its factors in memory.
+            coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
+        require_finite(coefficients, f"the solution for signal {wanted.signal} and noise {wanted.noise}")
+        left = np.maximum(path.square - (weight * path.rotated**2).sum(axis=0), 0.0)
+        spread = sums.count * np.log(2.0 * np.pi * level) + sums.log_det + np.log1p(prior * h).sum(axis=0)
+        log_evidence = -0.5 * (spread + left / level)
+        return GaussianSolution(
+            signal=wanted.signal,
+            noise=wanted.noise,
+            coefficients=coefficients,
+            intercept=sums.centre.copy(),
+            rotation=np.ascontiguousarray(path.vectors),
+            shares=weight * h,
+            log_evidence=log_evidence,
+            bound=log_evidence - 0.5 * prior * sums.residual_trace if self.has_bound else None,
+        )
+
+    def _scaled(self, variances: Variances) -> tuple[Float, Float]:
+        """Prior variance (d,) in units of the noise that is in the sums, and what that noise is to be multiplied by."""
+        signal, noise = variances.signal, variances.noise
+        for name, values in (("signal", signal), ("noise", noise)):
+            if not (np.isfinite(values) & (values > 0.0)).all():
+                raise ParameterError(f"{name} = {values} is out of range; give finite numbers > 0")
+        if self._made is None:
+            return signal / noise, noise
+        ratio = self._made.signal / self._made.noise
+        if not np.allclose(signal / noise, ratio, rtol=_SAME_RATIO, atol=0.0):
+            raise ParameterError(
+                f"the sums were made with signal / noise = {ratio:.6g}, not {signal / noise}; sweep again with the "
+                "variances wanted"
+            )
+        return np.full(len(signal), self._made.signal), noise / self._made.noise

@@ -1,0 +1,69 @@
+"""Basis points among rows in memory, for one kernel after another: greedy by the residual trace, in three rounds.
+
+The few-sweep rule (DESIGN; ALGORITHMS 1.8) where a look at the rows costs nothing: candidates are drawn by their
+residuals, four for each pick, and every row scores. A bound on the evidence is as good as its points: those of randomly
+pivoted Cholesky ended 0.005 to 0.02 nats a row lower, on kin40k and protein-casp, those drawn uniformly as much again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamkernel.basis import PIVOT_TOLERANCE, Basis
+from streamkernel.kernels import Kernel
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.reductions import PoolColumns, Reduction, stream_generator
+from streamkernel.selection.forms import GramForm
+from streamkernel.selection.scores import FunctionSpace
+from streamkernel.table import Table
+
+__all__ = ["Run", "greedy_points"]
+
+Run = Callable[[Reduction[Any], Table], Any]
+"""Runs a reduction over a table in memory and returns what it finalizes to: `Session.local`."""
+
+_CANDIDATES = 4
+_ROUNDS = (4, 2, 1)  # n / 4, n / 2, n
+_SINGLE = np.dtype(np.float32)
+
+
+def greedy_points(run: Run, table: Table, kernel: Kernel, n: int, seed: int, stream: tuple[int, ...]) -> Basis:
+    """At most n rows of a table in memory, fewer where the kernel's rank is exhausted.
+
+    Parameters
+    ----------
+    run : runs a reduction over the table.
+    seed, stream : of the draws.
+    """
+    rows = table.without_targets()
+    X = rows.read(rows.start, rows.stop).X
+    generator, form = stream_generator(seed, stream), GramForm()
+    basis = Basis.empty(kernel, X.shape[1], X.dtype)
+    diagonal = kernel.diagonal(X)
+    residual = diagonal.copy()
+    for share in _ROUNDS:
+        picks = max(1, n // share) - len(basis)
+        alive = residual > PIVOT_TOLERANCE * diagonal
+        if picks <= 0 or not alive.any():
+            continue
+        size = min(_CANDIDATES * picks, int(np.count_nonzero(alive)))
+        weight = np.where(alive, residual, 0.0)
+        drawn = np.sort(generator.choice(len(X), size, replace=False, p=weight / weight.sum())).astype(np.int64)
+        pool = Basis(kernel, np.ascontiguousarray(X[drawn]), drawn)
+        sums = run(form.reduction(PoolColumns(basis, pool, np.zeros(0), _SINGLE)), rows)
+        with single_threaded_blas():
+            found = form.picks(
+                sums,
+                FunctionSpace(),
+                picks,
+                scale=np.zeros(0),
+                diagonal=diagonal[drawn],
+                pivot_tolerance=PIVOT_TOLERANCE,
+            )
+            basis, _ = basis.append(pool.points[found.order], drawn[found.order])
+            residual = basis.residual(X)
+        residual[basis.rows] = 0.0
+    return basis

@@ -1,0 +1,201 @@
+"""The full system ``(K + rho I) w = y`` by conjugate gradients, and bounds that bracket the answer all the way.
+
+K (m, m) is met tile by tile in every iteration: O(m^2) work, O(m) memory, no basis and no approximation. With
+``M = K + rho I``, any w and its residual ``r = y - M w`` (Skilling 1993; Gibbs & MacKay 1997; ALGORITHMS 9.1)::
+
+    lower   2 w^T y - w^T M w  =  w^T (y + r)                           <=  y^T M^-1 y
+    upper   (|y - K w|^2 / rho + w^T K w)  =  lower + r^T r / rho       >=  y^T M^-1 y
+
+The true answer is ``lower + r^T M^-1 r``, so that any P <= M in the place of rho I gives an upper bound as well. With
+the preconditioner ``P = K~ + rho I``, which K - K~ >= 0 keeps below M, that is the ``r^T P^-1 r`` of the iteration
+itself: the better the preconditioner, the narrower the bracket. No bound costs a product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.engine import Session
+from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeMismatchError
+from streamkernel.kernels import Kernel
+from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.reductions import CrossProducts, KernelProducts
+from streamkernel.solvers.conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
+from streamkernel.table import Table
+
+__all__ = ["CGResult", "FullSystem", "InverseBelow"]
+
+Float = NDArray[np.float64]
+
+
+class InverseBelow(Protocol):
+    """``P^-1`` of some ``P = K~ + rho I`` with ``K - K~`` positive semidefinite; `factors.preconditioner` makes one."""
+
+    rho: float
+
+    def __matmul__(self, V: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class CGResult:
+    """A solve, and how it went.
+
+    Attributes
+    ----------
+    weights : (m,) or (m, d), w.
+    lower, upper : (iterations + 1, d) on ``y^T (K + rho I)^-1 y``, the best so far after each iteration; the last from
+        the residual as one more sweep computes it.
+    iterations : products with K that made a step.
+    sweeps : all passes over the table, those of the preconditioner too.
+    ended : "tolerance", "iterations", or "rounding" where the tolerance is beyond what products with K can tell.
+    """
+
+    weights: Float
+    lower: Float
+    upper: Float
+    iterations: int
+    sweeps: int
+    ended: Ended
+
+    @property
+    def converged(self) -> bool:
+        """Whether the relative gap was reached for every target."""
+        return self.ended == "tolerance"
+
+    @property
+    def gap(self) -> Float:
+        """(d,) ``(upper - lower) / lower`` at the end; the error of w in the norm of M is at most its square root."""
+        return relative_gap(self.lower[-1], self.upper[-1])
+
+
+def relative_gap(lower: Float, upper: Float) -> Float:
+    """``(upper - lower) / lower``; 0 where both are."""
+    gap = upper - lower
+    none = np.where(gap > 0.0, np.inf, 0.0)
+    return np.divide(gap, lower, out=none, where=lower > 0.0)
+
+
+class FullSystem:
+    """``K + rho I`` over the rows of a table.
+
+    Vectors are float64 arrays in memory: beside the right sides five of them, and one for each task.
+
+    Parameters
+    ----------
+    table : m rows; their targets and weights are not looked at.
+    kernel : of K.
+    rho : ridge > 0 on the diagonal.
+    session : where sweeps run and are counted.
+    preconditioner : with the same rho; two sweeps an iteration of its own. None for none.
+
+    Raises
+    ------
+    ParameterError
+        rho is not a finite number > 0, or not the preconditioner's.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        kernel: Kernel,
+        rho: float,
+        session: Session,
+        preconditioner: InverseBelow | None = None,
+    ) -> None:
+        self.table, self.kernel, self.session = table, kernel, session
+        self.rho = checked_number("rho", rho)
+        kernel.check_features(table.n_features)
+        if preconditioner is not None and preconditioner.rho != self.rho:
+            raise ParameterError(
+                f"the preconditioner was made for rho = {preconditioner.rho:g}, the system has {self.rho:g}; give "
+                "both the same, or the bounds do not hold"
+            )
+        self._inverse = preconditioner
+
+    def product(self, V: Float, name: str = "K V by tiles") -> Float:
+        """``(K + rho I) V`` (m, d): one sweep, m (m + 1) / 2 kernel values."""
+        KV = self.session.sweep(KernelProducts(self.kernel, self.table, V), self.table, name)
+        KV += self.rho * V
+        return KV
+
+    def _precondition(self, R: Float) -> Float:
+        return R / self.rho if self._inverse is None else np.asarray(self._inverse @ R, dtype=np.float64)
+
+    def solve(self, y: ArrayLike, *, tol: float = 1e-6, most: int = 500) -> CGResult:
+        """Solve for one or several targets, which share every sweep.
+
+        Parameters
+        ----------
+        y : (m,) or (m, d).
+        tol : stop when ``upper - lower <= tol * lower`` for each target.
+        most : iterations after which to stop in any case.
+
+        Raises
+        ------
+        ParameterError, DTypeError, ShapeMismatchError, NonFiniteDataError
+        """
+        tol, most = checked_number("tol", tol), checked_integer("most", most)
+        Y = _columns(y, self.table.n_rows)
+        before = len(self.session.records)
+        with single_threaded_blas():
+            run = _Run(ConjugateGradients(Y, self.product, self._precondition), Y, self.session)
+            iterations, ended = iterate(run.cg, run.note, tol, most)
+        lower, upper = np.array(run.lower), np.array(run.upper)
+        weights = run.cg.X if np.ndim(y) == 2 else run.cg.X[:, 0]
+        sweeps = len(self.session.records) - before
+        return CGResult(weights, lower, upper, iterations, sweeps, ended)
+
+    def predict(self, X: ArrayLike, weights: ArrayLike) -> Float:
+        """``k(x, X) w`` for q rows in memory, scaled as the table's: one sweep over the table; (q,) or (q, d).
+
+        Raises
+        ------
+        ShapeError, DTypeError, ShapeMismatchError, NonFiniteDataError
+        """
+        Z = checked_rows(X, "X", self.table.n_features)
+        W = _columns(weights, self.table.n_rows)
+        work = CrossProducts(self.kernel, Z, W, self.table.start)
+        values = self.session.sweep(work, self.table, "k(x, X) w")
+        return values if np.ndim(weights) == 2 else values[:, 0]
+
+
+class _Run:
+    """The iteration with the bounds along it."""
+
+    def __init__(self, cg: ConjugateGradients, Y: Float, session: Session) -> None:
+        self.cg, self._Y, self._session = cg, Y, session
+        self.lower: list[Float] = []
+        self.upper: list[Float] = []
+
+    def note(self, again: bool) -> Float:
+        """Keep the bounds of this state, or put those of its true residual in their place; the relative gap."""
+        lower = column_products(self.cg.X, self._Y) + column_products(self.cg.X, self.cg.R)
+        upper = lower + np.maximum(self.cg.rz, 0.0)
+        gap = relative_gap(lower, upper)
+        if again:
+            self.lower[-1], self.upper[-1] = lower, upper
+            return gap
+        if self.lower:
+            lower, upper = np.maximum(lower, self.lower[-1]), np.minimum(upper, self.upper[-1])
+            self._session.progress.note(f"iteration {len(self.lower)}: relative gap {gap.max():.3g}")
+        self.lower.append(lower)
+        self.upper.append(upper)
+        return gap
+
+
+def _columns(y: ArrayLike, rows: int) -> Float:
+    values = np.asarray(y)
+    if values.dtype.kind not in "biuf":
+        raise DTypeError(f"the right side holds {values.dtype}; give real numbers (float, integer or bool)")
+    if values.ndim not in (1, 2) or len(values) != rows:
+        raise ShapeMismatchError(f"the right side has shape {values.shape}, the table {rows} rows; give one of each")
+    columns = np.ascontiguousarray(values.reshape(rows, -1), dtype=np.float64)
+    if not np.isfinite(columns).all():
+        row = int(np.argwhere(~np.isfinite(columns))[0, 0])
+        raise NonFiniteDataError(f"the right side holds NaN or infinity, first in row {row}; give finite numbers")
+    return columns

@@ -1,0 +1,72 @@
+"""What a solve with the full kernel matrix will cost, before any of it is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
+from streamkernel.kernels import Kernel
+from streamkernel.reductions import (
+    Collect,
+    FeatureGram,
+    Features,
+    FeatureTimes,
+    FeatureTransposed,
+    KernelProducts,
+    Reduction,
+)
+from streamkernel.table import Table
+
+__all__ = ["plan_full"]
+
+_VECTORS = 7  # of m numbers a target: right side, iterate, residual, direction, its product, what is made of them
+
+
+def plan_full(
+    table: Table, kernel: Kernel, machine: Machine, *, iterations: int = 50, targets: int = 1, rank: int = 0
+) -> Plan:
+    """Sweeps, bytes, flops and memory of `FullSystem.solve`.
+
+    Parameters
+    ----------
+    iterations : as many as are expected: the bounds end them, not the plan.
+    targets : columns of the right side.
+    rank : of the preconditioner; 0 for none.
+    """
+    m, p = table.n_rows, table.n_features
+    held = 8 * m * targets * _VECTORS
+    work = KernelProducts(kernel, table, _shape(m, targets))
+    # One more for the residual at the end.
+    times = iterations + 1
+    steps = [step_of("K V by tiles", work, m, kernel_columns=(m + 1) // 2, times=times, held_bytes=held)]
+    b = steps[0].block_rows
+    if rank:
+        steps += _preconditioner_steps(table, kernel, times + 1, targets, rank, held)
+    plan = make_plan(steps, TableShape.of(table), machine, disk_bytes=0)
+    # Each block of a product with K reads the rows after it once more.
+    again = times * m * max(0, m - b) // (2 * b) * (p * table.dtype.itemsize)
+    return replace(plan, bytes_read=plan.bytes_read + again)
+
+
+def _preconditioner_steps(table: Table, kernel: Kernel, times: int, targets: int, rank: int, held: int) -> list[Step]:
+    m, p = table.n_rows, table.n_features
+    points = np.broadcast_to(np.zeros((), table.dtype), (rank, p))
+    features = Features.of_basis(Basis(kernel, points, np.broadcast_to(np.zeros((), np.int64), (rank,))))
+    values = FeatureTimes(features, _shape(rank, targets), np.zeros(targets))
+    parts: list[tuple[str, Reduction[Any], int]] = [
+        ("Gram matrix of the factor", FeatureGram(features), 1),
+        ("G^T V", FeatureTransposed(features, _shape(m, targets), table.start), times),
+        ("G A", Collect(values, values.name, m), times),
+    ]
+    held += 24 * rank**2
+    return [step_of(name, work, m, kernel_columns=rank, times=often, held_bytes=held) for name, work, often in parts]
+
+
+def _shape(rows: int, columns: int) -> NDArray[np.float64]:
+    """An array with a shape and no memory behind it."""
+    return np.broadcast_to(np.zeros(()), (rows, columns))

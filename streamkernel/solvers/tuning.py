@@ -1,0 +1,248 @@
+"""Lengthscales, signal and noise variance of a Gaussian process by its evidence: on a sample, then over the table.
+
+`tune` maximises the FITC evidence or the variational bound of a sample in memory over the logarithms of all that may
+move, by L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995), in rounds: the basis points are chosen anew for the kernel that the
+round before arrived at, and stand still while the gradient is followed. `polish` goes on from there with the points of
+the final basis and sums over all rows, two sweeps an evaluation.
+
+Between rounds a lengthscale that has run away is called back to where its feature is felt: far out the slope is 0, and
+what a poor first basis made of a feature would be for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.errors import DataError, ParameterError, ShapeError
+from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
+from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.linalg import require_finite
+from streamkernel.reductions import GaussianSums, Reduction, Sample
+from streamkernel.solvers.evidence_search import MOVABLE, EvidenceSearch, TuningPoint
+from streamkernel.solvers.sample_basis import Run, greedy_points
+from streamkernel.solvers.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, sweep_rows
+from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
+from streamkernel.table import Table, open_table
+
+__all__ = ["MOVABLE", "Polished", "Tuning", "TuningPoint", "polish", "tune"]
+
+Float = NDArray[np.float64]
+
+_START_NOISE = 0.1  # of the targets' variance
+_FELT = 3.0  # times the typical distance: where a lengthscale that has run away is called back to
+_STREAM = (21,)
+_ENOUGH = 2e-3  # nats a row: a round that gains no more ends the search
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What was found.
+
+    Attributes
+    ----------
+    kernel : with the lengthscales of the best point.
+    signal, noise : variances, in units of the scaled targets.
+    value : evidence there, nats per row and target.
+    objective : "fitc" or "vfe".
+    rows : of the sample.
+    moved : what was free to move.
+    points : every point that was evaluated, in order.
+    """
+
+    kernel: Kernel
+    signal: float
+    noise: float
+    value: float
+    objective: str
+    rows: int
+    moved: tuple[str, ...]
+    points: tuple[TuningPoint, ...]
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON; the points column by column."""
+        names = ("stage", "round", "basis", "signal", "noise", "value")
+        columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}
+        columns["lengthscales"] = [list(point.lengthscales) for point in self.points]
+        return {
+            "kernel": self.kernel.to_config(),
+            "signal": self.signal,
+            "noise": self.noise,
+            "value": self.value,
+            "objective": self.objective,
+            "rows": self.rows,
+            "moved": list(self.moved),
+            "points": columns,
+        }
+
+
+@dataclass(frozen=True)
+class Polished:
+    """What sweeps over the table made of it, with the basis and the sums at the point it ended in.
+
+    `sums` are those of `GaussianEquations`, with `DiagonalNoise(signal, noise)` for fitc and `ConstantNoise` for vfe.
+    """
+
+    tuning: Tuning
+    basis: Basis
+    sums: GaussianSums
+
+
+def tune(
+    sample: Sample,
+    kernel: Kernel,
+    *,
+    scale: Float,
+    centre: Float | None = None,
+    ard: bool = False,
+    n_basis: int = 400,
+    objective: str = "fitc",
+    signal: float | None = None,
+    noise: float | None = None,
+    fixed: Collection[str] = (),
+    seed: int = 0,
+    rounds: int = 4,
+    evaluations: int = 20,
+    run: Run | None = None,
+) -> Tuning:
+    """Maximise the evidence of a sample.
+
+    Parameters
+    ----------
+    sample : rows, with their targets.
+    kernel : with the lengthscales to start from.
+    scale, centre : (d,) the process is of ``(Y - centre) / scale``; by default the sample's mean.
+    ard : a lengthscale for each feature, where the kernel has one for all.
+    n_basis : points of the sparse process, at most the rows of the sample.
+    objective : "fitc" or "vfe".
+    signal, noise : variances to start from, or to stay at, in units of the scaled targets.
+    fixed : of "lengthscale", "signal" and "noise" those that stay where they are.
+    seed : of the choice of the points.
+    rounds, evaluations : at most so many, and of each so many evaluations.
+    run : runs a reduction over a table in memory (`Session.local`); in the calling thread by default.
+
+    Raises
+    ------
+    ParameterError, ShapeError
+        An argument is wrong.
+    DataError
+        All targets of the sample are constant.
+    NumericalError
+        The sample is not finite.
+    """
+    _check(objective, fixed)
+    rounds, evaluations = checked_integer("rounds", rounds), checked_integer("evaluations", evaluations)
+    n = min(checked_integer("n_basis", n_basis), len(sample))
+    X, Y, centre, scale = _scaled(sample, centre, scale)
+    if ard:
+        kernel = spread_lengthscales(kernel, X)
+    kernel.check_features(X.shape[1])
+    weights = None if bool((sample.weights == 1.0).all()) else sample.weights
+    table = open_table(X, Y, weights=weights)
+    run = run or _in_this_thread
+    bounds = Bounds.of(kernel, X)
+    start = np.concatenate([log_lengthscales(kernel), np.zeros(2)])
+    start[-2] = bounds.unit if signal is None else np.log(checked_number("signal", signal))
+    start[-1] = np.log(_START_NOISE if noise is None else checked_number("noise", noise))
+    search = EvidenceSearch(kernel, fixed, bounds)
+    best: tuple[Float, Evidence] | None = None
+    for number in range(rounds):
+        if number and "lengthscale" not in fixed:
+            start = bounds.called_back(start, _FELT)
+        points = greedy_points(run, table, with_log_lengthscales(kernel, start[:-2]), n, seed, (*_STREAM, number))
+        sparse = SparseEvidence(
+            _over(run, table), points.points, points.rows, centre=centre, scale=scale, form=objective
+        )
+        first = len(search.points)
+        start, found = search.round(sparse, start, evaluations, "sample", number)
+        if best is None or found.value > best[1].value:
+            best = start, found
+        if found.value / found.count < search.points[first].value + _ENOUGH:
+            break
+    assert best is not None
+    return _tuning(search, *best, objective, len(sample), fixed)
+
+
+def polish(
+    tuning: Tuning,
+    sweep: Sweep,
+    basis: Basis,
+    *,
+    centre: Float,
+    scale: Float,
+    evaluations: int = 10,
+) -> Polished:
+    """Go on over all rows of a table, from where the sample has led.
+
+    Parameters
+    ----------
+    tuning : of the sample; what stayed there stays.
+    sweep : runs a reduction over the table, twice for each evaluation.
+    basis : points of the final model, chosen for the kernel that was found.
+    centre, scale : (d,) the process is of ``(Y - centre) / scale``.
+    evaluations : at most about so many; 1 evaluates the table where the sample has led.
+
+    Raises
+    ------
+    ParameterError, NumericalError
+        As `tune`.
+    """
+    fixed = tuple(name for name in MOVABLE if name not in tuning.moved)
+    evaluations = checked_integer("evaluations", evaluations)
+    start = np.concatenate([log_lengthscales(tuning.kernel), np.log([tuning.signal, tuning.noise])])
+    search = EvidenceSearch(tuning.kernel, fixed, Bounds.around(start), tuning.points)
+    sparse = SparseEvidence(sweep, basis.points, basis.rows, centre=centre, scale=scale, form=tuning.objective)
+    number = max((point.round for point in tuning.points), default=-1) + 1
+    best, found = search.round(sparse, start, evaluations, "full", number)
+    result = _tuning(search, best, found, tuning.objective, tuning.rows, fixed)
+    return Polished(result, found.basis, found.sums)
+
+
+def _tuning(
+    search: EvidenceSearch, values: Float, found: Evidence, objective: str, rows: int, fixed: Collection[str]
+) -> Tuning:
+    signal, noise = (float(value) for value in np.exp(values[-2:]))
+    moved = tuple(name for name in MOVABLE if name not in fixed)
+    kernel = with_log_lengthscales(search.kernel, values[:-2])
+    return Tuning(kernel, signal, noise, found.value / found.count, objective, rows, moved, tuple(search.points))
+
+
+def _check(objective: str, fixed: Collection[str]) -> None:
+    if objective not in FORMS:
+        raise ParameterError(f"objective {objective!r} is not known; give one of {', '.join(FORMS)}")
+    unknown = sorted(set(fixed) - set(MOVABLE))
+    if isinstance(fixed, str) or unknown:
+        raise ParameterError(f"fixed = {fixed!r} names what cannot move; give some of {', '.join(MOVABLE)}")
+
+
+def _scaled(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[Any], Float, Float, Float]:
+    """Rows, and the targets that are not constant, with their centre and scale."""
+    Y = sample.Y
+    centre = Y.mean(axis=0) if centre is None else np.asarray(centre, dtype=np.float64)
+    scale = np.asarray(scale, dtype=np.float64)
+    if scale.shape != (Y.shape[1],) or centre.shape != scale.shape or Y.shape[1] == 0:
+        raise ShapeError(f"{Y.shape[1]} targets, centre {centre.shape} and scale {scale.shape}; give one for each")
+    require_finite(sample.X, "the sample")
+    require_finite(Y, "the targets of the sample")
+    told = (Y.std(axis=0) > 1e-10 * np.maximum(np.abs(Y).max(axis=0), np.finfo(float).tiny)) & (scale > 0.0)
+    if not told.any():
+        raise DataError(
+            f"the targets of all {len(sample)} sampled rows are constant, and no evidence tells a noise or a "
+            "lengthscale from them; give these as numbers"
+        )
+    return sample.X, np.ascontiguousarray(Y[:, told]), centre[told], scale[told]
+
+
+def _over(run: Run, table: Table) -> Sweep:
+    return lambda reduction: run(reduction, table)
+
+
+def _in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
+    block = table.read(table.start, table.stop)
+    Y = np.zeros((len(block), 0)) if block.Y is None else block.Y
+    return sweep_rows(block.X, Y, block.weights)(reduction)
