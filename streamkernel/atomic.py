@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all: temp, fsync, rename, fsync of the folder.
+"""Files and folders that are there whole or not at all: temp, fsync, rename, fsync of the folder; and locks on them.
 
 Level 0: both `table/` and `store/` publish what they write through these few functions, so that no reader
 ever takes something half-written for whole (docs/reliability.md, rules 3 and 5).
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import uuid
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from streamkernel.errors import StoreExistsError
 
 __all__ = [
+    "HeldLock",
     "array_digest",
     "canonical_json",
     "fsync_path",
@@ -32,6 +35,7 @@ __all__ = [
     "write_json",
 ]
 
+_MANY_FOLDERS = 64
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 
@@ -94,7 +98,8 @@ def publish_folder(partial: Path, target: Path, *, overwrite: bool = False) -> N
         raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
     else:
         if not _exchange(partial, target):
-            aside = partial_sibling(target)
+            # Should this be the end, the former one is no stray: whoever looks for it can give it its name back.
+            aside = partial_sibling(target).with_suffix(".former")
             os.rename(target, aside)
             os.rename(partial, target)
             partial = aside
@@ -135,7 +140,84 @@ def fsync_path(path: Path) -> None:
 
 
 def _fsync_tree(folder: Path) -> None:
+    folders = []
     for path, _, names in os.walk(folder):
         for name in names:
-            fsync_path(Path(path, name))
-        fsync_path(Path(path))
+            file = Path(path, name)
+            # A link to a file of the generation before is on the disk since that was published.
+            if os.stat(file, follow_symlinks=False).st_nlink == 1:
+                fsync_path(file)
+        folders.append(Path(path))
+    if len(folders) > _MANY_FOLDERS and _syncfs(folder):
+        return
+    for path in folders:
+        fsync_path(path)
+
+
+def _syncfs(folder: Path) -> bool:
+    """Wait for the whole file system (Linux syncfs), which is quicker than for thousands of folders; False if not."""
+    try:
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (AttributeError, OSError):
+        return False
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        return bool(syncfs(descriptor) == 0)
+    finally:
+        os.close(descriptor)
+
+
+class HeldLock:
+    """An exclusive lock, flock(2) on an open file or folder.
+
+    It is held until `release`, until this object is collected, or until the process is gone, kill -9 included.
+    """
+
+    __slots__ = ("__weakref__", "descriptor")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        _held.add(self)
+
+    @classmethod
+    def acquire(cls, path: Path, *, create: bool = False) -> HeldLock | None:
+        """Lock a file or folder without waiting; None if another holds it, OSError where there are no locks."""
+        flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError:
+            os.close(descriptor)
+            raise
+        return cls(descriptor)
+
+    def still_at(self, path: Path) -> bool:
+        """Whether `path` is still what was locked, not a later file of that name."""
+        try:
+            return os.path.samestat(os.fstat(self.descriptor), os.stat(path))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Let go; a second call does nothing."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+_held: weakref.WeakSet[HeldLock] = weakref.WeakSet()
+
+
+def _release_inherited() -> None:
+    # A forked child shares the lock, and would keep it after its parent's death; closing its copy lets nothing go.
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_release_inherited)

@@ -94,12 +94,15 @@ class Basis:
         grown = Basis(self.kernel, Z, numbers)
         with single_threaded_blas():
             found = independent_rows(grown.gram(), PIVOT_TOLERANCE)
-        if len(found.kept) < len(Z):
-            # Its factor is made anew when asked for, as a worker will make it: equal bits everywhere.
-            grown = Basis(self.kernel, np.ascontiguousarray(Z[found.kept]), numbers[found.kept])
-        else:
-            grown.__dict__["L"] = np.ascontiguousarray(found.L)
-        new = found.kept[found.kept >= len(self)] - len(self)
+            kept = found.kept
+            # Pivots of smooth kernels carry rounding that differs with the way they were found. What is kept must have
+            # a factor in the way that `L`, here and in every worker, will make it: equal bits everywhere.
+            while len(kept) < len(grown):
+                grown = Basis(self.kernel, np.ascontiguousarray(Z[kept]), numbers[kept])
+                found = independent_rows(grown.gram(), 0.0)
+                kept = kept[found.kept]
+        grown.__dict__["L"] = np.ascontiguousarray(found.L)
+        new = kept[kept >= len(self)] - len(self)
         return grown, new
 
     def take(self, positions: NDArray[np.int64]) -> Basis:

@@ -24,7 +24,7 @@ from streamkernel.selection import RULES, as_rule, options_of, picks
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-RUNNABLE = [ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "factors.md"]
+RUNNABLE = [ROOT / "README.md", *(ROOT / "docs" / name for name in ("guide.md", "factors.md", "linear_systems.md"))]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

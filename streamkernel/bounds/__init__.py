@@ -22,11 +22,13 @@ from streamkernel.bounds.sampling import (
     serfling_tail,
 )
 from streamkernel.bounds.stop import BoundStop, GapStop, Stop, StopRule, TraceStop, stop_at
+from streamkernel.linalg import DualityPath, duality_path
 
 __all__ = [
     "BoundStop",
     "CompressionBound",
     "DualGap",
+    "DualityPath",
     "GapStop",
     "MatchingPursuitBound",
     "SampledResidual",
@@ -41,6 +43,7 @@ __all__ = [
     "deviation_tail",
     "dual_gap_bound",
     "dual_gap_path",
+    "duality_path",
     "matching_pursuit_bound",
     "sampled_residual",
     "serfling_radius",

@@ -64,9 +64,9 @@ def committee_predict(
     noise: float,
     queries: Any,
     *,
-    combiner: str = "rbcm",
+    combiner: str = "grbcm",
     block_size: int = 1000,
-    partition: str | Float = "rows",
+    partition: str | Float = "cells",
     communication: int | None = None,
     centre: ArrayLike = 0.0,
     scale: ArrayLike = 1.0,
@@ -82,7 +82,8 @@ def committee_predict(
     kernel : unit kernel k.
     signal, noise : variances s and noise of targets divided by `scale`.
     queries : in the units of the table's rows.
-    combiner : "poe", "gpoe", "bcm", "rbcm" or "grbcm".
+    combiner : "poe", "gpoe", "bcm", "rbcm" or "grbcm"; of these the last, by cells, had the best densities and
+        intervals on kin40k and protein-casp, at three times the work of the others.
     block_size : most rows of a member.
     partition : members by "rows" (in the order of the table: shuffle it), by "cells", or by centres (c, p) of cells.
     communication : rows that all members of "grbcm" share, drawn without replacement; default `block_size`. One sweep

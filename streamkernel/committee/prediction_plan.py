@@ -25,9 +25,9 @@ def prediction_steps(
     kernel: Kernel,
     queries: int,
     *,
-    combiner: str = "rbcm",
+    combiner: str = "grbcm",
     block_size: int = 1000,
-    partition: str | NDArray[np.float64] = "rows",
+    partition: str | NDArray[np.float64] = "cells",
     communication: int | None = None,
 ) -> list[Step]:
     """The sweeps of `committee_predict` with these parameters, for so many queries."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.gaussian_settings import GaussianSettings
 from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.supervised import fit_supervised
-from streamkernel.estimators.tuning import FULL_EVALUATIONS, SAMPLE_BASIS, GaussianTuner, solved
+from streamkernel.estimators.tuning import (
+    FULL_EVALUATIONS,
+    TUNING_BYTES,
+    GaussianTuner,
+    evidence_steps,
+    solved,
+    tuning_steps,
+)
 from streamkernel.reductions import BlockNoise, ConstantNoise, DiagonalNoise, GaussianEquations, RowNoise
 from streamkernel.reductions.member_weights import MemberWeights
 from streamkernel.selection.problem import gather_step, unfilled_basis
@@ -100,15 +108,11 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     tuner = GaussianTuner(settings, Session())
     held = 16 * n * n
     if tuner.wanted:
-        rows, points = settings.sampled_rows(table), min(SAMPLE_BASIS, settings.sampled_rows(table))
-        # A search takes some 80 looks at the sample, each two passes.
-        looks = GaussianEquations(unfilled_basis(problem, points), problem.centre, ConstantNoise())
-        steps.append(step_of("tuning", looks, rows, kernel_columns=points, where="sample", times=160, held_bytes=held))
+        steps += tuning_steps(problem, settings.sampled_rows(table))
+        machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
     basis = unfilled_basis(problem, n)
     if settings.tune == "full" and tuner.wanted:
-        looks = GaussianEquations(basis, problem.centre, ConstantNoise())
-        times = 2 * FULL_EVALUATIONS
-        steps.append(step_of("evidence", looks, table.n_rows, kernel_columns=n, times=times, held_bytes=6 * held))
+        steps += evidence_steps(problem, n, table.n_rows, times=FULL_EVALUATIONS)
     noise: RowNoise = ConstantNoise()
     if settings.approximation == "fitc":
         noise = DiagonalNoise(1.0, 1.0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
-from streamkernel.errors import StreamKernelWarning
+from streamkernel.errors import warn_user
 from streamkernel.estimators.updatable import Sums
 
 __all__ = ["STALE", "Staleness"]
@@ -66,9 +65,7 @@ class Staleness:
             remedy = f"{grown} functions were added to it, with which it leaves {left:.3g} of all rows"
         else:
             remedy = "let it grow (--grow N, on a table with all rows), or fit again"
-        warnings.warn(
+        warn_user(
             f"the basis is stale: it leaves {self.of_new:.3g} of the new rows' trace, more than {factor:g} times the "
-            f"{self.of_fit:.3g} that it left of the rows of the fit; {remedy}",
-            StreamKernelWarning,
-            stacklevel=4,
+            f"{self.of_fit:.3g} that it left of the rows of the fit; {remedy}"
         )

@@ -8,20 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.engine import Session
+from streamkernel.engine import Session, Step, step_of
 from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.gaussian_settings import EVIDENCE, GaussianSettings
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import Sample
+from streamkernel.reductions import DiagonalNoise, EvidenceGradient, GaussianEquations, PoolColumns, Sample
+from streamkernel.selection import Problem
+from streamkernel.selection.forms import GramForm
+from streamkernel.selection.problem import unfilled_basis
 from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.solvers.tuning import Tuning, polish, tune
 
-__all__ = ["GaussianTuner", "solved", "tuning_arrays", "tuning_record"]
+__all__ = ["GaussianTuner", "evidence_steps", "solved", "tuning_arrays", "tuning_record", "tuning_steps"]
 
 Float = NDArray[np.float64]
 
 SAMPLE_BASIS = 400  # points of the sparse process on the sample
+TUNING_BYTES = 80 << 20  # that a search leaves behind: the optimiser, compiled loops, buffers of BLAS
 FULL_EVALUATIONS = 10  # of the evidence over all rows, two sweeps each
+
+_ROUNDS, _LOOKS = 4, 60  # of a search on the sample, about
+_SINGLE = np.dtype(np.float32)
 
 _STAGES = {"sample": 0, "full": 1}
 
@@ -92,6 +99,31 @@ class GaussianTuner:
         return replace(
             chosen, kernel=found.basis.kernel, selection=replace(selection, basis=found.basis), tuning=found.tuning
         )
+
+
+def tuning_steps(problem: Problem, rows: int) -> list[Step]:
+    """What a search on so many sampled rows costs: points chosen for each round, and some 60 looks of two passes."""
+    n = min(SAMPLE_BASIS, rows)
+    half = n // 2
+    pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, 4 * (n - half)), np.zeros(0), _SINGLE)
+    picks = GramForm().reduction(pool)
+    return [
+        step_of("points of the sample", picks, rows, kernel_columns=5 * half, where="sample", times=3 * _ROUNDS),
+        *evidence_steps(problem, n, rows, times=_LOOKS, where="sample"),
+    ]
+
+
+def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: str = "sweep") -> list[Step]:
+    """What so many evaluations of the evidence and its gradient cost, two passes each."""
+    basis, d = unfilled_basis(problem, n), max(len(problem.centre), 1)
+    ones = np.ones(d)
+    sums = GaussianEquations(basis, np.zeros(d), DiagonalNoise(1.0, 1.0))
+    slopes = EvidenceGradient(basis, np.zeros(d), ones, 1.0, 1.0, np.zeros((n, n)), np.zeros((n, d)), True)
+    held = 8 * 10 * n * n  # the precision, its factors and inverse, and what is made of them
+    return [
+        step_of(name, work, rows, kernel_columns=n, where=where, times=times, held_bytes=held)
+        for name, work in (("evidence", sums), ("its gradient", slopes))
+    ]
 
 
 def solved(system: GaussianSystem, signal: Any, noise: Any) -> GaussianSolution:

@@ -9,9 +9,11 @@ from streamkernel.factors.lazy import lazy_product, lazy_solve
 from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
 from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner
 from streamkernel.factors.pca import PCA_ROWS, pca_residual_traces
+from streamkernel.factors.woodbury import NystroemRegression, nystroem_regression
 
 __all__ = [
     "BASIS",
+    "NystroemRegression",
     "PCA_ROWS",
     "ROWS",
     "Codes",
@@ -28,6 +30,7 @@ __all__ = [
     "lazy_product",
     "lazy_solve",
     "nearest_neighbours",
+    "nystroem_regression",
     "pca_residual_traces",
     "preconditioner",
 ]

@@ -5,9 +5,9 @@ For functions f with mean and covariance of `LatentPosterior`, all deterministic
 - two classes: ``p = E 1 / (1 + e^-f)``, by a mixture of eight normal distribution functions in place of the
   logistic one, ``sum_i p_i Phi(s_i f)``, whose expectation is ``sum_i p_i Phi(s_i m / sqrt(1 + s_i^2 v))`` (Monahan &
   Stefanski 1992): at most 2.2e-9 off, whatever the variance;
-- more classes: the mean of softmax over 128 fixed points of the normal distribution, a shifted Sobol sequence made to
-  have mean 0 and covariance I, mapped by the row's own covariance. Compared with 10^5 random draws: off by 2e-3 at
-  latent deviations of 0.5, by 1e-2 at 2, where MacKay's approximation is off by 8e-2 (7 classes);
+- more classes: the mean of softmax over 256 fixed points, normal draws and their negatives made to have covariance I,
+  mapped by the row's own covariance. Of 7 classes the worst probability is 4e-4 off at latent deviations of 0.5,
+  1.5e-3 at 1 and 5e-3 at 2, where MacKay's approximation by pairs of classes is off by 6e-2;
 - counts: ``E e^f = e^(m + v / 2)``, and ``var y = E e^f + (e^v - 1) (E e^f)^2``.
 """
 
@@ -93,7 +93,7 @@ class ClassProbabilities(RowMap):
     def _of_panel(self, X: NDArray[Any]) -> Float:
         mean, covariance = self.latent.moments(X)
         if self.classes > 2:
-            return _softmax_normal(mean, np.linalg.cholesky(covariance), self.latent.contrasts)
+            return _softmax_normal(mean, np.asarray(np.linalg.cholesky(covariance), np.float64), self.latent.contrasts)
         if mean.shape[1] == 1:
             second = logistic_normal(mean[:, 0], covariance[:, 0, 0])
         else:
@@ -103,7 +103,7 @@ class ClassProbabilities(RowMap):
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
         """What is compared with the targets."""
-        return {"predicted": self.probabilities(X)}
+        return {"probability": self.probabilities(X)}
 
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
         probabilities = self.probabilities(block.X)

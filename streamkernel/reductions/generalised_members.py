@@ -23,7 +23,8 @@ from streamkernel.errors import ParameterError
 from streamkernel.linalg import mirror_upper, subtract_gram, syrk
 from streamkernel.reductions.contract import Reduction, State, add_states
 from streamkernel.reductions.laplace_mode import find_mode
-from streamkernel.reductions.likelihoods import Bernoulli, Likelihood
+from streamkernel.reductions.likelihood import Likelihood
+from streamkernel.reductions.likelihoods import Bernoulli
 from streamkernel.reductions.members import each_member, factor_member, where_of
 from streamkernel.reductions.row_noise import BlockNoise
 from streamkernel.table import RowBlock

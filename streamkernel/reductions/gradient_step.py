@@ -4,8 +4,8 @@ With the raw kernel values ``F = k(X, Z)``, ``G = F L^-T``::
 
     f = F (L^-T A) + a        G^T (A'(f) - y) = L^-1 (F^T (A'(f) - y))
 
-so that a row costs its kernel values and O(n c). Of the curvature only its sum over the rows is kept, ``sum_i A''(f_i)``
-(c, c), which with the Gram matrix of the features makes a Kronecker product in place of the Hessian.
+so that a row costs its kernel values and O(n c). Of the curvature only its mean over the rows is kept, (c, c), which
+with the Gram matrix of the features makes a Kronecker product in place of the Hessian.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions.contract import Reduction, State, add_states
 from streamkernel.reductions.features import Features
-from streamkernel.reductions.likelihoods import Likelihood
+from streamkernel.reductions.likelihood import Likelihood
 from streamkernel.reductions.newton import EXPONENTIAL_FLOPS, Latent, add_losses
 from streamkernel.table import RowBlock
 
@@ -67,8 +67,8 @@ class GradientStep(Reduction[GradientSums]):
     ) -> GradientStep:
         """For functions in the coordinates of G."""
         with single_threaded_blas():
-            raw = [Latent(features.coefficients(np.ascontiguousarray(point.A)), point.a) for point in (start, end)]
-        return cls(features, likelihood, *raw, steps)
+            first, last = (Latent(features.coefficients(np.ascontiguousarray(f.A)), f.a) for f in (start, end))
+        return cls(features, likelihood, first, last, steps)
 
     def map_block(self, block: RowBlock) -> State:
         n, c = self.features.width, self.likelihood.width

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError
 from streamkernel.linalg import InPlaceCholesky, solve_lower, solve_lower_t
-from streamkernel.reductions.likelihoods import Likelihood
+from streamkernel.reductions.likelihood import Likelihood
 
 __all__ = ["Mode", "find_mode"]
 

@@ -1,25 +1,15 @@
-"""p(y | f) of the exponential family: what a sweep of generalised regression needs of it, row by row.
+"""Likelihoods by name.
 
-With the cumulant A and the base measure h, ``-log p(y | f) = A(f) - y^T f + h(y)``::
+::
 
     name        y (b, c)             A(f)               h(y)      mean A'(f)       curvature A''(f)
     bernoulli   0 or 1, c = 1        log(1 + e^f)       0         1 / (1 + e^-f)   p (1 - p)
     poisson     counts, c = 1        e^f                log y!    e^f              e^f
     softmax     indicators, c = C    log sum_c e^f_c    0         e^f / sum e^f    diag p - p p^T
-
-Every curvature is a sum of weights >= 0 times fixed directions, ``A''(f) = sum_k w_k(f) e_k e_k^T``: one weight for a
-single function, and ``p_c p_d`` with ``e = e_c - e_d`` for each pair of classes. Sums over rows of ``A'' kron g g^T`` are
-then Gram matrices of weighted rows, at the rate of a SYRK.
-
-Adding one number to all functions of a softmax changes nothing, so that they are given free coordinates
-``f = Q t`` with orthonormal columns Q (c, r) whose sums are 0, r = c - 1; r = c = 1 otherwise. For independent
-functions of equal variance this leaves out what the data cannot tell, and nothing else. Tresp 2001, section 2.3; Rasmussen &
-Williams 2006, sections 3.4 and 3.5; ALGORITHMS 5.2.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -30,107 +20,20 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammaln, logsumexp, softmax
 
 from streamkernel.errors import DataError, ParameterError
+from streamkernel.reductions.likelihood import (
+    LEAST_COUNT,
+    LEAST_CURVATURE,
+    Likelihood,
+    check_indicators,
+    require_targets,
+    target_columns,
+)
 
 __all__ = ["LIKELIHOODS", "Bernoulli", "Likelihood", "Poisson", "Softmax", "likelihood_of"]
 
 Float = NDArray[np.float64]
 
-LEAST_CURVATURE = 1e-10
-_LEAST_COUNT = 1e-3  # of rows of a class that has none: its constant would be at minus infinity
 _MOST_LOG_RATE = 230.0  # e^230 = 1e100: sums of it and their squares stay finite in steps that are then refused
-
-
-class Likelihood(ABC):
-    """One formula a subclass, a frozen dataclass; all methods are pure and work row by row."""
-
-    name: ClassVar[str]
-
-    @property
-    def width(self) -> int:
-        """Number of functions c."""
-        return 1
-
-    @property
-    def pairs(self) -> Float:
-        """Directions e_k of the curvature, (K, c)."""
-        return np.ones((1, 1))
-
-    @property
-    def pair_count(self) -> int:
-        """Number of directions K."""
-        return self.width * (self.width - 1) // 2 or 1
-
-    @cached_property
-    def contrasts(self) -> Float:
-        """Q (c, r), orthonormal columns: ``f = Q t`` in free coordinates t."""
-        return np.ones((1, 1))
-
-    @property
-    def free(self) -> int:
-        """Number of free coordinates r."""
-        return int(self.contrasts.shape[1])
-
-    @abstractmethod
-    def targets(self, Y: Float | None, start: int) -> Float:
-        """y (b, c) of a block's targets.
-
-        Parameters
-        ----------
-        Y : (b, d) as the table yields them.
-        start : number of their first row.
-
-        Raises
-        ------
-        DataError
-            Targets of another kind, naming the first row.
-        """
-
-    @abstractmethod
-    def cumulant(self, f: Float) -> Float:
-        """A(f), (b,), for f (b, c)."""
-
-    @abstractmethod
-    def loss(self, y: Float, f: Float) -> Float:
-        """``-log p(y | f)``, (b,): the whole of it, h(y) included. Infinite where it overflows."""
-
-    @abstractmethod
-    def mean(self, f: Float) -> Float:
-        """``E(y | f) = A'(f)``, (b, c); the gradient of the loss by f is ``mean(f) - y``."""
-
-    @abstractmethod
-    def weights(self, f: Float) -> Float:
-        """w_k(f), (b, K), at least 1e-10."""
-
-    @abstractmethod
-    def weights_slope(self, f: Float, v: Float) -> Float:
-        """``sum_k v_k dw_k / df``, (b, c), for v (b, K); the bound on the weights is not looked at."""
-
-    @abstractmethod
-    def constants(self, share: Float) -> Float:
-        """f (c,) with ``A'(f) = share``; a softmax's sums to 0."""
-
-    def shares(self, total: Float, weight: float) -> Float:
-        """Means (c,) of targets whose sum is `total`, for rows of this weight, none of them at an end of its range."""
-        return np.asarray(np.maximum(total, _LEAST_COUNT) / weight)
-
-    def cautious(self, a: Float) -> Float:
-        """Functions (c,) whose curvature a first step from the constants a (c,) does well to take for that of the rows.
-
-        The curvature at the share of a rare class is so small that the step overshoots on its rows.
-        """
-        return np.zeros_like(a)
-
-    def curvature(self, f: Float) -> Float:
-        """A''(f), (b, c, c)."""
-        return np.asarray(np.einsum("bk,kc,kd->bcd", self.weights(f), self.pairs, self.pairs))
-
-    def diagonal(self, f: Float) -> Float:
-        """Diagonal of A''(f), (b, c), at least 1e-10."""
-        return self.weights(f)
-
-    def total_curvature(self, f: Float, weights: Float) -> Float:
-        """``sum_i w_i A''(f_i)``, (c, c), for row weights w (b,)."""
-        return np.asarray(weights @ self.weights(f))[None]
 
 
 @dataclass(frozen=True)
@@ -143,16 +46,16 @@ class Bernoulli(Likelihood):
     name: ClassVar[str] = "bernoulli"
 
     def targets(self, Y: Float | None, start: int) -> Float:
-        Y = _columns(Y, self.name)
+        Y = target_columns(Y, self.name)
         if Y.shape[1] > 2:
             raise DataError(
                 f"a bernoulli likelihood takes one column of 0 and 1 or two of indicators, Y has {Y.shape[1]} columns; "
                 "use softmax for more than two classes"
             )
         if Y.shape[1] == 2:
-            _check_indicators(Y, start, self.name)
+            check_indicators(Y, start, self.name)
         y = Y[:, -1:]
-        _require((y == 0.0) | (y == 1.0), y, start, "a bernoulli likelihood takes 0 and 1")
+        require_targets((y == 0.0) | (y == 1.0), y, start, "a bernoulli likelihood takes 0 and 1")
         return y
 
     def cumulant(self, f: Float) -> Float:
@@ -176,7 +79,7 @@ class Bernoulli(Likelihood):
         return np.log(share) - np.log1p(-share)
 
     def shares(self, total: Float, weight: float) -> Float:
-        return np.asarray(np.clip(total, _LEAST_COUNT, weight - _LEAST_COUNT) / weight)
+        return np.asarray(np.clip(total, LEAST_COUNT, weight - LEAST_COUNT) / weight)
 
 
 @dataclass(frozen=True)
@@ -186,10 +89,10 @@ class Poisson(Likelihood):
     name: ClassVar[str] = "poisson"
 
     def targets(self, Y: Float | None, start: int) -> Float:
-        y = _columns(Y, self.name)
+        y = target_columns(Y, self.name)
         if y.shape[1] != 1:
             raise DataError(f"a poisson likelihood takes one column of counts, Y has {y.shape[1]}; choose one")
-        _require(np.isfinite(y) & (y >= 0.0), y, start, "a poisson likelihood takes finite counts >= 0")
+        require_targets(np.isfinite(y) & (y >= 0.0), y, start, "a poisson likelihood takes finite counts >= 0")
         return y
 
     def cumulant(self, f: Float) -> Float:
@@ -260,12 +163,13 @@ class Softmax(Likelihood):
         return Q
 
     def targets(self, Y: Float | None, start: int) -> Float:
-        Y = _columns(Y, self.name)
+        Y = target_columns(Y, self.name)
         if Y.shape[1] != self.classes:
             raise DataError(
-                f"a softmax likelihood of {self.classes} classes takes as many columns of indicators, Y has {Y.shape[1]}"
+                f"a softmax likelihood of {self.classes} classes takes a column of indicators for each, Y has "
+                f"{Y.shape[1]}; give the classes of the fit"
             )
-        _check_indicators(Y, start, self.name)
+        check_indicators(Y, start, self.name)
         return Y
 
     def cumulant(self, f: Float) -> Float:
@@ -320,23 +224,3 @@ def likelihood_of(name: str, n_targets: int) -> Likelihood:
     if name == "softmax":
         return Softmax(n_targets)
     raise ParameterError(f"likelihood = {name!r} is not known; choose one of {', '.join(LIKELIHOODS)}")
-
-
-def _columns(Y: Float | None, name: str) -> Float:
-    if Y is None or Y.shape[1] == 0:
-        raise DataError(
-            f"a {name} likelihood needs targets and the rows have none; ingest them with --target, or give y"
-        )
-    return Y
-
-
-def _check_indicators(Y: Float, start: int, name: str) -> None:
-    sound = ((Y == 0.0) | (Y == 1.0)).all(axis=1) & (Y.sum(axis=1) == 1.0)
-    _require(sound[:, None], Y, start, f"a {name} likelihood takes indicators, one 1 in each row and 0 elsewhere")
-
-
-def _require(sound: NDArray[np.bool_], y: Float, start: int, what: str) -> None:
-    if not sound.all():
-        row = int(np.flatnonzero(~sound.all(axis=1))[0])
-        values = ", ".join(f"{value:g}" for value in y[row, :5])
-        raise DataError(f"{what}, y holds {values} in row {start + row}")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from streamkernel.linalg import mirror_upper, syrk
 from streamkernel.reductions.contract import Reduction, State, add_states
 from streamkernel.reductions.features import Features
-from streamkernel.reductions.likelihoods import Likelihood
+from streamkernel.reductions.likelihood import Likelihood
 from streamkernel.table import RowBlock
 
 __all__ = ["Latent", "NewtonStart", "NewtonStep", "NewtonSums", "StartSums"]
@@ -231,7 +231,7 @@ EXPONENTIAL_FLOPS = 40  # that an exponential and what goes with it take the tim
 def add_losses(
     likelihood: Likelihood, block: RowBlock, end: Float, start: Float, steps: tuple[float, ...], into: Float
 ) -> Float:
-    """Add the block's losses along the direction to `into` (T,); returns the weighted ``A'(f) - y`` (b, c) at its end."""
+    """Add the block's losses along the direction to `into` (T,); the weighted ``A'(f) - y`` (b, c) at its end."""
     y = likelihood.targets(block.Y, block.start)
     for position, step in enumerate(steps):
         f = end if step == 1.0 else start + step * (end - start)

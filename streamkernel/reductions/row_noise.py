@@ -216,7 +216,7 @@ class BlockNoise(RowNoise):
         X = np.ascontiguousarray(block.X[members.rows], np.float64)
         largest = max(members.sizes)
         memory = np.empty(largest * largest)
-        # Of Om / s, and of it alone: what s would multiply is the largest of the matrices.
+        # C is Om / s: to multiply by s would be one more pass over the largest of the matrices.
         log_det, first = len(X) * float(np.log(self.signal)), 0
         for size in members.sizes:
             rows = slice(first, first + size)

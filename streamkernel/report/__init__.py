@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from streamkernel.errors import ParameterError
-from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.factors import Factor
 from streamkernel.report.factor_facts import PcaCurve, pca_optimum
 from streamkernel.report.facts import Absent
@@ -25,7 +25,7 @@ __all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", 
 
 
 def write_report(
-    model: RidgeModel,
+    model: PredictingModel,
     path: str | PathLike[str],
     *,
     title: str | None = None,
@@ -41,7 +41,8 @@ def write_report(
     overwrite : whether an existing file may be replaced.
     pairs : ``{"kind", "true", "predicted"}`` in place of the check rows that the model keeps. `kind` is "held-out",
         "training", or words for which rows these are. Values are (rows, d) as the model predicts them, for classes
-        indicators and scores; class labels, (rows,), do as well.
+        indicators and scores; class labels, (rows,), do as well. Of models that predict distributions also "std" beside
+        "predicted", or "probability" in its place.
 
     Raises
     ------
@@ -56,8 +57,10 @@ def write_report(
     page.write_html(model, path, title=title, overwrite=overwrite, pairs=pairs)
 
 
-def draw_png(model: RidgeModel, path: str | PathLike[str]) -> None:
-    """Draw residual trace, GCV and predictions side by side, 1440 x 518 pixels; an existing picture is replaced.
+def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
+    """Draw residual trace, GCV (calibration, where distributions are predicted) and predictions side by side.
+
+    1440 x 518 pixels; an existing picture is replaced.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.report.words import count, plain, plural
 
 __all__ = [
@@ -158,20 +158,20 @@ class Recorded(Protocol):
     def config(self) -> dict[str, Any]: ...
 
 
-def target_names(model: RidgeModel) -> list[str]:
+def target_names(model: PredictingModel) -> list[str]:
     """Names of the d targets as one line each: the model's, or numbers."""
-    d = model.arrays["dual_coef"].shape[1]
+    d = model.target_count
     names = [plain(name, 40) for name in model.config.get("target_names") or []]
     return names if len(names) == d else [f"target {index + 1}" for index in range(d)]
 
 
-def class_names(model: RidgeModel) -> list[str] | None:
+def class_names(model: PredictingModel) -> list[str] | None:
     """Class labels as one line each, or None for regression."""
     labels = model.config.get("classes")
     return None if labels is None else [plain(label, 40) for label in labels]
 
 
-def trace_curve(model: RidgeModel) -> TraceCurve | Absent:
+def trace_curve(model: PredictingModel) -> TraceCurve | Absent:
     """Residual trace against basis size."""
     config, path = model.config, np.asarray(model.arrays["residual_path"], dtype=np.float64)
     trace = float(config["certificate"]["trace"])
@@ -199,7 +199,7 @@ def trace_curve(model: RidgeModel) -> TraceCurve | Absent:
     )
 
 
-def gcv_error(model: RidgeModel, score: Any) -> tuple[Array, str]:
+def gcv_error(model: PredictingModel, score: Any) -> tuple[Array, str]:
     """GCV scores in units that mean something, and those units.
 
     One target: root mean square in the target's units. Several: in standard deviations. Classes: squared error of the
@@ -208,7 +208,7 @@ def gcv_error(model: RidgeModel, score: Any) -> tuple[Array, str]:
     scores = np.asarray(score, dtype=np.float64)
     if model.config.get("classes") is not None:
         return scores, "squared error per row, summed over classes"
-    d = model.arrays["dual_coef"].shape[1]
+    d = model.target_count
     with np.errstate(invalid="ignore"):
         root = np.sqrt(scores / d)
     if d > 1:
@@ -217,7 +217,7 @@ def gcv_error(model: RidgeModel, score: Any) -> tuple[Array, str]:
     return root * float(scale), f"root mean square, in units of {target_names(model)[0]}"
 
 
-def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
+def gcv_curve(model: PredictingModel) -> GcvCurve | Absent:
     """GCV error against alpha."""
     arrays, config = model.arrays, model.config
     names = ("gcv_alphas", "gcv_scores", "gcv_effective_df")
@@ -247,7 +247,7 @@ def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
     )
 
 
-def lengthscale_curve(model: RidgeModel) -> LengthscaleCurve | Absent:
+def lengthscale_curve(model: PredictingModel) -> LengthscaleCurve | Absent:
     """The search for a lengthscale."""
     choice = model.config.get("lengthscale_choice")
     if choice is None:
@@ -258,7 +258,7 @@ def lengthscale_curve(model: RidgeModel) -> LengthscaleCurve | Absent:
     grid = np.asarray(choice.get("grid") or [], dtype=np.float64)
     if len(grid) == 0:
         return Absent(f"the lengthscale is the median distance between {sample}")
-    d = model.arrays["dual_coef"].shape[1]
+    d = model.target_count
     scores = np.asarray(choice["scores"], dtype=np.float64)
     # The search works on scaled targets, so that its errors are shares of a deviation whatever the targets are.
     if model.config.get("classes") is None:
@@ -296,7 +296,7 @@ def memory_use(model: Recorded) -> Memory | Absent:
     return Memory(promised, measured)
 
 
-def rows_words(model: RidgeModel) -> str:
+def rows_words(model: PredictingModel) -> str:
     """Rows of the fit: "rows 0 to 49,999"."""
     rows = model.config["rows"]
     return f"rows {count(rows['start'])} to {count(rows['stop'] - 1)}"

@@ -11,9 +11,19 @@ from bokeh.embed import components
 from bokeh.resources import Resources
 
 from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.report.calibration import distribution_check, row_intervals
+from streamkernel.report.committee_panels import freedom_panel, members_panel
 from streamkernel.report.costs import memory_panel, time_panel
 from streamkernel.report.curves import gcv_panel, lengthscale_panel, trace_panel
+from streamkernel.report.evidence import freedom_curve, lengthscales, member_weights, tuning_path
 from streamkernel.report.facts import gcv_curve, lengthscale_curve, memory_use, sweep_times, trace_curve
+from streamkernel.report.gaussian_tables import (
+    calibration_notice,
+    gaussian_cards,
+    gaussian_headline,
+    gaussian_settings,
+)
 from streamkernel.report.notices import notices
 from streamkernel.report.page import Section, assemble
 from streamkernel.report.pairs import check_pairs
@@ -21,13 +31,15 @@ from streamkernel.report.panels import Panel
 from streamkernel.report.predictions import prediction_panels
 from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.tables import Card, Table, cards, headline, settings_tables, target_table
+from streamkernel.report.tuning_panels import lengthscales_panel, tuning_panels
+from streamkernel.report.uncertainty_panels import distribution_panels, rows_panel
 from streamkernel.report.words import plain
 
 __all__ = ["Group", "render", "whole_page", "write_html"]
 
 
 def write_html(
-    model: RidgeModel,
+    model: PredictingModel,
     path: str | PathLike[str],
     *,
     title: str | None = None,
@@ -39,8 +51,10 @@ def write_html(
     publish_file(target, render(model, title=title, pairs=pairs).encode(), overwrite=overwrite)
 
 
-def render(model: RidgeModel, *, title: str | None = None, pairs: Mapping[str, Any] | None = None) -> str:
+def render(model: PredictingModel, *, title: str | None = None, pairs: Mapping[str, Any] | None = None) -> str:
     """The page as text."""
+    if not isinstance(model, RidgeModel):
+        return _render_gaussian(model, title, pairs)
     checked = check_pairs(model, pairs)
     kind, lead = headline(model)
     errors = target_table(checked)
@@ -63,6 +77,37 @@ def render(model: RidgeModel, *, title: str | None = None, pairs: Mapping[str, A
         notices(model, checked),
         groups,
         settings_tables(model),
+        model.config,
+    )
+
+
+def _render_gaussian(model: PredictingModel, title: str | None, pairs: Mapping[str, Any] | None) -> str:
+    """The page of a model that predicts distributions."""
+    checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
+    kind, lead = gaussian_headline(model)
+    errors = target_table(checked)
+    standardised = model.config.get("scaler") is not None
+    parameters = [
+        *tuning_panels(tuning_path(model)),
+        *lengthscales_panel(lengthscales(model), standardised=standardised),
+    ]
+    if (model.config.get("lengthscale_choice") or {}).get("grid"):
+        parameters.append(lengthscale_panel(lengthscale_curve(model), standardised=standardised))
+    groups = [
+        Group("Hyper-parameters", parameters),
+        Group("Basis", [trace_panel(trace_curve(model)), *freedom_panel(freedom_curve(model))]),
+        Group("Committee", members_panel(member_weights(model))),
+        Group("Predictions", prediction_panels(checked), [] if errors is None else [errors]),
+        Group("Uncertainty", [*rows_panel(row_intervals(model, pairs)), *distribution_panels(check)]),
+        Group("Cost", [time_panel(sweep_times(model)), memory_panel(memory_use(model))]),
+    ]
+    return whole_page(
+        plain(title, 200) if title is not None else kind,
+        lead,
+        gaussian_cards(model, checked, check),
+        [*calibration_notice(check), *notices(model, checked)],
+        [group for group in groups if group.panels],
+        gaussian_settings(model),
         model.config,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.engine import format_bytes
-from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.report.facts import Absent, Memory, TraceCurve, gcv_error, memory_use, trace_curve
 from streamkernel.report.pairs import ClassPairs, Targets
 from streamkernel.report.words import percent, significant
@@ -16,16 +16,15 @@ _FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred r
 _FEW_ROWS = 100
 
 
-def notices(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
+def notices(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
     """Sentences about what looks wrong."""
     found = [_lost_digits(model), _held_out(model, pairs), _rising(trace_curve(model)), _memory(memory_use(model))]
     return [notice for notice in found if notice]
 
 
-def _lost_digits(model: RidgeModel) -> str:
+def _lost_digits(model: PredictingModel) -> str:
     score = model.config.get("solution", {}).get("gcv")
-    spread = np.asarray(model.arrays["sum_YY"]).diagonal()
-    if score != 0.0 or not (spread > 0.0).any():
+    if score != 0.0 or not (np.asarray(model.arrays["sum_YY"]).diagonal() > 0.0).any():
         return ""
     return (
         "The GCV error is 0 to rounding. Unless the basis holds the targets without noise, digits were lost in the "
@@ -33,7 +32,7 @@ def _lost_digits(model: RidgeModel) -> str:
     )
 
 
-def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
+def _held_out(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> str:
     if not isinstance(pairs, Targets) or pairs.where == "training rows" or len(pairs.targets) != 1:
         return ""
     target = pairs.targets[0]

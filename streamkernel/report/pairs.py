@@ -10,14 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
-from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.report.facts import Absent, Array, class_names, target_names
 from streamkernel.report.words import count, plain
 
-__all__ = ["ClassPairs", "Margins", "TargetPairs", "Targets", "check_pairs"]
+__all__ = ["CheckedRows", "ClassPairs", "Margins", "TargetPairs", "Targets", "check_pairs", "checked_rows"]
 
 _MOST_CLASSES = 20
+_PREDICTED = {"predicted", "probability"}
+_NAMES = ("true", *sorted(_PREDICTED), "std")
 _WHERE = {"held-out": "held-out rows", "training": "training rows"}
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """Some rows whose targets are known, as they are.
+
+    Attributes
+    ----------
+    rows, where : as in `Targets`.
+    true : (rows, d), or class labels (rows,).
+    values : by name, what was predicted of them: "predicted" or "probability", perhaps "std".
+    """
+
+    rows: str
+    where: str
+    true: NDArray[Any]
+    values: dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +100,7 @@ class ClassPairs:
     margins: Margins | Absent
 
 
-def check_pairs(model: RidgeModel, pairs: Mapping[str, Any] | None = None) -> Targets | ClassPairs | Absent:
+def check_pairs(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> Targets | ClassPairs | Absent:
     """What the model predicts for some rows, beside what is true there.
 
     Parameters
@@ -93,26 +112,47 @@ def check_pairs(model: RidgeModel, pairs: Mapping[str, Any] | None = None) -> Ta
     ParameterError, ShapeMismatchError
         `pairs` lacks a part, or does not fit the model.
     """
+    checked = checked_rows(model, pairs)
+    if isinstance(checked, Absent):
+        return checked
+    predicted = checked.values["probability" if "probability" in checked.values else "predicted"]
+    kind = _targets if class_names(model) is None else _classes
+    return kind(model, checked.true, predicted, checked.rows, checked.where)
+
+
+def checked_rows(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> CheckedRows | Absent:
+    """The rows that `check_pairs` is about, and all that is predicted of them.
+
+    Raises
+    ------
+    ParameterError, ShapeMismatchError
+        See `check_pairs`.
+    """
     if pairs is None:
-        if "check_true" not in model.arrays or "check_predicted" not in model.arrays:
+        kept = {name: model.arrays[f"check_{name}"] for name in _NAMES if f"check_{name}" in model.arrays}
+        if "true" not in kept or not _PREDICTED & kept.keys():
             return Absent("the model keeps no rows to compare predictions with")
         kind = str((model.config.get("check") or {}).get("kind", "training"))
-        true, predicted = model.arrays["check_true"], model.arrays["check_predicted"]
     else:
-        missing = [name for name in ("kind", "true", "predicted") if name not in pairs]
+        kept = {name: np.asarray(pairs[name]) for name in _NAMES if name in pairs}
+        missing = [name for name in ("kind", "true") if name not in pairs]
+        if not _PREDICTED & kept.keys():
+            missing.append("predicted")
         if missing:
             raise ParameterError(f"pairs lacks {', '.join(missing)}; give kind, true and predicted")
-        kind, true, predicted = str(pairs["kind"]), np.asarray(pairs["true"]), np.asarray(pairs["predicted"])
-    if true.shape != predicted.shape:
-        raise ShapeMismatchError(
-            f"true values have shape {true.shape}, predicted ones {predicted.shape}; give equal ones"
-        )
+        kind = str(pairs["kind"])
+    if class_names(model) is not None and "probability" in kept:
+        # The probability of a class is its prediction; what it was made of may have another shape.
+        kept = {name: kept[name] for name in ("true", "probability")}
+    true = kept.pop("true")
+    for name, values in kept.items():
+        if true.shape != values.shape:
+            raise ShapeMismatchError(
+                f"true values have shape {true.shape}, {name} ones {values.shape}; give equal ones"
+            )
     if true.size == 0:
         return Absent("there are no rows to compare predictions with")
-    rows = f"{count(len(true))} {_words(kind)}"
-    if class_names(model) is None:
-        return _targets(model, true, predicted, rows, _WHERE.get(kind, "the rows given"))
-    return _classes(model, true, predicted, rows, _WHERE.get(kind, "the rows given"))
+    return CheckedRows(f"{count(len(true))} {_words(kind)}", _WHERE.get(kind, "the rows given"), true, kept)
 
 
 def _words(kind: str) -> str:
@@ -121,7 +161,9 @@ def _words(kind: str) -> str:
     return _WHERE.get(kind, f"rows ({plain(kind, 80)})")
 
 
-def _targets(model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str) -> Targets | Absent:
+def _targets(
+    model: PredictingModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str
+) -> Targets | Absent:
     names = target_names(model)
     true, predicted = (np.asarray(values, dtype=np.float64).reshape(len(values), -1) for values in (true, predicted))
     if true.shape[1] != len(names):
@@ -154,7 +196,7 @@ def _targets(model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], row
 
 
 def _classes(
-    model: RidgeModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str
+    model: PredictingModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str
 ) -> ClassPairs | Absent:
     labels = class_names(model) or []
     margins: Margins | Absent = Absent("there are labels only, no scores of the classes")
@@ -176,7 +218,7 @@ def _classes(
     return ClassPairs(rows, where, shown, counts, k, accuracy, baseline, margins)
 
 
-def _codes(model: RidgeModel, values: NDArray[Any]) -> NDArray[np.int64]:
+def _codes(model: PredictingModel, values: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers of class labels."""
     known = {str(label): index for index, label in enumerate(model.config["classes"])}
     try:

@@ -19,14 +19,15 @@ from bokeh.models import (
     Range1d,
     TickFormatter,
 )
-from bokeh.models.annotations import Label
+from bokeh.models.annotations import Label, Span
 from bokeh.plotting import figure
 
 from streamkernel.report.axes import decades, log_ticks
-from streamkernel.report.palette import GRID, INK, MUTED, PAPER, RULE
+from streamkernel.report.palette import GRID, INK, MUTED, ORANGE, PAPER, RULE
 
 __all__ = [
     "FONT",
+    "dashed",
     "hover",
     "name_ticks",
     "new_plot",
@@ -154,6 +155,11 @@ def hover(
 ) -> None:
     """Values under the pointer; Bokeh escapes what it takes from a column."""
     plot.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, mode=mode, attachment="above"))
+
+
+def dashed(plot: figure, dimension: Literal["width", "height"], location: float) -> None:
+    """A line across the plot at what ought to be."""
+    plot.add_layout(Span(dimension=dimension, location=location, line_color=ORANGE, line_dash=[5, 4], line_width=1.2))
 
 
 def note(plot: figure, x: float, y: float, text: str, **style: Any) -> None:

@@ -19,12 +19,16 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from streamkernel.errors import ParameterError
 from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.factors import Factor
 from streamkernel.report.axes import decades, log_range, padded
+from streamkernel.report.calibration import CountCheck, GaussianCheck, ProbabilityCheck, distribution_check
 from streamkernel.report.factor_facts import MOST_ENDS, FactorCurve, PcaCurve, factor_curve, factor_labels
 from streamkernel.report.facts import Absent, GcvCurve, Round, TraceCurve, gcv_curve, trace_curve
+from streamkernel.report.gaussian_tables import gaussian_headline
 from streamkernel.report.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, line_style, shade
+from streamkernel.report.pictures import draw_check
 from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.tables import headline
 from streamkernel.report.words import count, percent, plain, power_of_ten, shortened, significant
@@ -56,14 +60,19 @@ _STYLE: Any = {
 }
 
 
-def write_png(model: RidgeModel, path: str | PathLike[str]) -> None:
+def write_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     """See `streamkernel.report.draw_png`."""
 
     def draw(figure: Figure) -> None:
-        figure.suptitle(headline(model)[1], x=0.006, ha="left", fontsize=9, color=MUTED)
+        ridge = isinstance(model, RidgeModel)
+        lead = headline(model)[1] if ridge else gaussian_headline(model)[1]
+        figure.suptitle(lead, x=0.006, ha="left", fontsize=9, color=MUTED)
         left, middle, right = figure.subplots(1, 3)
         _trace(left, trace_curve(model))
-        _gcv(middle, gcv_curve(model))
+        if ridge:
+            _gcv(middle, gcv_curve(model))
+        else:
+            _check(middle, distribution_check(model))
         _predictions(right, check_pairs(model))
 
     _write(path, _INCHES, draw)
@@ -195,6 +204,14 @@ def _gcv(axes: Axes, curve: GcvCurve | Absent) -> None:
     _power_ticks(axes.xaxis, *axes.get_xlim())
     axes.set_xlabel("Alpha (ridge)")
     axes.set_ylabel(fill(f"{curve.unit[:1].upper()}{curve.unit[1:]}", 36))
+
+
+def _check(axes: Axes, check: GaussianCheck | ProbabilityCheck | CountCheck | Absent | None) -> None:
+    if check is None or isinstance(check, Absent):
+        axes.set_title("Calibration")
+        _missing(axes, "no rows with predicted distributions" if check is None else check.reason)
+    else:
+        draw_check(axes, check)
 
 
 def _predictions(axes: Axes, pairs: Targets | ClassPairs | Absent) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
-from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.report.facts import Absent, Memory, Recorded, class_names, gcv_error, memory_use, target_names
 from streamkernel.report.pairs import ClassPairs, Targets
 from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
@@ -19,7 +19,10 @@ __all__ = [
     "Table",
     "cards",
     "headline",
+    "data_table",
     "lengthscale_words",
+    "memory_card",
+    "place_words",
     "scaling_words",
     "settings_tables",
     "target_table",
@@ -48,7 +51,7 @@ class Table:
     wide: bool = False
 
 
-def headline(model: RidgeModel) -> tuple[str, str]:
+def headline(model: PredictingModel) -> tuple[str, str]:
     """What the model is, and a sentence about it."""
     config = model.config
     kind = "Kernel ridge classifier" if config.get("classes") is not None else "Kernel ridge regression"
@@ -61,7 +64,7 @@ def headline(model: RidgeModel) -> tuple[str, str]:
     return kind, sentence
 
 
-def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
+def cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
     """Twelve numbers: a number that divides well into rows of six, four, three and two."""
     config = model.config
     asked, n = int(config.get("requested_basis", config["basis_size"])), int(config["basis_size"])
@@ -82,8 +85,8 @@ def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]
         Card("Lengthscale", *lengthscale_words(model)),
         _gcv_card(model),
         *_check_cards(model, pairs),
-        Card("Time", duration((config.get("run") or {}).get("seconds")), _where(model)),
-        _memory_card(model),
+        Card("Time", duration((config.get("run") or {}).get("seconds")), place_words(model)),
+        memory_card(model),
     ]
 
 
@@ -92,7 +95,7 @@ def scaling_words(model: Recorded) -> str:
     return "as they are" if model.config.get("scaler") is None else "standardised"
 
 
-def _alpha_note(model: RidgeModel) -> str:
+def _alpha_note(model: PredictingModel) -> str:
     return "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
 
 
@@ -110,21 +113,21 @@ def lengthscale_words(model: Recorded) -> tuple[str, str]:
     return significant(value), "median distance"
 
 
-def _gcv_card(model: RidgeModel) -> Card:
+def _gcv_card(model: PredictingModel) -> Card:
     # None where the fit has no GCV error.
     error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv"))
     if not np.isfinite(error):
         note = "none is defined: no degrees of freedom are left"
     elif model.config.get("classes") is not None:
         note = "squared, per row"
-    elif model.arrays["dual_coef"].shape[1] > 1:
+    elif model.target_count > 1:
         note = "in standard deviations"
     else:
         note = f"in units of {plain(target_names(model)[0], 24)}"
     return Card("GCV error", significant(float(error)), note)
 
 
-def _check_cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> tuple[Card, Card]:
+def _check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> tuple[Card, Card]:
     if isinstance(pairs, Absent):
         return Card("RMSE", "–", "no rows to check"), Card("R²", "–", "no rows to check")
     where = pairs.where
@@ -146,7 +149,8 @@ def _check_cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> tup
     )
 
 
-def _where(model: RidgeModel) -> str:
+def place_words(model: PredictingModel) -> str:
+    """On how many workers and threads."""
     executor = (model.config.get("run") or {}).get("executor") or {}
     threads, workers = int(executor.get("threads") or 0), int(executor.get("workers") or 0)
     if workers:
@@ -154,7 +158,8 @@ def _where(model: RidgeModel) -> str:
     return f"on {plural(threads, 'thread')}" if threads else ""
 
 
-def _memory_card(model: RidgeModel) -> Card:
+def memory_card(model: PredictingModel) -> Card:
+    """Memory measured and promised."""
     memory = memory_use(model)
     if not isinstance(memory, Memory):
         return Card("Peak memory", "–", "not recorded")
@@ -174,11 +179,10 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
     return Table(f"Each target, {pairs.rows}", tuple(rows), ("Target", "RMSE", "Mean absolute error", "R²"))
 
 
-def settings_tables(model: RidgeModel) -> list[Table]:
+def settings_tables(model: PredictingModel) -> list[Table]:
     """What was asked for, what the data were, and on what it was computed."""
     config = model.config
-    settings, rows = config.get("settings", {}), config["rows"]
-    classes = class_names(model)
+    settings = config.get("settings", {})
     lengthscale, how = lengthscale_words(model)
     asked = [
         ("Kernel", kernel_words(config["kernel"])),
@@ -192,6 +196,13 @@ def settings_tables(model: RidgeModel) -> list[Table]:
         ("Features", scaling_words(model)),
         ("Seed", plain(settings.get("seed", "–"))),
     ]
+    return [Table("Settings", tuple(asked)), data_table(model)]
+
+
+def data_table(model: PredictingModel) -> Table:
+    """What the data were, and on what it was computed."""
+    config, classes = model.config, class_names(model)
+    rows = config["rows"]
     data = [
         ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
         ("Arithmetic of kernel blocks", plain(config.get("dtype", "–"))),
@@ -205,10 +216,10 @@ def settings_tables(model: RidgeModel) -> list[Table]:
         machine = software.pop("machine", "")
         data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
         data.append(("Machine", machine or "–"))
-    return [Table("Settings", tuple(asked)), Table("Data and software", tuple(data))]
+    return Table("Data and software", tuple(data))
 
 
-def _digest(model: RidgeModel) -> str:
+def _digest(model: PredictingModel) -> str:
     try:
         return model.digest
     except StreamKernelError as error:

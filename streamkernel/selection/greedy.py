@@ -158,6 +158,15 @@ class Greedy(Rule):
         parts = [some.parts for some in picked if some.parts.size]
         return Selection(basis, gains, tuple(rounds), ended, np.concatenate(parts) if parts else None)
 
+    def extend(
+        self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int
+    ) -> tuple[Basis, RoundRecord]:
+        """A basis with some more functions, chosen in one round; fewer where the rows have no more to give."""
+        drawn = self.draw.draw(problem, session, cache, basis, picks, 0)
+        grown, _ = self._round(problem, session, basis, drawn, picks, np.inf)
+        scoring = problem.table.n_rows if drawn.scoring is None else drawn.scoring.n_rows
+        return grown, RoundRecord(len(basis), len(grown), drawn.residual_trace, len(drawn.pool), scoring)
+
     def _certificate(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> float | None:
         """The exact residual trace: brought by the draw, or looked for where a tolerance must be checked."""
         if drawn.residual_trace is not None or problem.tol <= 0.0:
@@ -197,12 +206,25 @@ class Greedy(Rule):
         stop_after: float,
     ) -> Picks:
         columns = self._columns(problem, basis, pool)
+        sums = self._sums(self.form.reduction(columns), problem, session, drawn, len(basis))
+        return self._picks(problem, columns, sums, groups, count, stop_after)
+
+    def _picks(
+        self,
+        problem: Problem,
+        columns: PoolColumns,
+        sums: Any,
+        groups: NDArray[np.int64] | None,
+        count: int,
+        stop_after: float = np.inf,
+    ) -> Picks:
+        """Picks from the sums of these columns."""
         return self.form.picks(
-            self._sums(self.form.reduction(columns), problem, session, drawn, len(basis)),
+            sums,
             self.score,
             count,
             scale=problem.scale[: len(columns.centre)],
-            diagonal=problem.kernel.diagonal(pool.points),
+            diagonal=problem.kernel.diagonal(columns.pool.points),
             pivot_tolerance=PIVOT_TOLERANCE,
             groups=groups,
             stop_after=stop_after,

@@ -19,7 +19,7 @@ from streamkernel.linalg import RidgePath
 from streamkernel.reductions import PoolSums
 from streamkernel.selection.scores import Candidates, Score
 
-__all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "next_group", "square_of"]
+__all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "next_group", "projection_ridge", "square_of"]
 
 Float = NDArray[np.float64]
 
@@ -144,6 +144,13 @@ class _Projected(_Deflated):
     def feature(self, t: int, f: Float) -> Float:
         """h of pick t: what the candidates have in common with the new feature beyond f."""
         return np.asarray(self.stored[t] - self.corner[t] * f)
+
+
+def projection_ridge(sums: PoolSums, score: Score, scale: Float) -> float:
+    """The ridge with which the basis is projected out of the candidates' columns."""
+    if score.rho is not None or len(sums.H) == 0:
+        return (FIRST_RHO if score.rho is None else score.rho) * sums.trace / sums.weight
+    return RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight).choose(scale**2)
 
 
 def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[Float, Float, float]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
+from streamkernel.linalg import DualityPath
 from streamkernel.reductions import Gather, Sample
 from streamkernel.table import Table
 
@@ -82,6 +83,7 @@ class Selection:
     predicted_gains : (n, 2) the same parts as they were guessed before each pick, for rules that look ahead.
     traces : (n + 1,) exact residual traces before each pick and after the last, for rules that follow them; in the
         weights of the rows where the rule heeds these.
+    gaps : how far a ridge regression on the picks so far can be from one on all rows, for rules that follow it.
     """
 
     basis: Basis
@@ -91,6 +93,7 @@ class Selection:
     gain_parts: NDArray[np.float64] | None = None
     predicted_gains: NDArray[np.float64] | None = None
     traces: NDArray[np.float64] | None = None
+    gaps: DualityPath | None = None
 
     def first(self, size: int, ended: str) -> Selection:
         """The first `size` picks, which are a basis of their own, and why they are all."""
@@ -102,6 +105,7 @@ class Selection:
             gain_parts=None if self.gain_parts is None else self.gain_parts[:size],
             predicted_gains=None if self.predicted_gains is None else self.predicted_gains[:size],
             traces=None if self.traces is None else self.traces[: size + 1],
+            gaps=None if self.gaps is None else self.gaps.part(slice(size)),
         )
 
 

@@ -7,6 +7,7 @@
 | sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
 | csi | uniform, 20 a pick, at first 1,200 | trace gain + prediction gain, on all rows | 40 |
 | csi-lookahead | all, in memory | predicted trace gain + prediction gain | 1 |
+| gp-posterior | uniform, 59 | what the regularised risk loses, on all rows | 1, or some |
 | matching-pursuit-kpca | all | function-space gain, on all rows | n |
 | incomplete-cholesky | all | residual diagonal | as many as are sure |
 | rpcholesky | residual-weighted | accept / reject | block |
@@ -26,10 +27,12 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.csi_lookahead import LookAheadCSI
 from streamkernel.selection.draws import AllRows, ResidualDraw, UniformDraw
 from streamkernel.selection.forms import GramForm, RootForm
+from streamkernel.selection.gp_posterior import PosteriorGreedy
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.incomplete_cholesky import IncompleteCholesky
 from streamkernel.selection.kmeans import KMeans
@@ -119,6 +122,31 @@ def _csi_lookahead(
     return LookAheadCSI(delta, as_kappa(kappa, "kappa") if has_targets else 0.0, centre, gain_tolerance)
 
 
+def _gp_posterior(
+    *,
+    has_targets: bool,
+    candidates: int | None = None,
+    dual_rows: int | None = None,
+    eps: float = 0.05,
+    gap: float | None = None,
+    picks: int | None = None,
+    quantile: float = 0.95,
+    ridge: float | None = None,
+) -> Rule:
+    candidates_needed(eps, quantile)
+    gap = checked_number("gap", gap or 0.0, zero=True)
+    dual_rows = checked_integer("dual_rows", dual_rows or 0, 0)
+    if ridge is not None:
+        checked_number("ridge", ridge)
+    draw = UniformDraw(candidates, all_rows=True, level=None if candidates else (eps, quantile))
+    if not has_targets:
+        if gap:
+            raise ParameterError("gap compares risks and needs targets; give y, or leave it out")
+        return Greedy("gp-posterior", draw, FunctionSpace(), Fixed(picks or 1))
+    score = Mixture(1.0, ridge)
+    return PosteriorGreedy("gp-posterior", draw, score, Fixed(picks or 1), gap=gap, dual_rows=dual_rows)
+
+
 def _kpca() -> Rule:
     return Greedy("matching-pursuit-kpca", AllRows(), FunctionSpace(), Geometric(1), RootForm())
 
@@ -152,6 +180,7 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
     "sgma": _sgma,
     "csi": _csi,
     "csi-lookahead": _csi_lookahead,
+    "gp-posterior": _gp_posterior,
     "matching-pursuit-kpca": _kpca,
     "rpcholesky": _rpcholesky,
     "rpcholesky-block": _rpcholesky_block,

@@ -4,9 +4,16 @@ from streamkernel.solvers.choice import SolverChoice, choose_solver, falkon_step
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
 from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
+from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
+from streamkernel.solvers.laplace import LaplaceApproximation
+from streamkernel.solvers.laplace_evidence import LaplaceEvidence, LaplaceValue
+from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import LengthscaleChoice, choose_lengthscale, median_lengthscale
+from streamkernel.solvers.likelihood_tuning import LikelihoodPoint, LikelihoodTuning, tune_likelihood
+from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution
+from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.solvers.ridge import RidgeSolution, RidgeSystem
 from streamkernel.solvers.sample_evidence import Evidence, SparseEvidence, sparse_evidence, sweep_rows
 from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow
@@ -14,7 +21,9 @@ from streamkernel.solvers.skilling_plan import plan_full
 from streamkernel.solvers.tuning import Polished, Tuning, TuningPoint, polish, tune
 
 __all__ = [
+    "METHODS",
     "CGResult",
+    "Coordinates",
     "Evidence",
     "ExactGP",
     "FalkonSolution",
@@ -22,8 +31,16 @@ __all__ = [
     "FullSystem",
     "GaussianSolution",
     "GaussianSystem",
+    "GeneralisedCosts",
+    "GeneralisedFit",
     "InverseBelow",
+    "Iteration",
+    "LaplaceApproximation",
+    "LaplaceEvidence",
+    "LaplaceValue",
     "LengthscaleChoice",
+    "LikelihoodPoint",
+    "LikelihoodTuning",
     "OnlineGaussianProcess",
     "Polished",
     "Posterior",
@@ -39,11 +56,16 @@ __all__ = [
     "choose_lengthscale",
     "choose_solver",
     "falkon_steps",
+    "generalised_costs",
     "median_lengthscale",
     "plan_full",
     "polish",
     "sampled_rows",
+    "solve_generalised",
+    "solve_newton",
+    "solve_quasi_newton",
     "sparse_evidence",
     "sweep_rows",
     "tune",
+    "tune_likelihood",
 ]

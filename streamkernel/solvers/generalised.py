@@ -1,8 +1,8 @@
 """Generalised regression by the cheaper of two ways.
 
-Newton's method reads the rows some 8 to 12 times, and sums a matrix of n^2 numbers for each pair of classes; L-BFGS reads them 14 to
-25 times at O(n c) operations a row, and leaves the Hessian, which only the variance needs, to one sweep at its end. What
-a number read from a disk is worth in operations decides with them.
+Newton's method reads the rows some 8 to 12 times, and sums a matrix of n^2 numbers for each pair of classes; L-BFGS
+reads them 14 to 25 times at O(n c) operations a row, and leaves the Hessian, which only the variance needs, to a sweep
+or two at its end. The operations of both decide, a number that is read counted as so many.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def solve_generalised(
         method = "newton" if fits and (sample is None or costs.method == "newton") else "quasi-newton"
     if method == "newton" and not fits:
         raise ParameterError(
-            f"Newton's method needs {costs.hessian_bytes / 1e6:.0f} MB for its Hessian and {hessian_bytes / 1e6:.0f} MB are "
+            f"Newton's method needs {costs.hessian_bytes / 1e6:.0f} MB for its Hessian, {hessian_bytes / 1e6:.0f} MB are "
             "allowed; take fewer basis functions, or method 'quasi-newton'"
         )
     if method == "newton":

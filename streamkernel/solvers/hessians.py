@@ -1,4 +1,4 @@
-"""Hessians that are cheap to come by, from which a quasi-Newton method begins: of constant functions, or of a sample."""
+"""Hessians that are cheap to come by, for a quasi-Newton method to correct: of constant functions, or of a sample."""
 
 from __future__ import annotations
 

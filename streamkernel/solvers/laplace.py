@@ -6,12 +6,12 @@ With the Hessian H of the loss by the coefficients of the whitened features, in 
     log q(y) = -loss - |u^|^2 / 2 - 1/2 log det(I + s H)
     effective parameters = tr s H (I + s H)^-1
 
-Rasmussen & Williams 2006, eqs. (3.20), (3.32) and (3.44), in whitened coordinates, where ``det(I + W^1/2 K W^1/2) = det(I + s H)``
-and all eigenvalues are at least 1. The constants b are parameters, as s is: they stand at their best and are not integrated over, so
-that nothing is added to the variance for them.
+Rasmussen & Williams 2006, eqs. (3.20), (3.32) and (3.44), in whitened coordinates, where ``det(I + W^1/2 K W^1/2)`` is
+``det(I + s H)`` and no eigenvalue is below 1. The constants b are parameters, as s is: they stand at their best and are
+not integrated over, so that nothing is added to the variance for them.
 
-Without a Hessian (a quasi-Newton fit of many classes), H is taken for ``mean curvature kron G^T G``, which knows how sure the
-classes are on average, not where.
+Without a Hessian (a quasi-Newton fit of very many classes) H is taken for ``mean curvature kron G^T G``, which knows
+how sure the classes are on average, not where.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from streamkernel.errors import NumericalError, StreamKernelWarning
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Features, GradientStep, Likelihood, NewtonStart, Sample
-from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 from streamkernel.solvers.hessians import CheapHessian, ConstantHessian, SampledHessians
+from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 
 __all__ = ["solve_quasi_newton"]
 

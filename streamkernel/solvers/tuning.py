@@ -5,8 +5,8 @@ move, by L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995), in rounds: the basis points ar
 round before arrived at, and stand still while the gradient is followed. `polish` goes on from there with the points of
 the final basis and sums over all rows, two sweeps an evaluation.
 
-Between rounds a lengthscale that has run away is called back to where its feature is felt: far out the slope is 0, and
-what a poor first basis made of a feature would be for ever.
+After the first round a lengthscale that has run away is called back to where its feature is felt: far out the slope is
+0, and what a poor first basis made of a feature would be for ever.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def tune(
     search = EvidenceSearch(kernel, fixed, bounds)
     best: tuple[Float, Evidence] | None = None
     for number in range(rounds):
-        if number and "lengthscale" not in fixed:
+        if number == 1 and "lengthscale" not in fixed:
             start = bounds.called_back(start, _FELT)
         points = greedy_points(run, table, with_log_lengthscales(kernel, start[:-2]), n, seed, (*_STREAM, number))
         sparse = SparseEvidence(

@@ -74,6 +74,8 @@ class Checkpoints:
             self._lock = self._acquire()
             try:
                 remove_stray_partials(self.folder)
+                # Of a run that was killed while it was removing what it no longer needed.
+                remove_stray_partials(self.folder.parent, self.folder.name)
                 if fresh:
                     self._forget_steps()
                 self._check_config()
@@ -115,7 +117,7 @@ class Checkpoints:
             # Away in one step, so that nobody meets half a run; the lock goes with it.
             aside = partial_sibling(self.folder)
             os.rename(self.folder, aside)
-            shutil.rmtree(aside)
+            shutil.rmtree(aside, ignore_errors=True)
         self._lock.release()
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest
 
-__all__ = ["NumpyRows", "RowArray", "RowReader", "content_digest"]
+__all__ = ["NumpyRows", "RowArray", "RowReader", "content_digest", "values_digest"]
 
 
 class RowArray(ABC):
@@ -70,6 +69,14 @@ class RowArray(ABC):
         step = self.chunk_rows
         inner = np.arange((start // step + 1) * step, stop, step, dtype=np.int64)
         return np.concatenate(([start], inner, [stop])).astype(np.int64)
+
+    def digest_known(self, first: int, last: int) -> bool:
+        """Whether the digest of rows [first, last) can be had without reading them from a disk."""
+        return self.in_memory
+
+    def digest(self, first: int, last: int) -> str:
+        """Digest of the values of rows [first, last) as they are stored; shape and dtype are not part of it."""
+        return values_digest(RowReader(self).read(first, last))
 
     def where(self, row: int) -> str:
         """What holds `row`, for messages."""
@@ -156,11 +163,13 @@ def content_digest(values: NDArray[Any]) -> str:
     native = values.dtype.newbyteorder("<") if values.dtype.kind in "biufc" else values.dtype
     state = hashlib.sha256(f"{values.shape}{native.str}".encode())
     step = max(1, (1 << 24) // max(1, values.itemsize * int(np.prod(values.shape[1:]))))
-    digest: Callable[[NDArray[Any]], str] = array_digest if values.dtype.kind in "biufc" else _text_rows_digest
     for first in range(0, values.shape[0], step):
-        state.update(digest(values[first : first + step]).encode())
+        state.update(values_digest(values[first : first + step]).encode())
     return state.hexdigest()
 
 
-def _text_rows_digest(values: NDArray[Any]) -> str:
+def values_digest(values: NDArray[Any]) -> str:
+    """Digest of numbers, or of text."""
+    if values.dtype.kind in "biufc":
+        return array_digest(values)
     return hashlib.sha256("\0".join(str(value) for value in values.ravel()).encode()).hexdigest()

@@ -14,7 +14,14 @@ from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import text_digest
-from streamkernel.errors import CorruptMetadataError, IncompleteStoreError, ParameterError, StoreNotFoundError
+from streamkernel.errors import (
+    CorruptMetadataError,
+    DataError,
+    IncompleteStoreError,
+    ParameterError,
+    StoreError,
+    StoreNotFoundError,
+)
 from streamkernel.manifest import COMPLETE, ROWS_FORMAT, TABLE_FORMAT, VERSION, Manifest, parse_manifest
 from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
@@ -22,6 +29,9 @@ from streamkernel.table.zarr_metadata import join, node_kind, open_store, place,
 from streamkernel.table.zarr_rows import ZarrRows
 
 __all__ = ["Opened", "open_stored", "open_zarr_array"]
+
+# How often an opener follows writers that keep replacing the store before it takes what it finds.
+_GENERATIONS = 10
 
 
 @dataclass
@@ -39,12 +49,38 @@ class Opened:
 
 def open_stored(path: str | os.PathLike[str], name: str = "X") -> Opened:
     """The store at a path or URL; `name` is what a bare array is taken for."""
-    return _open_node(open_store(path), "", name)
+    return _open_settled(open_store(path), "", name)
 
 
 def open_zarr_array(node: zarr.Array[Any] | zarr.Group, name: str) -> Opened:
     """An open zarr Array or Group, read again from its store: what it holds in memory may be older."""
-    return _open_node(node.store, node.path, name)
+    return _open_settled(node.store, node.path, name)
+
+
+def _open_settled(store: Store, path: str, name: str) -> Opened:
+    """Open all parts in one generation: where rows are appended meanwhile, the new one is opened."""
+    if not isinstance(store, LocalStore):
+        return _open_node(store, path, name)
+    for _ in range(_GENERATIONS):
+        before = _identity(store)
+        try:
+            opened = _open_node(store, path, name)
+        except (DataError, StoreError):
+            if _identity(store) == before:
+                raise
+        else:
+            if _identity(store) == before:
+                return opened
+    return _open_node(store, path, name)
+
+
+def _identity(store: LocalStore) -> tuple[int, int] | None:
+    """Number of the store's folder, which every generation has its own of."""
+    try:
+        status = os.stat(store.root)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _open_node(store: Store, path: str, name: str) -> Opened:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.atomic import canonical_json
+from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.table.block import RowBlock
 from streamkernel.table.rows import RowArray, RowReader
@@ -115,6 +115,22 @@ class Table:
             "rows": [self.start, self.stop],
         }
         return hashlib.sha256(canonical_json(pinned).encode()).hexdigest()
+
+    def digest_known(self, first: int, last: int) -> bool:
+        """Whether `digest` need not read: for chunks of an ingested store, and in memory."""
+        targets = self.targets
+        return self.features.digest_known(first, last) and (targets is None or targets.rows.digest_known(first, last))
+
+    def digest(self, first: int, last: int) -> str:
+        """Digest of the content of rows [first, last), of the whole input: X, y and weights as they are stored."""
+        parts = [(self.features.dtype, self.features.digest(first, last))]
+        if self.targets is not None:
+            parts.append((self.targets.rows.dtype, self.targets.rows.digest(first, last)))
+        if self.weights is not None:
+            parts.append((self.weights.dtype, array_digest(self.weights[first:last])))
+        # In the byte order that the digests are in; what text is stored as makes no difference to them.
+        words = [f"{'U' if dtype.kind in 'UTO' else dtype.newbyteorder('<').str}:{text}" for dtype, text in parts]
+        return array_digest(np.frombuffer(" ".join(words).encode(), dtype=np.uint8))
 
     def slice(self, start: int, stop: int) -> Table:
         """Rows [start, stop), numbered as in the whole input; both must lie within this table's range."""

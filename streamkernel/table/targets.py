@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,15 @@ class Targets:
         Sorted labels of a classification target, else None.
     coded
         True where the stored values are already positions in `classes`.
+    positions
+        In `classes`, of what the stored codes stand for, where that is another order of labels.
     """
 
     rows: RowArray
     names: tuple[str, ...]
     classes: NDArray[Any] | None = None
     coded: bool = False
+    positions: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.classes is None and self.rows.dtype.kind not in "fiub":
@@ -58,21 +61,44 @@ class Targets:
         one_hot[np.arange(codes.size), codes] = 1.0
         return one_hot
 
+    def recoded(self, classes: NDArray[Any]) -> Targets:
+        """The same labels as positions in other classes, of which theirs are some.
+
+        Raises
+        ------
+        DataError
+            One of theirs is not among them.
+        """
+        assert self.classes is not None
+        place = {label: position for position, label in enumerate(classes.tolist())}
+        labels = self.classes.tolist()
+        if not set(labels) <= place.keys():
+            strange = next(label for label in labels if label not in place)
+            raise DataError(
+                f"the table's class {strange!r} is none of the model's ({', '.join(map(str, classes[:5]))}"
+                f"{', ...' if len(classes) > 5 else ''}); fit again on rows with all classes"
+            )
+        then = range(len(labels)) if self.positions is None else self.positions
+        return replace(self, classes=classes, positions=tuple(place[labels[position]] for position in then))
+
     def codes(self, values: NDArray[Any], start: int) -> NDArray[np.int64]:
         """Positions (b,) in `classes` of stored values."""
         assert self.classes is not None
         flat = values.reshape(values.shape[0])
         if self.coded:
             codes = flat.astype(np.int64)
-            bad = (codes < 0) | (codes >= len(self.classes))
+            bad = (codes < 0) | (codes >= len(self.positions or self.classes))
+            if self.positions is not None and not bad.any():
+                codes = np.asarray(self.positions, dtype=np.int64)[codes]
         else:
             check_finite(flat, start, self.names, self.rows.where, "y")
             codes = np.minimum(np.searchsorted(self.classes, flat), len(self.classes) - 1).astype(np.int64)
             bad = np.asarray(self.classes[codes] != flat)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
+            [value] = flat[row : row + 1].tolist()
             raise DataError(
-                f"y holds {flat[row]!r} in row {start + row}, which is none of the {len(self.classes)} classes; "
+                f"y holds {value!r} in row {start + row}, which is none of the {len(self.classes)} classes; "
                 "open the table again"
             )
         return codes

@@ -18,7 +18,7 @@ from streamkernel.errors import (
     StreamKernelError,
     UncheckedChunksWarning,
 )
-from streamkernel.manifest import COMPLETE, ArrayManifest, parse_manifest
+from streamkernel.manifest import COMPLETE, ArrayManifest, Manifest, parse_manifest
 from streamkernel.table.rows import RowArray
 from streamkernel.table.values import float_dtype
 from streamkernel.table.zarr_bounds import bounded
@@ -34,7 +34,8 @@ class ZarrRows(RowArray):
     """Rows of the Zarr array at `path` in `store`.
 
     It pickles as store, path and pin (digests of the metadata file and of COMPLETE); the receiver opens the
-    array again and refuses one whose pin differs.
+    array again and refuses one whose pin differs. Where rows were appended since, by `ingest`, the manifest proves that
+    the rows that were pinned are there as they were: these are what is seen then, and no others.
 
     Parameters
     ----------
@@ -59,15 +60,13 @@ class ZarrRows(RowArray):
 
     def _open(self) -> None:
         content = array_metadata(self._store, self._path)
-        pin = text_digest(content.decode("utf-8", "replace"))
-        if self._metadata_pin is not None and pin != self._metadata_pin:
-            raise self._changed(f"its metadata file {join(self._path, 'zarr.json')} is another one")
-        self._metadata_pin = pin
-        self._manifest = self._read_manifest(pin)
+        self._manifest = self._pinned(text_digest(content.decode("utf-8", "replace")), "is another one")
         array = open_array(self._store, self._path, content, self.name)
         self._array = bounded(array)
         self.shape = tuple(int(n) for n in self._array.shape)
         self.dtype = np.dtype(self._array.dtype)
+        if self._manifest is not None and self._manifest.n_rows <= self.shape[0]:
+            self.shape = (self._manifest.n_rows, *self.shape[1:])
         if self.name != "y" or self.dtype.kind not in "UTO":
             float_dtype(self.dtype, f"{self.name} at {place(self._store, self._path)}")
         self._files = ChunkFiles(self._store, self._path, array, self.name)
@@ -82,28 +81,50 @@ class ZarrRows(RowArray):
                 f"{manifest.dtype}, its metadata as {self.shape} {self.dtype.str}; write the store again"
             )
 
-    def _read_manifest(self, metadata_pin: str) -> ArrayManifest | None:
+    def _pinned(self, metadata: str, what: str) -> ArrayManifest | None:
+        """The array's manifest as it was pinned, or is now for the first time; None for a foreign array.
+
+        Parameters
+        ----------
+        metadata
+            Digest of the metadata file as it is now.
+        what
+            Of the metadata file, if it should not be the one that was pinned.
+        """
+        changed = f"its metadata file {join(self._path, 'zarr.json')} {what}"
         if self._manifest_key is None:
+            if self._metadata_pin not in (None, metadata):
+                raise self._changed(changed)
+            self._metadata_pin = metadata
             return None
+        now = self._read_manifest()
+        entry = self._path.rpartition("/")[2]
+        if entry not in now.arrays:
+            where = place(self._store, self._manifest_key)
+            raise CorruptMetadataError(f"{where} does not list the array {entry}; write the store again")
+        then = now if self._manifest_pin is None else now.at(self._manifest_pin)
+        if then is None:
+            raise self._changed("its COMPLETE manifest is another one" if metadata == self._metadata_pin else changed)
+        # The file read a moment ago may be that of a generation before.
+        if all(metadata != known.metadata.get(entry) for known in (now, then, *now.history)):
+            if self._metadata_pin is not None:
+                raise self._changed(changed)
+            raise CorruptMetadataError(
+                f"{place(self._store, join(self._path, 'zarr.json'))} is not the file that {COMPLETE} was written "
+                "with; write the store again"
+            )
+        self._metadata_pin, self._manifest_pin = then.metadata.get(entry, metadata), then.digest
+        return then.arrays[entry]
+
+    def _read_manifest(self) -> Manifest:
+        assert self._manifest_key is not None
         content = read_bytes(self._store, self._manifest_key)
         where = place(self._store, self._manifest_key)
         if content is None:
             if self._manifest_pin is not None:
                 raise self._changed("its COMPLETE manifest is gone")
             raise CorruptMetadataError(f"{where} is missing; write the store again")
-        manifest = parse_manifest(content.decode("utf-8", "replace"), where)
-        if self._manifest_pin is not None and manifest.digest != self._manifest_pin:
-            raise self._changed("its COMPLETE manifest is another one")
-        self._manifest_pin = manifest.digest
-        entry = self._path.rpartition("/")[2]
-        if entry not in manifest.arrays:
-            raise CorruptMetadataError(f"{where} does not list the array {entry}; write the store again")
-        if manifest.metadata.get(entry) != metadata_pin:
-            raise CorruptMetadataError(
-                f"{place(self._store, join(self._path, 'zarr.json'))} is not the file that {COMPLETE} was written "
-                "with; write the store again"
-            )
-        return manifest.arrays[entry]
+        return parse_manifest(content.decode("utf-8", "replace"), where)
 
     def _warn_unchecked(self) -> None:
         where = place(self._store, self._path)
@@ -139,6 +160,16 @@ class ZarrRows(RowArray):
     def fingerprint(self) -> str:
         """Digest of the metadata file and of the manifest; the path is not part of it."""
         return text_digest(f"{self._metadata_pin}/{self._manifest_pin}")
+
+    def digest_known(self, first: int, last: int) -> bool:
+        """Whether the rows are a chunk, and there is a manifest that lists it."""
+        return self._manifest is not None and (first, last) == self.chunk_span(first)
+
+    def digest(self, first: int, last: int) -> str:
+        """Of a whole chunk what the manifest says, which every read compares; of other rows what is read."""
+        if self._manifest is not None and self.digest_known(first, last):
+            return self._manifest.digests[first // self.chunk_rows]
+        return super().digest(first, last)
 
     def chunk_span(self, row: int) -> tuple[int, int]:
         """Rows of the chunk that holds `row`."""
@@ -215,10 +246,7 @@ class ZarrRows(RowArray):
             content = array_metadata(self._store, self._path)
         except FileNotFoundError as error:
             raise self._changed("it is no longer there") from error
-        pin = text_digest(content.decode("utf-8", "replace"))
-        if pin != self._metadata_pin:
-            raise self._changed(f"its metadata file {join(self._path, 'zarr.json')} was rewritten or resized")
-        self._read_manifest(pin)
+        self._pinned(text_digest(content.decode("utf-8", "replace")), "was rewritten or resized")
 
     def _recheck(self, index: int) -> None:
         """A chunk file that was rewritten: damaged, replaced, or (only digests can say so) still the same values."""

@@ -25,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "prediction": {"objective": "prediction"},
     "mixture, tolerance": {"objective": 0.5, "tol": 0.05},
     "sgma shared": {"rule": "sgma", "rule_options": {"pool": "shared", "picks": 8, "candidates": 5}},
+    "gp-posterior": {"rule": "gp-posterior", "rule_options": {"picks": 8, "candidates": 5, "dual_rows": 50}},
     "rpcholesky": {"rule": "rpcholesky", "rule_options": {"block": 20}},
 }
 

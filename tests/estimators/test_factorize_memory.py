@@ -135,7 +135,7 @@ def test_the_promise_is_kept(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", FROM_DISK, ids=str)
 def test_the_promise_is_kept_by_every_rule(tmp_path: Path, options: dict[str, Any]) -> None:
-    n = 60 if options.get("rule") in ("sgma", "csi") else 400
+    n = 60 if options.get("rule") in ("sgma", "csi", "gp-posterior") else 400
     planned, peak = measured(tmp_path, 60_000, features=20, n_components=n, **options)
     assert peak <= planned
 

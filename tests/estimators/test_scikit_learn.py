@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from streamkernel import KernelRidge, KernelRidgeClassifier
+from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor, KernelRidge, KernelRidgeClassifier
 
 
 # The checks fit sets of a few rows, constant columns and copies of rows: what we warn of there is wanted elsewhere.
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks([KernelRidge(), KernelRidgeClassifier()])
+@parametrize_with_checks([KernelRidge(), KernelRidgeClassifier(), GaussianProcessRegressor(), BayesianCommitteeMachine()])
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

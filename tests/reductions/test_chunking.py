@@ -13,33 +13,60 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from predictives import Classes, Normal, Rates
 from problems import FLOAT64, Float, basis_of, blocks, pool_columns
 from strategies import cuts, rows, seeds
 
-from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial
+from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial, per_feature
 from streamkernel.reductions import (
+    Bernoulli,
+    BlockNoise,
     ClassificationScores,
     Collect,
     ColumnSquares,
+    ConstantNoise,
+    CountScores,
+    CrossProducts,
+    DiagonalNoise,
+    EvidenceGradient,
     FeatureGram,
     FeatureMap,
     Features,
     FeatureTimes,
     FeatureTransposed,
     Gather,
+    GaussianEquations,
+    GaussianScores,
+    GradientStep,
+    KernelProducts,
+    Latent,
+    Likelihood,
     Look,
     Moments,
+    NewtonStart,
+    NewtonStep,
     NormalEquations,
+    NormalProduct,
+    NormalTargets,
     PoolGram,
     PoolRoot,
     Predictions,
+    ProbabilityScores,
     Reduction,
     RegressionScores,
+    Sample,
+    Softmax,
     State,
 )
 from streamkernel.reductions.clusters import Clusters
+from streamkernel.reductions.combiners import COMBINERS
+from streamkernel.reductions.generalised_members import GeneralisedMembers
 from streamkernel.reductions.largest_residuals import LargestResiduals
 from streamkernel.reductions.leverage import RidgeLeverage, SampledKernel
+from streamkernel.reductions.member_predictions import MemberPredictions
+from streamkernel.reductions.member_weights import MemberWeights
+from streamkernel.reductions.svm_members import SVMMembers
+from streamkernel.table import open_table
 
 X64 = np.ndarray[Any, Any]
 Make = Callable[[X64, Float, list[int]], Reduction[Any]]
@@ -59,11 +86,59 @@ def _predictions(X: X64, Y: Float, chosen: list[int]) -> Predictions:
     return Predictions(basis_of(X, chosen, _kernel(X)), coefficients, np.full(Y.shape[1], 0.25))
 
 
+def _evidence(X: X64, Y: Float, chosen: list[int], kernel: Kernel, fitc: bool) -> EvidenceGradient:
+    n, d = len(chosen), Y.shape[1]
+    inverse, u = np.diag(np.linspace(0.2, 0.9, n)), np.linspace(-1, 1, n * d).reshape(n, d)
+    return EvidenceGradient(basis_of(X, chosen, kernel), Y.mean(axis=0), np.full(d, 2.0), 1.7, 0.3, inverse, u, fitc)
+
+
+class _OfAnyTargets(Softmax):
+    """Three classes, told by the signs of Y."""
+
+    def targets(self, Y: Float | None, start: int) -> Float:
+        assert Y is not None
+        return np.eye(3)[(Y > 0).sum(axis=1) % 3]
+
+
+def _step(X: X64, chosen: list[int], likelihood: Likelihood) -> tuple[Features, Likelihood, Latent, Latent, Any]:
+    c = likelihood.width
+    ends = [Latent(np.linspace(-end, 1, len(chosen) * c).reshape(-1, c), np.full(c, 0.3 * end)) for end in (1, 2)]
+    return _features(X, chosen), likelihood, ends[0], ends[1], (1.0, 0.25)
+
+
+def _sample(X: X64, Y: Float, chosen: list[int]) -> Sample:
+    rows = np.sort(np.asarray(chosen, np.int64))
+    return Sample(rows, X[rows], Y[rows], np.ones(len(rows)))
+
+
 REDUCTIONS: dict[str, Make] = {
     "normal equations": lambda X, Y, chosen: NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
     "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
         basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False
     ),
+    "evidence gradient, vfe": lambda X, Y, chosen: _evidence(X, Y, chosen, _kernel(X) + Laplacian(2.0), False),
+    "evidence gradient, fitc": lambda X, Y, chosen: _evidence(X, Y, chosen, per_feature(_kernel(X), X.shape[1]), True),
+    "gaussian equations, constant": lambda X, Y, chosen: GaussianEquations(
+        basis_of(X, chosen, _kernel(X)), Y.mean(axis=0), ConstantNoise()
+    ),
+    "gaussian equations, whitened at the end": lambda X, Y, chosen: GaussianEquations(
+        basis_of(X, chosen, Laplacian(2.0)), Y.mean(axis=0), ConstantNoise(), whiten_first=False
+    ),
+    "gaussian equations, diagonal": lambda X, Y, chosen: GaussianEquations(
+        basis_of(X, chosen, _kernel(X)), Y.mean(axis=0), DiagonalNoise(1.3, 0.2)
+    ),
+    "newton start": lambda X, Y, chosen: NewtonStart(_features(X, chosen), _OfAnyTargets(3)),
+    "newton step": lambda X, Y, chosen: NewtonStep(*_step(X, chosen, Bernoulli())),
+    "newton step, softmax": lambda X, Y, chosen: NewtonStep(*_step(X, chosen, _OfAnyTargets(3))),
+    "gradient step": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, Bernoulli())),
+    "gradient step, softmax": lambda X, Y, chosen: GradientStep.of(*_step(X, chosen, _OfAnyTargets(3))),
+    "normal targets": lambda X, Y, chosen: NormalTargets(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
+    "normal targets, laplacian": lambda X, Y, chosen: NormalTargets(
+        basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten=False
+    ),
+    "normal product": lambda X, Y, chosen: NormalProduct(basis_of(X, chosen, Laplacian(2.0)), Y[: len(chosen)]),
+    "kernel products": lambda X, Y, chosen: KernelProducts(_kernel(X), open_table(X), Y),
+    "cross products": lambda X, Y, chosen: CrossProducts(_kernel(X), X[chosen], Y, 0),
     "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),
     "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),
     "look": lambda X, Y, chosen: Look(basis_of(X, chosen[:1], _kernel(X)), 3, 5, 7, (3, 1), Y.shape[1]),
@@ -84,6 +159,25 @@ REDUCTIONS: dict[str, Make] = {
     "clusters": lambda X, Y, chosen: Clusters(X[chosen].astype(np.float64), np.full(X.shape[1], 0.5), X.dtype),
     "regression scores": lambda X, Y, chosen: RegressionScores(_predictions(X, Y, chosen)),
     "classification scores": lambda X, Y, chosen: ClassificationScores(_predictions(X, Y, chosen)),
+    "gaussian scores": lambda X, Y, chosen: GaussianScores(Normal(Y.shape[1])),
+    "probability scores": lambda X, Y, chosen: ProbabilityScores(Classes(Y.shape[1])),
+    "count scores": lambda X, Y, chosen: CountScores(Rates(Y.shape[1])),
+    # Members of one row: what is cut elsewhere are other members.
+    "member predictions": lambda X, Y, chosen: MemberPredictions(
+        _kernel(X), X[chosen], Y.mean(axis=0), BlockNoise(1.3, 0.2, 1), COMBINERS["rbcm"]
+    ),
+    "member predictions, shared rows": lambda X, Y, chosen: MemberPredictions(
+        _kernel(X), X, Y.mean(axis=0), BlockNoise(1.3, 0.2, 1), COMBINERS["grbcm"], 0, _sample(X, Y, chosen)
+    ),
+    "member weights": lambda X, Y, chosen: MemberWeights(
+        GaussianEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0), BlockNoise(1.3, 0.2, 1)), len(X)
+    ),
+    "generalised members": lambda X, Y, chosen: GeneralisedMembers(
+        basis_of(X, chosen, _kernel(X)), Bernoulli(), 1.3, np.array([0.2]), BlockNoise(1.3, 0.2, 1)
+    ),
+    "svm members": lambda X, Y, chosen: SVMMembers(
+        basis_of(X, chosen, _kernel(X)), 1.3, 0.7, 1.0, 0.3, BlockNoise(1.3, 0.2, 1)
+    ),
     "feature gram": lambda X, Y, chosen: FeatureGram(_features(X, chosen)),
     "feature gram, whitened at the end": lambda X, Y, chosen: FeatureGram(
         Features.of_basis(basis_of(X, chosen, Laplacian(2.0))), whiten_first=False
@@ -100,6 +194,10 @@ REDUCTIONS: dict[str, Make] = {
 TOLERANCE = {"pool, single precision": 1e-4}
 # By contract the left state holds the rows before the right one's: here that is made use of.
 ORDERED = {"gather", "clusters"}
+# Their targets must not be negative; must be one column of 0 and 1; their rows have no weights.
+COUNTS = {"count scores"}
+LABELS = {"newton step", "gradient step", "generalised members", "svm members"}
+UNWEIGHTED = {"member weights"}
 
 
 @st.composite
@@ -113,6 +211,16 @@ def cases(draw: st.DrawFn) -> tuple[X64, Float, Float | None, list[int], tuple[i
     _, first = np.unique(X, axis=0, return_index=True)
     chosen = rng.permutation(first)[:4].tolist()
     return X, Y, weights, chosen, draw(cuts(len(X)))
+
+
+def suited(name: str, case: Any) -> Any:
+    """The case with targets and weights of the kind that `name` takes."""
+    X, Y, *rest = case
+    if name in LABELS:
+        Y = (Y[:, :1] > 0) * 1.0
+    if name in UNWEIGHTED and rest:
+        rest[0] = None
+    return X, np.abs(Y) if name in COUNTS else Y, *rest
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -143,7 +251,7 @@ def assert_equal(left: Any, right: Any, tolerance: float = 1e-10) -> None:
 @pytest.mark.parametrize("name", REDUCTIONS)
 @given(case=cases())
 def test_any_chunking_is_one_chunk(name: str, case: Any) -> None:
-    X, Y, weights, chosen, chunks = case
+    X, Y, weights, chosen, chunks = suited(name, case)
     reduction = REDUCTIONS[name](X, Y, chosen)
     whole = reduction.map_block(next(blocks(X, Y, [len(X)], weights)))
     states = [reduction.map_block(block) for block in blocks(X, Y, chunks, weights)]
@@ -156,7 +264,7 @@ def test_any_chunking_is_one_chunk(name: str, case: Any) -> None:
 @pytest.mark.parametrize("name", [name for name in REDUCTIONS if name not in ORDERED])
 @given(case=cases(), data=st.data())
 def test_any_order_of_the_chunks_is_one_chunk(name: str, case: Any, data: st.DataObject) -> None:
-    X, Y, weights, chosen, chunks = case
+    X, Y, weights, chosen, chunks = suited(name, case)
     reduction = REDUCTIONS[name](X, Y, chosen)
     states = [reduction.map_block(block) for block in blocks(X, Y, chunks, weights)]
     shuffled = data.draw(st.permutations(states))
@@ -167,7 +275,7 @@ def test_any_order_of_the_chunks_is_one_chunk(name: str, case: Any, data: st.Dat
 @pytest.mark.parametrize("name", REDUCTIONS)
 @given(case=cases())
 def test_fold_is_combine_of_map(name: str, case: Any) -> None:
-    X, Y, weights, chosen, chunks = case
+    X, Y, weights, chosen, chunks = suited(name, case)
     reduction = REDUCTIONS[name](X, Y, chosen)
     parts = list(blocks(X, Y, chunks, weights))
     folded = reduction.map_block(parts[0])
@@ -184,7 +292,7 @@ def _digest(state: State) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", REDUCTIONS)
 @given(case=cases())
 def test_arguments_are_left_alone_and_equal_blocks_give_equal_bits(name: str, case: Any) -> None:
-    X, Y, weights, chosen, chunks = case
+    X, Y, weights, chosen, chunks = suited(name, case)
     reduction = REDUCTIONS[name](X, Y, chosen)
     parts = list(blocks(X, Y, chunks, weights))
     kept = copy.deepcopy(parts)
@@ -212,7 +320,7 @@ def test_every_reduction_has_a_row() -> None:
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_plan_knows_the_size_of_a_state(name: str) -> None:
     rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((400, 4)), rng.standard_normal((400, 2))
+    X, Y = suited(name, (rng.standard_normal((400, 4)), rng.standard_normal((400, 2))))
     reduction = REDUCTIONS[name](X, Y, list(range(40)))
     state = reduction.map_block(next(blocks(X, Y, [400])))
     held = sum(values.nbytes for values in state.values())

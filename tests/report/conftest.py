@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import data_sets
+import gaussian_models
 import numpy as np
 import pytest
 
@@ -77,6 +78,34 @@ def several() -> RidgeModel:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((600, 2))
     return _fitted(X, np.stack([np.sin(k * X[:, 0]) for k in range(1, 7)], axis=1), rows=500)
+
+
+@pytest.fixture(scope="session")
+def gaussian() -> gaussian_models.Drawn:
+    """A Gaussian process with a lengthscale for each feature, whose intervals hold what they should."""
+    rows = data_sets.friedman(3000)
+    X, held_out = rows.X[:2000], rows.X[2000:]
+    ridge = _fitted(rows.X, rows.y, rows=2000, n_components=120, lengthscale=6.0)
+    found = gaussian_models.gaussian_of(ridge, X, rows.y[:2000, None], held_out, signal=200.0, noise=1.5)
+    return gaussian_models.with_tuning(found, lengthscales=10)
+
+
+@pytest.fixture(scope="session")
+def committee(gaussian: gaussian_models.Drawn) -> gaussian_models.Drawn:
+    """The same as a committee of 40 members."""
+    return gaussian_models.committee_of(gaussian)
+
+
+@pytest.fixture(scope="session")
+def labels(classifier: RidgeModel) -> gaussian_models.Drawn:
+    """Probabilities of the classes of `classifier`."""
+    return gaussian_models.labels_of(classifier)
+
+
+@pytest.fixture(scope="session")
+def counts(regression: RidgeModel) -> gaussian_models.Drawn:
+    """A Poisson model of counts that spread more than it says."""
+    return gaussian_models.counts_of(regression, spread=0.5)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import pytest
 from matplotlib.image import imread
 
 from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.report import write_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -37,9 +38,9 @@ def look(page: Path, folder: Path) -> tuple[np.ndarray, list[str]]:
     return imread(picture)[:, :, :3], said
 
 
-@pytest.mark.parametrize("name", ["regression", "classifier", "several"])
+@pytest.mark.parametrize("name", ["regression", "classifier", "several", "gaussian", "committee", "labels", "counts"])
 def test_figures_are_drawn_and_nothing_goes_wrong(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    model: RidgeModel = request.getfixturevalue(name)
+    model: PredictingModel = request.getfixturevalue(name)
     page = tmp_path / "report.html"
     write_report(model, page)
     picture, said = look(page, tmp_path)

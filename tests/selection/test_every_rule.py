@@ -29,6 +29,8 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
     ("csi", {"kappa": 0.5, "centre": False, "candidates": 5, "picks": 3}),
     ("csi-lookahead", {}),
     ("csi-lookahead", {"delta": 0, "gain_tolerance": 0.0}),
+    ("gp-posterior", {}),
+    ("gp-posterior", {"ridge": 0.3, "picks": 4, "candidates": 8, "dual_rows": 9}),
     ("matching-pursuit-kpca", {}),
     ("rpcholesky", {}),
     ("rpcholesky", {"block": 1}),

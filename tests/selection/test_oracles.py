@@ -215,6 +215,8 @@ TABLE: dict[str, tuple[Rule, Oracle]] = {
     "csi-lookahead": (as_rule("csi-lookahead", delta=4, kappa=0.9), look_ahead(0.9, 4, True)),
     "csi-lookahead, exact": (as_rule("csi-lookahead", delta=40, centre=False), look_ahead(0.99, 40, False)),
     "csi-lookahead, no columns ahead": (as_rule("csi-lookahead", delta=0), look_ahead(0.99, 0, True)),
+    "gp-posterior": (as_rule("gp-posterior", candidates=9), mixture(1.0)),
+    "gp-posterior, some picks a sweep": (as_rule("gp-posterior", candidates=5, picks=3), mixture(1.0)),
     "matching-pursuit-kpca": (as_rule("matching-pursuit-kpca"), of_path(naive.matching_pursuit_kpca(K, N))),
     "incomplete-cholesky": (as_rule("incomplete-cholesky"), of_path(naive.incomplete_cholesky(K, N)[0])),
     "incomplete-cholesky, a look a pick": (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from streamkernel.table.ingest.append import append_rows
 from streamkernel.table.ingest.ingest import ingest
 from streamkernel.table.ingest.progress import Progress
 
-__all__ = ["Progress", "ingest"]
+__all__ = ["Progress", "append_rows", "ingest"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 
 from streamkernel.atomic import partial_sibling
 from streamkernel.errors import (
-    DataError,
-    NonFiniteDataError,
-    NumericRangeError,
     ParameterError,
     SourceFormatError,
     StoreAccessError,
@@ -26,6 +23,7 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.table.info import TableInfo
+from streamkernel.table.ingest.checked import FoundLabels, checked_batches
 from streamkernel.table.ingest.csv import CsvReader
 from streamkernel.table.ingest.libsvm import LibsvmReader
 from streamkernel.table.ingest.numpy_files import NpyReader, NpzReader
@@ -36,10 +34,9 @@ from streamkernel.table.ingest.shuffle import RowSpool
 from streamkernel.table.ingest.tables import TableReader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.open import open_table
-from streamkernel.table.targets import MAX_CLASSES
-from streamkernel.table.values import DTypeName, check_finite
+from streamkernel.table.values import DTypeName
 
-__all__ = ["ingest", "open_reader"]
+__all__ = ["ingest", "open_reader", "os_errors"]
 
 _BY_SUFFIX: dict[str, Callable[[Path, str | int | None], Reader]] = {
     ".csv": CsvReader,
@@ -102,9 +99,17 @@ def ingest(
     path = Path(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
-    try:
+    with os_errors(path, "nothing was left behind"):
         reader = open_reader(source, target)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
+    return TableInfo.of(path, seconds=time.perf_counter() - began)
+
+
+@contextmanager
+def os_errors(path: Path, state: str) -> Iterator[None]:
+    """The operating system's errors as ours; `state` is what is true of the store then."""
+    try:
+        yield
     except StreamKernelError:
         raise
     except PermissionError as error:
@@ -113,10 +118,7 @@ def ingest(
         ) from error
     except OSError as error:
         what = error.strerror or str(error)
-        raise StoreError(
-            f"writing {path} failed: {what}; free space or choose another disk (nothing was left behind)"
-        ) from error
-    return TableInfo.of(path, seconds=time.perf_counter() - began)
+        raise StoreError(f"writing {path} failed: {what}; free space or choose another disk ({state})") from error
 
 
 def open_reader(source: Any, target: str | int | None) -> Reader:
@@ -158,13 +160,13 @@ def _write(
 ) -> None:
     kind = reader.dtype if dtype == "keep" else np.dtype(dtype)
     features, width = len(reader.columns), len(reader.target_names)
-    labels = _Labels(reader) if reader.labelled else None
+    labels = FoundLabels(reader) if reader.labelled else None
     with ExitStack() as stack:
         spool = None
         if seed is not None:
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
             spool = stack.enter_context(RowSpool(partial_sibling(path), seed, kind, features, y_dtype, width))
-        rows = _checked(reader, kind, labels, watcher)
+        rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
         if spool is not None:
             for X, y in rows:
@@ -197,75 +199,6 @@ def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[NDArray[Any],
             watcher.advance(X.shape[0])
     finally:
         watcher.finish()
-
-
-def _checked(
-    reader: Reader, kind: np.dtype[Any], labels: _Labels | None, watcher: Progress
-) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
-    """Batches, refused where a value is missing, infinite or too large for `kind`, labels as provisional codes."""
-    watcher.start(reader.total, reader.unit)
-    row = 0
-    try:
-        for batch in reader.batches():
-            check_finite(batch.X, row, reader.columns, reader.where, "X")
-            with np.errstate(over="ignore"):
-                X = batch.X.astype(kind, copy=False)
-            if X is not batch.X and not np.isfinite(X).all():
-                bad, column = np.argwhere(~np.isfinite(X))[0]
-                raise NumericRangeError(
-                    f"{batch.X[bad, column]:.3g} in row {row + int(bad)}, column {reader.columns[column]!r}, in "
-                    f"{reader.where(row + int(bad))} "
-                    f"is beyond {kind}; ingest with --dtype float64"
-                )
-            y = batch.y
-            if labels is not None:
-                y = labels.encode(batch.y, batch.labels or (), row)
-            elif y is not None:
-                check_finite(y, row, reader.target_names, reader.where, "y")
-            yield X, y
-            row += X.shape[0]
-            watcher.advance(batch.done)
-    finally:
-        watcher.finish()
-
-
-class _Labels:
-    """Text labels met so far, with codes in the order of meeting; sorted at the end."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._codes: dict[Any, int] = {}
-        self._reader = reader
-
-    def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
-        """Codes (b, 1) of a batch's own codes."""
-        assert y is not None
-        missing = np.flatnonzero(y < 0)
-        if missing.size:
-            row = start + int(missing[0])
-            name = self._reader.target_names[0]
-            raise NonFiniteDataError(
-                f"y has {missing.size} missing labels, first in row {row}, column {name!r}, in "
-                f"{self._reader.where(row)}; remove those rows"
-            )
-        used = np.unique(y)
-        table = np.full(len(labels), -1, dtype=np.int64)
-        for code in used:
-            table[code] = self._codes.setdefault(labels[code], len(self._codes))
-        if len(self._codes) > MAX_CLASSES:
-            raise DataError(
-                f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels: it does "
-                "not look like a class; choose another --target"
-            )
-        codes: NDArray[np.int64] = table[y].reshape(-1, 1)
-        return codes
-
-    def finished(self) -> tuple[list[Any], NDArray[np.int64]]:
-        """Sorted labels, and the final code of each provisional one."""
-        labels = sorted(self._codes)
-        order = np.empty(len(labels), dtype=np.int64)
-        for code, label in enumerate(labels):
-            order[self._codes[label]] = code
-        return labels, order
 
 
 def _check_options(chunk_rows: int | None, dtype: str, seed: int, target: object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import zarr
@@ -17,7 +17,7 @@ from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 
 from streamkernel.atomic import array_digest, partial_sibling, publish_folder
 from streamkernel.errors import EmptyDataError
-from streamkernel.manifest import TABLE_FORMAT, VERSION, ArrayManifest, write_manifest
+from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, write_manifest
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 
 __all__ = ["ChunkWriter", "default_chunk_rows"]
@@ -70,28 +70,37 @@ class ChunkWriter:
         self._dtype = dtype
         self._filled = 0
         self.n_rows = 0
+        self._counted = 0  # rows, from the first on, that the statistics have already
         self._digests: dict[str, list[str]] = {"X": [], "y": []}
         self._statistics: dict[str, ColumnStatistics | None] = {"X": None, "y": None}
+        self._history: tuple[Ancestor, ...] = ()
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
+        self._X, self._y = self._buffers()
         try:
-            # The format from the start: what a killed writer leaves is then an incomplete table, not a foreign group.
-            mark = {"format": TABLE_FORMAT, "version": VERSION}
-            self._group = zarr.create_group(str(self._partial), attributes=mark)
-            self._arrays = {"X": self._create("X", (0, n_features), dtype, np.nan)}
-            if n_targets:
-                shape = (0,) if n_targets == 1 else (0, n_targets)
-                # -1 is no class: a code that was lost cannot be taken for the first one.
-                self._arrays["y"] = self._create(
-                    "y", shape, np.dtype(np.int64 if coded else np.float64), -1 if coded else np.nan
-                )
+            self._group, self._arrays = self._begin()
         except BaseException:
             self.close()
             raise
-        self._X, self._y = self._buffers()
 
-    def _create(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: float) -> zarr.Array[Any]:
-        return self._group.create_array(
+    def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
+        """Empty arrays; a subclass may begin with rows."""
+        n_features, n_targets = self._widths
+        # The format from the start: what a killed writer leaves is then an incomplete table, not a foreign group.
+        mark = {"format": TABLE_FORMAT, "version": VERSION}
+        group = zarr.create_group(str(self._partial), attributes=mark)
+        arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
+        if n_targets:
+            shape = (0,) if n_targets == 1 else (0, n_targets)
+            dtype = np.dtype(np.int64 if self._coded else np.float64)
+            # -1 is no class: a code that was lost cannot be taken for the first one.
+            arrays["y"] = self._create(group, "y", shape, dtype, -1 if self._coded else np.nan)
+        return group, arrays
+
+    def _create(
+        self, group: zarr.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: float
+    ) -> zarr.Array[Any]:
+        return group.create_array(
             name,
             shape=shape,
             chunks=(self._chunk_rows, *shape[1:]),
@@ -109,6 +118,11 @@ class ChunkWriter:
         p, d = self._widths
         y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
         return np.empty((self._chunk_rows, p), dtype=self._dtype), y
+
+    @property
+    def rows_given(self) -> int:
+        """Rows of the store so far, those included that wait for their chunk to be full."""
+        return self.n_rows + self._filled
 
     def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
         """More rows (b, p) and targets (b, d), of any number; already checked."""
@@ -153,7 +167,8 @@ class ChunkWriter:
         self._digests[name].append(array_digest(values))
         if name == "X" or not self._coded:
             # By chunks, not by batches as they were read: the same rows give the same bits from any source.
-            part = ColumnStatistics.of(values.reshape(values.shape[0], -1))
+            fresh = values[max(0, self._counted - start) :]
+            part = ColumnStatistics.of(fresh.reshape(fresh.shape[0], -1))
             known = self._statistics[name]
             self._statistics[name] = part if known is None else known.merge(part)
 
@@ -187,7 +202,7 @@ class ChunkWriter:
             name: ArrayManifest(tuple(array.shape), self._chunk_rows, array.dtype.str, tuple(self._digests[name]))
             for name, array in self._arrays.items()
         }
-        write_manifest(self._partial, arrays)
+        write_manifest(self._partial, arrays, self._history)
         publish_folder(self._partial, self._target, overwrite=overwrite)
 
     def close(self) -> None:
@@ -195,7 +210,7 @@ class ChunkWriter:
         self._pool.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self._partial, ignore_errors=True)
 
-    def __enter__(self) -> ChunkWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -1,0 +1,200 @@
+"""Generalised Gaussian process regression: hyper-parameters -> basis -> Newton's method over sweeps -> Laplace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.choosing import Chosen, choose_basis
+from streamkernel.estimators.gaussian_settings import EVIDENCE, GeneralisedSettings
+from streamkernel.estimators.generalised_model import GeneralisedModel
+from streamkernel.estimators.plan import steps_of_choice
+from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of
+from streamkernel.estimators.supervised import fit_supervised
+from streamkernel.kernels import Kernel
+from streamkernel.reductions import (
+    ClassProbabilities,
+    Features,
+    Latent,
+    Likelihood,
+    NewtonStart,
+    NewtonStep,
+    PoissonPredictions,
+    Reduction,
+    Sample,
+    StartSums,
+    likelihood_of,
+)
+from streamkernel.selection.problem import unfilled_basis
+from streamkernel.solvers import LaplaceApproximation, solve_generalised, tune_likelihood
+from streamkernel.table import Table
+
+__all__ = ["fit_generalised", "plan_generalised"]
+
+Float = NDArray[np.float64]
+
+SAMPLE_BASIS = 300  # points of the sparse process on the sample
+_NEWTON_SWEEPS = 10  # expected
+
+
+def fit_generalised(
+    table: Table, settings: GeneralisedSettings, session: Session, *, estimator: str, **options: Any
+) -> GeneralisedModel:
+    """Fit a classifier or a regression of counts; parameters and errors are those of `fit_supervised`."""
+    if estimator == "poisson":
+        if table.classes is not None:
+            raise ParameterError("the target holds class labels, poisson is a regression of counts; use gp-classifier")
+        if table.n_targets > 1:
+            raise ParameterError(f"poisson takes one target, the table has {table.n_targets}; fit one at a time")
+    parts = fit_supervised(
+        table,
+        settings,
+        session,
+        lambda n: _fit(table, settings, session, n),
+        lambda machine, n: plan_generalised(table, settings, machine, n),
+        estimator=estimator,
+        **options,
+    )
+    return GeneralisedModel(parts.config, parts.arrays)
+
+
+def likelihood_for(table: Table) -> Likelihood:
+    """By what the targets are: two classes, more, or counts."""
+    if table.classes is None:
+        return likelihood_of("poisson", 1)
+    return likelihood_of("bernoulli" if len(table.classes) == 2 else "softmax", len(table.classes))
+
+
+@dataclass(frozen=True)
+class _Tuner:
+    """Lengthscales and signal variance where Laplace's approximation of the evidence of a sample is largest."""
+
+    settings: GeneralisedSettings
+    likelihood: Likelihood
+    session: Session
+
+    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> Any:
+        settings = self.settings
+        given = settings.signal_variance
+        fixed = [] if settings.tunes_lengthscale else ["lengthscale"]
+        if given != EVIDENCE:
+            fixed.append("signal")
+        found = tune_likelihood(
+            sample,
+            kernel,
+            self.likelihood,
+            ard=settings.ard,
+            n_basis=SAMPLE_BASIS,
+            signal_variance=None if given == EVIDENCE else float(given),
+            fixed=fixed,
+            seed=settings.seed,
+            run=self.session.local,
+        )
+        self.session.progress.note(f"hyper-parameters of {len(found.points)} looks at {found.rows} sampled rows")
+        return found
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """The results of the steps; see `FittedSteps`."""
+
+    chosen: Chosen
+    settings: GeneralisedSettings
+    n: int
+    likelihood: Likelihood
+    start: StartSums
+    laplace: LaplaceApproximation
+    sweeps: int
+
+    def predictions(self) -> ClassProbabilities | PoissonPredictions:
+        posterior = self.laplace.posterior(self.chosen.selection.basis)
+        return PoissonPredictions(posterior) if self.likelihood.name == "poisson" else ClassProbabilities(posterior)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        posterior = self.laplace.posterior(self.chosen.selection.basis)
+        squares = np.diagonal(self.start.gram)[:-1]
+        return {
+            **basis_arrays(self.chosen, path_of(self.start.trace, squares)),
+            "dual_coef": posterior.coefficients,
+            "intercept": posterior.intercept,
+            "contrasts": posterior.contrasts,
+            **posterior.covariance.to_arrays(),
+        }
+
+    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
+        table, fit = self.chosen.table, self.laplace.fit
+        return {
+            "estimator": estimator,
+            **basis_record(self.chosen, self.settings, self.n),
+            "likelihood": self.likelihood.name,
+            "signal_variance": fit.signal_variance,
+            "columns": list(table.columns),
+            "target_names": list(table.target_names),
+            "classes": None if table.classes is None else table.classes.tolist(),
+            "targets_are_2d": targets_are_2d,
+            "target_scale": self.chosen.scale.tolist(),
+            "dtype": str(table.dtype),
+            "sweep_count": self.sweeps,
+            "totals": {"rows": self.start.count, "trace": self.start.trace},
+            "certificate": certificate_of(self.start.trace, self.start.residual_trace),
+            "tuning": None,
+            "solution": {
+                **{name: value for name, value in fit.to_config().items() if name != "iterations"},
+                "path": fit.to_config()["iterations"],
+                "iterations": len(fit.iterations),
+                "log_evidence": self.laplace.log_evidence,
+                "effective_df": self.laplace.effective_parameters,
+            },
+        }
+
+
+def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) -> _Fitted:
+    """Hyper-parameters, basis, the minimum, how sure it is."""
+    likelihood = likelihood_for(table)
+    tuner = _Tuner(settings, likelihood, session)
+    wanted = settings.tunes_lengthscale or settings.signal_variance == EVIDENCE
+    chosen = choose_basis(table, settings, session, n, tuner if wanted else None)
+    basis, table = chosen.selection.basis, chosen.table
+    started: list[StartSums] = []
+
+    def sweep(reduction: Reduction[Any], name: str) -> Any:
+        found = session.sweep(reduction, table, name)
+        if isinstance(found, StartSums):
+            started.append(found)
+        return found
+
+    signal = float(settings.signal_variance) if chosen.tuning is None else chosen.tuning.signal_variance  # type: ignore[attr-defined]
+    fit = solve_generalised(
+        sweep,
+        Features.of_basis(basis),
+        likelihood,
+        table.n_rows,
+        signal_variance=signal,
+        tolerance=settings.newton_tol,
+        sample=chosen.sample,
+    )
+    laplace = LaplaceApproximation.of(fit)
+    return _Fitted(chosen, settings, n, likelihood, started[0], laplace, sweeps=len(session.records))
+
+
+def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
+    """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    n = settings.components(table) if n is None else n
+    problem, steps = steps_of_choice(table, settings, n)
+    likelihood = likelihood_for(table)
+    features = Features.of_basis(unfilled_basis(problem, n))
+    nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
+    step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)
+    hessian = 8 * (likelihood.free * (n + 1)) ** 2
+    steps.append(step_of("newton start", NewtonStart(features, likelihood), table.n_rows, kernel_columns=n))
+    held = 3 * hessian + step.state_bytes()
+    steps.append(
+        step_of("newton step", step, table.n_rows, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held)
+    )
+    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 4 * hessian))
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=2 * hessian + step.state_bytes())

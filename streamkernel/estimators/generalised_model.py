@@ -1,0 +1,101 @@
+"""A fitted generalised Gaussian process, of classes or counts: configuration and arrays (docs/model.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.reductions import (
+    ClassProbabilities,
+    CountScores,
+    LatentPosterior,
+    PoissonPredictions,
+    ProbabilityScores,
+    Reduction,
+    covariance_of,
+)
+
+__all__ = ["GeneralisedModel"]
+
+
+@dataclass(frozen=True)
+class GeneralisedModel(PredictingModel):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : by name; `components` are basis points in scaled units.
+    """
+
+    KIND: ClassVar[str] = "generalised-gaussian-process"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.SHAPES,
+        "dual_coef": ("n", "c"),
+        "intercept": ("c",),
+        "contrasts": ("c", "r"),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.OPTIONAL,
+        "covariance": ("k", "n", "n"),
+        "covariance_vectors": ("n", "n"),
+        "covariance_class_vectors": ("r", "r"),
+        "covariance_shrinkage": ("n", "r"),
+        "tuning_parameters": ("t", "q"),
+        "tuning_values": ("t",),
+        "tuning_stage": ("t",),
+    }
+    _NOUN: ClassVar[str] = "generalised Gaussian process model"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def target_count(self) -> int:
+        return 1 if self.classes is None else len(self.classes)
+
+    @property
+    def posterior(self) -> LatentPosterior:
+        """The latent functions, on rows that are scaled already."""
+        arrays = self.arrays
+        covariance = {name: np.ascontiguousarray(arrays[name]) for name in arrays if name.startswith("covariance")}
+        return LatentPosterior(
+            self.basis,
+            np.ascontiguousarray(arrays["dual_coef"]),
+            arrays["intercept"],
+            arrays["contrasts"],
+            self.config["signal_variance"],
+            covariance_of(covariance),
+        )
+
+    def predictions(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:
+        """The row map that predicts, on rows that are scaled already."""
+        if self.classes is not None:
+            return ClassProbabilities(self.posterior)
+        return PoissonPredictions(self.posterior, std=std)
+
+    def outputs(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:
+        if std and self.classes is not None:
+            raise ParameterError(
+                f"this is a {self.config['estimator']} model: its uncertainty is in the probabilities, which are "
+                "always written; leave --std out"
+            )
+        return self.predictions(std=std)
+
+    def scores(self) -> Reduction[Any]:
+        work = self.predictions()
+        return ProbabilityScores(work) if isinstance(work, ClassProbabilities) else CountScores(work)
+
+    def told(self) -> dict[str, Any]:
+        solution = self.config["solution"]
+        return {
+            "likelihood": self.config["likelihood"],
+            "signal_variance": self.config["signal_variance"],
+            "log_evidence": solution["log_evidence"],
+            "effective_df": solution["effective_df"],
+            "iterations": solution["iterations"],
+            "converged": solution["converged"],
+        }

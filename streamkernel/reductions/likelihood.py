@@ -1,0 +1,150 @@
+"""p(y | f) of the exponential family: what a sweep of generalised regression needs of it, row by row.
+
+With the cumulant A and the base measure h, ``-log p(y | f) = A(f) - y^T f + h(y)``, so that ``A'(f)`` is the mean of y
+and ``A''(f)`` the curvature of the loss.
+
+Every curvature is a sum of weights >= 0 times fixed directions, ``A''(f) = sum_k w_k(f) e_k e_k^T``: one weight for a
+single function, and ``p_c p_d`` with ``e = e_c - e_d`` for each pair of classes. Sums over rows of ``A'' kron g g^T``
+are then Gram matrices of weighted rows, at the rate of a SYRK.
+
+Adding one number to all functions of a softmax changes nothing, so that they are given free coordinates ``f = Q t``
+with orthonormal columns Q (c, r) whose sums are 0, r = c - 1; r = c = 1 otherwise. Of independent functions of equal
+variance this leaves out what the data cannot tell, and nothing else.
+
+Tresp 2001, section 2.3; Rasmussen & Williams 2006, sections 3.4 and 3.5; ALGORITHMS 5.2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DataError
+
+__all__ = ["LEAST_COUNT", "LEAST_CURVATURE", "Likelihood", "check_indicators", "require_targets", "target_columns"]
+
+Float = NDArray[np.float64]
+
+LEAST_CURVATURE = 1e-10
+LEAST_COUNT = 1e-3  # of rows of a class that has none: its constant would be at minus infinity
+
+
+class Likelihood(ABC):
+    """One formula a subclass, a frozen dataclass; all methods are pure and work row by row."""
+
+    name: ClassVar[str]
+
+    @property
+    def width(self) -> int:
+        """Number of functions c."""
+        return 1
+
+    @property
+    def pairs(self) -> Float:
+        """Directions e_k of the curvature, (K, c)."""
+        return np.ones((1, 1))
+
+    @property
+    def pair_count(self) -> int:
+        """Number of directions K."""
+        return self.width * (self.width - 1) // 2 or 1
+
+    @cached_property
+    def contrasts(self) -> Float:
+        """Q (c, r), orthonormal columns: ``f = Q t`` in free coordinates t."""
+        return np.ones((1, 1))
+
+    @property
+    def free(self) -> int:
+        """Number of free coordinates r."""
+        return int(self.contrasts.shape[1])
+
+    @abstractmethod
+    def targets(self, Y: Float | None, start: int) -> Float:
+        """y (b, c) of a block's targets.
+
+        Parameters
+        ----------
+        Y : (b, d) as the table yields them.
+        start : number of their first row.
+
+        Raises
+        ------
+        DataError
+            Targets of another kind, naming the first row.
+        """
+
+    @abstractmethod
+    def cumulant(self, f: Float) -> Float:
+        """A(f), (b,), for f (b, c)."""
+
+    @abstractmethod
+    def loss(self, y: Float, f: Float) -> Float:
+        """``-log p(y | f)``, (b,): the whole of it, h(y) included. Infinite where it overflows."""
+
+    @abstractmethod
+    def mean(self, f: Float) -> Float:
+        """``E(y | f) = A'(f)``, (b, c); the gradient of the loss by f is ``mean(f) - y``."""
+
+    @abstractmethod
+    def weights(self, f: Float) -> Float:
+        """w_k(f), (b, K), at least 1e-10."""
+
+    @abstractmethod
+    def weights_slope(self, f: Float, v: Float) -> Float:
+        """``sum_k v_k dw_k / df``, (b, c), for v (b, K); the bound on the weights is not looked at."""
+
+    @abstractmethod
+    def constants(self, share: Float) -> Float:
+        """f (c,) with ``A'(f) = share``; a softmax's sums to 0."""
+
+    def shares(self, total: Float, weight: float) -> Float:
+        """Means (c,) of targets whose sum is `total`, for rows of this weight, none of them at an end of its range."""
+        return np.asarray(np.maximum(total, LEAST_COUNT) / weight)
+
+    def cautious(self, a: Float) -> Float:
+        """Functions (c,) whose curvature a first step from the constants a (c,) does well to take for that of the rows.
+
+        The curvature at the share of a rare class is so small that the step overshoots on its rows.
+        """
+        return np.zeros_like(a)
+
+    def curvature(self, f: Float) -> Float:
+        """A''(f), (b, c, c)."""
+        return np.asarray(np.einsum("bk,kc,kd->bcd", self.weights(f), self.pairs, self.pairs))
+
+    def diagonal(self, f: Float) -> Float:
+        """Diagonal of A''(f), (b, c), at least 1e-10."""
+        return self.weights(f)
+
+    def total_curvature(self, f: Float, weights: Float) -> Float:
+        """``sum_i w_i A''(f_i)``, (c, c), for row weights w (b,)."""
+        return np.asarray(weights @ self.weights(f))[None]
+
+
+def target_columns(Y: Float | None, name: str) -> Float:
+    if Y is None or Y.shape[1] == 0:
+        raise DataError(
+            f"a {name} likelihood needs targets and the rows have none; ingest them with --target, or give y"
+        )
+    return Y
+
+
+def check_indicators(Y: Float, start: int, name: str) -> None:
+    """One 1 in each row and 0 elsewhere, or DataError."""
+    sound = ((Y == 0.0) | (Y == 1.0)).all(axis=1) & (Y.sum(axis=1) == 1.0)
+    require_targets(
+        sound[:, None], Y, start, f"a {name} likelihood takes indicators, one 1 in each row and 0 elsewhere"
+    )
+
+
+def require_targets(sound: NDArray[np.bool_], y: Float, start: int, what: str) -> None:
+    """All rows sound (b, d), or DataError naming the first that is not."""
+    if not sound.all():
+        row = int(np.flatnonzero(~sound.all(axis=1))[0])
+        values = ", ".join(f"{value:g}" for value in y[row, :5])
+        raise DataError(f"{what}, y holds {values} in row {start + row}")

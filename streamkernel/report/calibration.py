@@ -1,0 +1,170 @@
+"""Whether predicted distributions mean what they say, on rows whose targets are known: arrays in units of the axes.
+
+Each function gives None where the model predicts no such thing, an `Absent` where there is a reason not to draw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.reductions import (
+    CountCalibration,
+    GaussianCalibration,
+    Reliability,
+    score_counts,
+    score_gaussian,
+    score_probabilities,
+)
+from streamkernel.report.facts import Absent, Array, class_names, target_names
+from streamkernel.report.pairs import CheckedRows, checked_rows
+
+__all__ = [
+    "CountCheck",
+    "GaussianCheck",
+    "ProbabilityCheck",
+    "RowIntervals",
+    "binomial_band",
+    "distribution_check",
+    "row_intervals",
+]
+
+_MOST_INTERVALS = 80
+_BAND = 0.95
+
+
+@dataclass(frozen=True)
+class GaussianCheck:
+    """Normal distributions of d targets on some rows, of which there are `count`; `rows`, `where` as in `Targets`."""
+
+    rows: str
+    where: str
+    count: int
+    names: tuple[str, ...]
+    found: GaussianCalibration
+
+    @property
+    def transform(self) -> Array:
+        """(20,) rows by their probability integral transform, averaged over targets."""
+        return np.asarray(self.found.transform.mean(axis=0))
+
+
+@dataclass(frozen=True)
+class CountCheck:
+    """Poisson distributions on some rows; the rest as in `GaussianCheck`."""
+
+    rows: str
+    where: str
+    count: int
+    names: tuple[str, ...]
+    found: CountCalibration
+
+    @property
+    def transform(self) -> Array:
+        """(20,) as of a `GaussianCheck`."""
+        return np.asarray(self.found.transform.mean(axis=0))
+
+
+@dataclass(frozen=True)
+class ProbabilityCheck:
+    """Class probabilities on some rows; `label` is the class they are of, empty for the likeliest of each row."""
+
+    rows: str
+    where: str
+    count: int
+    label: str
+    found: Reliability
+
+
+@dataclass(frozen=True)
+class RowIntervals:
+    """Some rows from the least prediction to the largest, (k,) each, spread evenly over the `count` rows there are.
+
+    `inside` is the share of all rows whose target is within two standard deviations.
+    """
+
+    rows: str
+    name: str
+    predicted: Array
+    std: Array
+    true: Array
+    count: int
+    inside: float
+
+
+def distribution_check(
+    model: PredictingModel, pairs: Mapping[str, Any] | None = None
+) -> GaussianCheck | ProbabilityCheck | CountCheck | Absent | None:
+    """What the model's distributions are worth on its check rows, or on `pairs` in their place."""
+    checked = checked_rows(model, pairs)
+    if isinstance(checked, Absent):
+        return None
+    labels = class_names(model)
+    if labels is not None:
+        return _probability_check(checked, labels) if "probability" in checked.values else None
+    counts = is_of_counts(model)
+    if not counts and "std" not in checked.values:
+        return None
+    finite = _finite(checked)
+    if not finite.any():
+        return Absent("no row has a finite prediction of every target")
+    true, predicted = _columns(checked.true[finite]), _columns(checked.values["predicted"][finite])
+    about = checked.rows, checked.where, len(true), tuple(target_names(model))
+    if counts:
+        return CountCheck(*about, score_counts(true, predicted))
+    return GaussianCheck(*about, score_gaussian(true, predicted, _columns(checked.values["std"][finite]) ** 2))
+
+
+def is_of_counts(model: PredictingModel) -> bool:
+    """Whether predictions are rates of a Poisson distribution."""
+    return bool(model.config.get("estimator") == "poisson")
+
+
+def _columns(values: NDArray[Any]) -> Array:
+    return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+
+
+def _finite(checked: CheckedRows) -> NDArray[np.bool_]:
+    values = [checked.true, *checked.values.values()]
+    return np.asarray(np.isfinite(np.hstack([_columns(each) for each in values])).all(axis=1))
+
+
+def _probability_check(checked: CheckedRows, labels: list[str]) -> ProbabilityCheck | Absent:
+    finite = _finite(checked)
+    if not finite.any():
+        return Absent("no row has finite probabilities")
+    label = labels[1] if len(labels) == 2 else ""
+    found = score_probabilities(_columns(checked.true[finite]), _columns(checked.values["probability"][finite]))
+    return ProbabilityCheck(checked.rows, checked.where, int(finite.sum()), label, found)
+
+
+def row_intervals(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> RowIntervals | None:
+    """The first target of some rows, with what was predicted of it."""
+    checked = checked_rows(model, pairs)
+    if isinstance(checked, Absent) or "std" not in checked.values or class_names(model) is not None:
+        return None
+    finite = _finite(checked)
+    if not finite.any():
+        return None
+    true, predicted, std = (
+        _columns(values[finite])[:, 0] for values in (checked.true, checked.values["predicted"], checked.values["std"])
+    )
+    inside = float((np.abs(true - predicted) <= 2.0 * std).mean())
+    order = np.argsort(predicted, kind="stable")
+    order = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), _MOST_INTERVALS)).round().astype(np.int64))]
+    name = target_names(model)[0]
+    return RowIntervals(checked.rows, name, predicted[order], std[order], true[order], len(true), inside)
+
+
+def binomial_band(shares: Array, rows: Array | int) -> tuple[Array, Array]:
+    """Between which shares of so many independent rows 95 % of samples lie, where the true shares are these."""
+    tail = 0.5 * (1.0 - _BAND)
+    rows = np.maximum(rows, 1)
+    low, high = (binom.ppf(q, rows, np.clip(shares, 0.0, 1.0)) / rows for q in (tail, 1.0 - tail))
+    return np.asarray(low), np.asarray(high)

@@ -1,0 +1,154 @@
+"""How hyper-parameters were found, and what they and a committee's members came to: arrays in units of the axes.
+
+Each function gives None where the model has no such thing, an `Absent` where there is a reason not to draw it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, lapack
+
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.report.facts import Absent, Array
+from streamkernel.report.words import plain
+
+__all__ = [
+    "FreedomCurve",
+    "Lengthscales",
+    "MemberWeights",
+    "TuningPath",
+    "freedom_curve",
+    "lengthscales",
+    "member_weights",
+    "tuning_path",
+]
+
+SAMPLE, FULL = 0, 1
+
+_OBJECTIVES = {
+    "vfe": "variational bound",
+    "dtc": "evidence (DTC)",
+    "fitc": "evidence (FITC)",
+    "exact": "evidence",
+    "laplace": "evidence (Laplace)",
+}
+_MOST_FUNCTIONS = 4000  # a Cholesky of more takes longer than a page should
+
+
+@dataclass(frozen=True)
+class TuningPath:
+    """Every point at which the evidence was evaluated, in order.
+
+    Attributes
+    ----------
+    value : (t,) objective per row, in nats; NaN where it was not finite.
+    stage : (t,) `SAMPLE` or `FULL`.
+    best : the point whose parameters the model has.
+    names : of the k parameters.
+    parameters : (t, k), in their own units.
+    objective : what was maximised, in words.
+    sample_rows : rows of the sample.
+    """
+
+    value: Array
+    stage: NDArray[np.int64]
+    best: int
+    names: tuple[str, ...]
+    parameters: Array
+    objective: str
+    sample_rows: int
+
+
+@dataclass(frozen=True)
+class Lengthscales:
+    """One for each feature, the shortest first: `value` (p,), with the features' names."""
+
+    names: tuple[str, ...]
+    value: Array
+
+
+@dataclass(frozen=True)
+class MemberWeights:
+    """Each member's share of the committee's precision, (B,), in the order of their rows; they sum to 1."""
+
+    share: Array
+    block_size: int | None
+
+
+@dataclass(frozen=True)
+class FreedomCurve:
+    """Effective degrees of freedom of the first 0, 1, ..., n functions, (n + 1,)."""
+
+    freedom: Array
+
+
+def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:
+    """Evidence against the number of the evaluation."""
+    tuning, arrays = model.config.get("tuning"), model.arrays
+    if tuning is None:
+        return Absent("they were given, or follow from the final sums") if "tuning" in model.config else None
+    if "tuning_values" not in arrays or "tuning_parameters" not in arrays:
+        return None
+    value = np.asarray(arrays["tuning_values"], dtype=np.float64)
+    value = np.where(np.isfinite(value), value, np.nan)
+    if np.isfinite(value).sum() < 2:
+        return Absent("fewer than two points have a finite evidence")
+    parameters = np.exp(np.asarray(arrays["tuning_parameters"], dtype=np.float64))
+    names = [plain(name, 40) for name in tuning.get("parameters") or []]
+    if len(names) != parameters.shape[1]:
+        names = [f"parameter {index + 1}" for index in range(parameters.shape[1])]
+    stage = np.asarray(arrays.get("tuning_stage", np.zeros(len(value))), dtype=np.int64)
+    best = tuning.get("best")
+    if best is None:
+        last = np.flatnonzero(stage == stage[-1])
+        best = last[np.nanargmax(np.where(np.isfinite(value[last]), value[last], -np.inf))]
+    objective = str(tuning.get("objective", ""))
+    words = _OBJECTIVES.get(objective, plain(objective) or "evidence")
+    return TuningPath(value, stage, int(best), tuple(names), parameters, words, int(tuning.get("sample_rows") or 0))
+
+
+def lengthscales(model: PredictingModel) -> Lengthscales | None:
+    """Of a kernel with one for each feature."""
+    value = model.config.get("lengthscale")
+    if not isinstance(value, list) or len(value) < 2:
+        return None
+    found = np.asarray(value, dtype=np.float64)
+    order = np.argsort(found, kind="stable")
+    names = model.column_names
+    return Lengthscales(tuple(plain(names[index], 40) for index in order), found[order])
+
+
+def member_weights(model: PredictingModel) -> MemberWeights | None:
+    """Of a committee's members."""
+    weights = model.arrays.get("member_weights")
+    if weights is None or len(weights) == 0:
+        return None
+    share = np.asarray(weights, dtype=np.float64)
+    total = float(share.sum())
+    size = (model.config.get("settings") or {}).get("block_size")
+    return MemberWeights(share / total if total > 0.0 else share, None if size is None else int(size))
+
+
+def freedom_curve(model: PredictingModel) -> FreedomCurve | Absent | None:
+    """``p_eff(t) = tr S H_t (I + S H_t)^-1`` for the first t = 0 .. n functions, of the first target.
+
+    H_t is the leading block of ``H = G^T Om^-1 G``, as whitening is triangular in the order of picking; S the signal
+    variance. With ``I + S H = C C^T``, ``p_eff(t) = t - sum_{i <= t} |row i of C^-1|^2``: one Cholesky for all t.
+    """
+    if not {"rotation", "shares"} <= model.arrays.keys():
+        return None
+    V, shares = model.arrays["rotation"], model.arrays["shares"]
+    n = len(V)
+    if n > _MOST_FUNCTIONS:
+        return Absent(f"the basis has more than {_MOST_FUNCTIONS:,} functions")
+    if not (np.isfinite(V).all() and np.isfinite(shares).all()):
+        return Absent("they are not finite")
+    # shares_j = S h_j / (1 + S h_j) of H = V diag(h) V^T; one that is 1 to rounding is of a large, not an infinite h.
+    undetermined = np.maximum(1.0 - shares[:, 0], np.finfo(np.float64).eps)
+    root = cholesky((V / undetermined) @ V.T, lower=True)
+    inverse, _ = lapack.dtrtri(root, lower=1)
+    squares = np.einsum("ij,ij->i", inverse, inverse)
+    return FreedomCurve(np.concatenate([[0.0], np.cumsum(np.clip(1.0 - squares, 0.0, 1.0))]))

@@ -1,0 +1,223 @@
+"""Key numbers and settings of models that predict distributions: Gaussian processes, committees, and their kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.report.calibration import (
+    CountCheck,
+    GaussianCheck,
+    ProbabilityCheck,
+    binomial_band,
+)
+from streamkernel.report.facts import Absent, target_names
+from streamkernel.report.pairs import ClassPairs, Targets
+from streamkernel.report.tables import (
+    Card,
+    Table,
+    data_table,
+    lengthscale_words,
+    memory_card,
+    place_words,
+    scaling_words,
+)
+from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+
+__all__ = ["calibration_notice", "gaussian_cards", "gaussian_headline", "gaussian_settings"]
+
+Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
+
+_KINDS = {
+    "gp": "Gaussian process regression",
+    "gp-classifier": "Gaussian process classifier",
+    "poisson": "Poisson regression by a Gaussian process",
+    "committee": "Bayesian committee machine",
+}
+_APPROXIMATIONS = {"dtc": "DTC", "fitc": "FITC", "pitc": "PITC", "exact": "exact"}
+_FAR_OFF = 0.03  # of 0.95: intervals that anybody would call too narrow or too wide
+_FEW_ROWS = 100
+
+
+def gaussian_headline(model: PredictingModel) -> tuple[str, str]:
+    """What the model is, and a sentence about it."""
+    config = model.config
+    kind = _KINDS.get(str(config.get("estimator")), plain(config.get("estimator", "model")))
+    kernel, n = kernel_words(config["kernel"]), int(config["basis_size"])
+    rows, settings = int(config["totals"]["rows"]), config.get("settings") or {}
+    how = _APPROXIMATIONS.get(str(settings.get("approximation")), "")
+    if config.get("estimator") == "committee":
+        members = model.arrays.get("member_weights")
+        of = "of members" if members is None else f"of {plural(len(members), 'member')}"
+        opening = f"A committee {of} that meets at {plural(n, 'query point')}, with a {kernel} kernel"
+    else:
+        opening = (
+            f"{kernel[:1].upper()}{kernel[1:]} kernel on {plural(n, 'basis function')}{f' ({how})' if how else ''}"
+        )
+    return kind, (
+        f"{opening}, fitted to {plural(rows, 'row')} of {plural(len(config['columns']), 'feature')} in "
+        f"{plural(int(config['sweep_count']), 'sweep')} over the data."
+    )
+
+
+def gaussian_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+    """Twelve numbers, as on every page."""
+    config, n = model.config, int(model.config["basis_size"])
+    committee = config.get("estimator") == "committee"
+    asked = int(config.get("requested_basis", n))
+    certificate = config["certificate"]
+    return [
+        Card(
+            "Rows",
+            count(config["totals"]["rows"]),
+            f"{plural(len(config['columns']), 'feature')}, {scaling_words(model)}",
+        ),
+        Card(
+            "Query points" if committee else "Basis functions",
+            count(n),
+            f"of {count(asked)} asked for" if n < asked else "chosen rows",
+        ),
+        Card("Sweeps", count(config["sweep_count"]), f"{plural(len(config.get('rounds', [])), 'round')} of choosing"),
+        Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
+        Card("Lengthscale", *_lengthscale(model)),
+        _noise_card(model),
+        _evidence_card(model),
+        *_check_cards(pairs, check),
+        Card("Time", duration((config.get("run") or {}).get("seconds")), place_words(model)),
+        memory_card(model),
+    ]
+
+
+def _lengthscale(model: PredictingModel) -> tuple[str, str]:
+    value, how = lengthscale_words(model)
+    settings = model.config.get("settings") or {}
+    by_evidence = settings.get("lengthscale") == "evidence" and model.config.get("tuning") is not None
+    return value, f"by evidence{', one for each feature' if 'to' in value else ''}" if by_evidence else how
+
+
+def _variances(model: PredictingModel, name: str) -> np.ndarray | None:
+    values = model.arrays.get(name)
+    return None if values is None or not len(values) else np.asarray(values, dtype=np.float64)
+
+
+def _noise_card(model: PredictingModel) -> Card:
+    """Deviation of the noise, or of the signal where the targets are no values with noise."""
+    signal, noise = _variances(model, "signal_variance"), _variances(model, "noise_variance")
+    if noise is None:
+        return Card("Signal", "–" if signal is None else _range(np.sqrt(signal)), "standard deviation of the function")
+    note = "standard deviation" if signal is None else f"standard deviation; signal {_range(np.sqrt(signal))}"
+    return Card("Noise", _range(np.sqrt(noise)), note)
+
+
+def _range(values: np.ndarray) -> str:
+    low, high = significant(float(values.min())), significant(float(values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def _evidence_card(model: PredictingModel) -> Card:
+    solution = model.config.get("solution") or {}
+    values = max(int(model.config["totals"]["rows"]) * model.target_count, 1)
+    unit = "nats a row" if model.target_count == 1 else "nats a row and target"
+    for name, words in (("bound", "variational bound, "), ("log_evidence", "")):
+        value = solution.get(name)
+        if value is not None:
+            return Card("Evidence", significant(float(value) / values), words + unit)
+    return Card("Evidence", "–", "not kept")
+
+
+def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+    """Three scores on the check rows."""
+    if isinstance(pairs, ClassPairs):
+        first = Card("Accuracy", percent(pairs.accuracy), f"{pairs.where}; commonest {percent(pairs.baseline)}")
+        if not isinstance(check, ProbabilityCheck):
+            return [first, Card("Log loss", "–", "no probabilities"), Card("Brier score", "–", "no probabilities")]
+        scalars = check.found.scalars
+        return [
+            first,
+            Card("Log loss", significant(scalars["log_loss"]), check.where),
+            Card("Brier score", significant(scalars["brier"]), check.where),
+        ]
+    if isinstance(pairs, Absent):
+        return [Card(name, "–", "no rows to check") for name in ("RMSE", "NLPD", "Coverage")]
+    if not isinstance(check, (GaussianCheck, CountCheck)):
+        target = pairs.targets[0]
+        return [
+            Card("RMSE", significant(target.rmse), pairs.where),
+            Card("R²", significant(target.r2), pairs.where),
+            Card("NLPD", "–", "no distributions"),
+        ]
+    scalars = check.found.scalars
+    several = "mean over targets, " if len(check.names) > 1 else ""
+    first = Card("RMSE", significant(scalars["rmse"]), f"R² {significant(scalars['r2'])}, {several}{check.where}")
+    density = Card("NLPD", significant(scalars["nlpd"]), f"nats a target, {check.where}")
+    if isinstance(check, CountCheck):
+        return [first, density, Card("Deviance", percent(scalars["d2"]), f"explained, {check.where}")]
+    return [first, density, Card("Coverage", percent(scalars["coverage95"]), f"of 95 % intervals, {check.where}")]
+
+
+def calibration_notice(check: Check) -> list[str]:
+    """A sentence where intervals hold far more or fewer targets than they should."""
+    if not isinstance(check, GaussianCheck) or check.where == "training rows" or check.count < _FEW_ROWS:
+        return []
+    held = check.found.scalars["coverage95"]
+    low, high = (float(end[0]) for end in binomial_band(np.array([0.95]), check.count))
+    if abs(held - 0.95) <= _FAR_OFF or low <= held <= high:
+        return []
+    narrow = held < 0.95
+    return [
+        f"The 95 % intervals hold {percent(held)} of the {check.where}: the predicted distributions are too "
+        f"{'narrow' if narrow else 'wide'}. "
+        + (
+            "These rows differ from those of the fit, or the noise was not found: tune it, or give a larger one."
+            if narrow
+            else "A larger basis, or hyper-parameters found by evidence, may be sharper."
+        )
+    ]
+
+
+def gaussian_settings(model: PredictingModel) -> list[Table]:
+    """What was asked for, what was found, what the data were, and on what it was computed."""
+    config = model.config
+    settings = config.get("settings") or {}
+    tuning = config.get("tuning") or {}
+    value, how = _lengthscale(model)
+    asked = [
+        ("Kernel", kernel_words(config["kernel"])),
+        ("Lengthscale", f"{value} ({how})"),
+        *_variance_rows(model),
+        ("Approximation", _APPROXIMATIONS.get(str(settings.get("approximation")), "")),
+        ("Tuned on", {"sample": "a sample", "full": "a sample, then all rows", "none": "nothing"}.get(
+            str(settings.get("tune")), "")),
+        ("Objective of the tuning", plain(tuning.get("objective", ""))),
+        ("Rows of a block", count(settings["block_size"]) if _in_blocks(settings) else ""),
+        ("Blocks", {"order": "in the order of the rows", "cells": "cells of near rows"}.get(
+            str(settings.get("partition")), "") if _in_blocks(settings) else ""),
+        ("Basis functions asked for", count(config.get("requested_basis", config["basis_size"]))),
+        ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
+        ("Rule", plain(config.get("rule", settings.get("rule", "–")))),
+        *((f"Rule's {plain(name)}", plain(each)) for name, each in (settings.get("rule_options") or {}).items()),
+        ("Features", scaling_words(model)),
+        ("Seed", plain(settings.get("seed", "–"))),
+    ]  # fmt: skip
+    return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
+
+
+def _in_blocks(settings: dict[str, Any]) -> bool:
+    return settings.get("approximation") == "pitc" and "block_size" in settings
+
+
+def _variance_rows(model: PredictingModel) -> list[tuple[str, str]]:
+    rows = []
+    for name, words in (("signal_variance", "Signal variance"), ("noise_variance", "Noise variance")):
+        values = _variances(model, name)
+        if values is not None:
+            asked = (model.config.get("settings") or {}).get(name)
+            found = "" if asked is None else " (by evidence)" if asked == "evidence" else " (as given)"
+            names = target_names(model)
+            each = ", ".join(
+                f"{target} {significant(float(value), 4)}" for target, value in zip(names, values[:8], strict=False)
+            )
+            rows.append((words, (significant(float(values[0]), 4) if len(values) == 1 else each) + found))
+    return rows

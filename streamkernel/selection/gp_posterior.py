@@ -1,0 +1,144 @@
+"""Sparse greedy Gaussian process regression, with the gap to the full one as certificate and stop.
+
+Each pick is the candidate, of 59, that lowers ``J = |Y - G beta|^2 + rho |beta|^2`` most, -J / 2 rho being the log
+posterior up to a constant: the prediction gain of `Mixture`, exact over all rows. The sums that score candidates hold J
+of the basis with each of them, and its residual trace; by duality they also bound what the fit with all rows as basis
+functions could still gain (Smola & Bartlett 2001; ALGORITHMS 10.6; `linalg.duality`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step
+from streamkernel.linalg import DualityPath, cholesky, duality_path, single_threaded_blas, solve_lower
+from streamkernel.reductions import PoolSums, Sample, stream_generator
+from streamkernel.selection.greedy import Greedy
+from streamkernel.selection.picks import Picks, projection_ridge
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Selection, gather_step
+from streamkernel.selection.scores import Mixture
+
+__all__ = ["PosteriorGreedy", "grown_sums"]
+
+Float = NDArray[np.float64]
+
+_DUAL = (22,)
+_EMPTY_SWEEPS = 3  # in a row without an independent candidate, after which the rank is taken as exhausted
+
+
+def grown_sums(sums: PoolSums, order: NDArray[np.int64]) -> tuple[Float, Float]:
+    """H and g of the basis and these candidates, in their order: ``R_P L_S^-T`` are the features that they add."""
+    L = cholesky(sums.S[np.ix_(order, order)], "the residual matrix of the picks")
+    cross = solve_lower(L, np.ascontiguousarray(sums.E[:, order].T))
+    corner = solve_lower(L, solve_lower(L, sums.C[np.ix_(order, order)]).T)
+    H = np.block([[sums.H, cross.T], [cross, 0.5 * (corner + corner.T)]])
+    return H, np.concatenate([sums.g, solve_lower(L, sums.F[order])])
+
+
+@dataclass(frozen=True)
+class PosteriorGreedy(Greedy):
+    """`Greedy` on all rows, in Gram form, with a score of targets; it follows the gap.
+
+    Parameters
+    ----------
+    gap : stop when `DualityPath.relative` is at most this; 0 to go on to n. The ridge is that of the round.
+    dual_rows : uniform rows that the sparse dual has beside the basis: the more, the closer the gap is to the truth.
+    """
+
+    score: Mixture
+    gap: float = 0.0
+    dual_rows: int = 0
+    _none: ClassVar[DualityPath] = DualityPath(*np.zeros((4, 0)))
+
+    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+        return np.union1d(super().prefetch(problem), self._dual(problem))
+
+    def _dual(self, problem: Problem) -> NDArray[np.int64]:
+        m = problem.table.n_rows
+        picked = stream_generator(problem.seed, _DUAL).choice(m, size=min(self.dual_rows, m), replace=False)
+        return problem.table.start + np.sort(picked).astype(np.int64)
+
+    def steps(self, problem: Problem) -> list[Step]:
+        # The sums bring every residual trace: a tolerance costs no sweep.
+        steps = super().steps(replace(problem, tol=0.0))
+        n, rows = problem.n, problem.n + min(self.dual_rows, problem.table.n_rows)
+        steps.append(Step("gap to the full fit", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * (4 * n**2 + 3 * rows**2)))
+        if self.dual_rows:
+            more = gather_step(problem, self.dual_rows)
+            steps = [
+                replace(
+                    step,
+                    state_bytes=step.state_bytes + more.state_bytes,
+                    held_bytes=step.held_bytes + more.held_bytes,
+                )
+                if step.name == more.name
+                else step
+                for step in steps
+            ]
+        return steps
+
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
+        basis, gaps = problem.empty_basis(), self._none
+        gains: list[Float] = [np.zeros(0)]
+        rounds: list[RoundRecord] = []
+        ended, empty = "size", 0
+        while len(basis) < problem.n and ended == "size":
+            picks = self.take.count(len(basis), problem.n)
+            drawn = self.draw.draw(problem, session, cache, basis, picks, len(rounds))
+            if not len(drawn.pool):
+                ended = "rank"
+                break
+            columns = self._columns(problem, basis, drawn.pool)
+            sums = self._sums(self.form.reduction(columns), problem, session, drawn, len(basis))
+            rho = projection_ridge(sums, self.score, problem.scale)
+            unit = sums.trace / sums.weight
+            score = replace(self.score, rho=rho / unit if unit > 0.0 else 1.0)
+            found = replace(self, score=score)._picks(problem, columns, sums, drawn.groups, picks)
+            grown, kept = basis.append(drawn.pool.points[found.order], drawn.pool.rows[found.order])
+            found = found.take(kept)
+            residual = max(0.0, sums.trace - float(np.trace(sums.H)))
+            if len(kept):
+                path, left = self._path(problem, cache, sums, rho, found, grown)
+                within = (path.relative <= self.gap) | (left <= problem.tol * sums.trace)
+                within &= (self.gap > 0.0) | (problem.tol > 0.0)
+                if within.any():
+                    ended, size = "tolerance", 1 + int(np.argmax(within))
+                    grown, path = grown.take(np.arange(len(basis) + size)), path.part(slice(size))
+                    found = found.take(np.arange(size))
+                gaps = gaps.and_then(path)
+                session.progress.note(f"{len(grown)} of {problem.n} basis functions, gap {path.relative[-1]:.3g}")
+            empty = 0 if len(kept) else empty + 1
+            rounds.append(RoundRecord(len(basis), len(grown), residual, len(drawn.pool), problem.table.n_rows))
+            gains.append(found.gains)
+            basis = grown
+            if empty == _EMPTY_SWEEPS:
+                ended = "rank"
+        return Selection(basis, np.concatenate(gains), tuple(rounds), ended, gaps=gaps)
+
+    def _path(
+        self, problem: Problem, cache: RowCache, sums: PoolSums, rho: float, found: Picks, grown: Basis
+    ) -> tuple[DualityPath, Float]:
+        """Gap and residual trace after each of these picks."""
+        n = len(grown) - len(found.order)
+        scale = problem.scale
+        with single_threaded_blas():
+            H, g = grown_sums(sums, found.order)
+            left = np.maximum(sums.trace - np.cumsum(np.diagonal(H)), 0.0)
+            yy = float((np.diagonal(sums.YY) / scale**2).sum())
+            others = self._dual(problem)
+            K, Y = _dual_rows(problem, cache.get(others[~np.isin(others, grown.rows)]), cache.get(grown.rows), grown)
+            path = duality_path(H, g / scale, yy, rho, left, K, Y)
+        return path.part(slice(n, None)), left[n:]
+
+
+def _dual_rows(problem: Problem, others: Sample, picked: Sample, basis: Basis) -> tuple[Float, Float]:
+    """Kernel matrix and targets of the dual's rows, each times the root of its weight."""
+    points = np.concatenate([others.X, basis.points]).astype(np.float64)
+    root = np.sqrt(np.concatenate([others.weights, picked.weights]))[:, None]
+    Y = (np.concatenate([others.Y, picked.Y]) - problem.centre) / problem.scale
+    return root * problem.kernel(points) * root.T, root * Y

@@ -1,0 +1,156 @@
+"""The Laplace evidence of rows in memory, and its gradient by the logarithms of lengthscales and signal variance.
+
+With ``F = sqrt(s) G`` (m, n), ``rho = A'(f) - y`` and ``W_i = sum_k w_ik d_k d_k^T`` the curvature at the minimum, all
+in free coordinates (`Likelihood`), and ``M = I + sum_i W_i kron F_i F_i^T``, the evidence
+``-loss - |u|^2 / 2 - 1/2 log det M`` moves with F directly, and with the minimum through W (Rasmussen & Williams 2006,
+section 5.5.1; here by the whitened features)::
+
+    dE / dF_i = -rho_i u^T - sum_k w_ik F_i^T N_k  +  q_i u^T - rho_i t^T - W_i (F_i^T t + t_b) u^T
+    N_k = (d_k kron I)^T M^-1 (d_k kron I),    q_i = -1/2 sum_k (F_i^T N_k F_i) dw_ik / df
+    (t, t_b) = H^-1 [F, 1]^T q
+
+H is the Hessian of the objective with its constants; ``t u^T`` stands for the sum over the free coordinates. Since
+the evidence looks at F only through ``F F^T = s K_mn k(Z, Z)^-1 K_nm``, the rest is as in `sample_evidence`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.kernels import Kernel, prepare_gradient
+from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.reductions import Features, Latent, Likelihood, Reduction
+from streamkernel.solvers.laplace import precision_factor
+from streamkernel.solvers.latent_coordinates import GeneralisedFit, Result
+from streamkernel.solvers.newton import solve_newton
+from streamkernel.table import RowBlock
+
+__all__ = ["LaplaceEvidence", "LaplaceValue"]
+
+Float = NDArray[np.float64]
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class LaplaceValue:
+    """The evidence at one choice of the hyper-parameters.
+
+    Attributes
+    ----------
+    value : nats, all rows together.
+    fit : the minimum; basis : the points, less those that depend on the points before them.
+    """
+
+    value: float
+    fit: GeneralisedFit
+    basis: Basis
+    G: Float
+    factor: Float
+
+
+class LaplaceEvidence:
+    """The evidence of fixed rows and basis points, as a function of kernel and signal variance.
+
+    Parameters
+    ----------
+    X : (m, p), Y : (m, d) as the likelihood takes them, weights : (m,)
+    likelihood : Likelihood
+    points : basis points among the rows; their kernel does not matter.
+    """
+
+    def __init__(self, X: NDArray[Any], Y: Float, weights: Float | None, likelihood: Likelihood, points: Basis) -> None:
+        self._X = np.ascontiguousarray(X, dtype=np.float64)
+        self._Y, self._weights = Y, weights
+        self._likelihood = likelihood
+        self._points = points
+        self._last: GeneralisedFit | None = None
+
+    def at(self, kernel: Kernel, signal_variance: float) -> LaplaceValue:
+        """The value, by Newton's method from where the last one ended.
+
+        Raises
+        ------
+        DataError, NumericalError
+            As `solve_newton`.
+        """
+        empty = Basis.empty(kernel, self._X.shape[1], self._points.points.dtype)
+        basis, _ = empty.append(self._points.points, self._points.rows)
+        with single_threaded_blas():
+            G = np.asarray(basis.features(self._X))
+        block = RowBlock(0, G, self._Y, self._weights)
+
+        def sweep(reduction: Reduction[Result], name: str, /) -> Result:
+            with single_threaded_blas():
+                return reduction.finalize(reduction.map_block(block))
+
+        last = self._last
+        start = None
+        if last is not None and len(last.u) == len(basis):
+            # The same u: functions of another kernel, but near if that is.
+            start = Latent(np.sqrt(signal_variance / last.signal_variance) * last.latent.A, last.latent.a)
+        fit = solve_newton(
+            sweep,
+            Features(None, len(basis)),
+            self._likelihood,
+            signal_variance=signal_variance,
+            tolerance=_TOLERANCE,
+            start=start,
+        )
+        self._last = fit
+        with single_threaded_blas():
+            factor = precision_factor(fit)
+        value = -fit.objective - float(np.log(np.diagonal(factor)).sum())
+        return LaplaceValue(value, fit, basis, G, factor)
+
+    def gradient(self, at: LaplaceValue) -> Float:
+        """By the log lengthscales (`kernels.log_lengthscales`) and the log signal variance, (t + 1,)."""
+        basis, root = at.basis, np.sqrt(at.fit.signal_variance)
+        with single_threaded_blas():
+            F = root * at.G
+            slope = self._by_features(F, at)
+            by_signal = 0.5 * float(np.vdot(slope, F))
+            by_features = root * slope
+            S = at.G.T @ by_features
+            V = -0.5 * solve_lower_t(basis.L, solve_lower_t(basis.L, S).T)
+            by_kernel = np.ascontiguousarray(solve_lower_t(basis.L, by_features.T).T)
+            points = basis.points.astype(np.float64)
+            slopes = prepare_gradient(basis.kernel, points)
+            return np.append(slopes(self._X, by_kernel) + slopes(points, 0.5 * (V + V.T)), by_signal)
+
+    def _by_features(self, F: Float, at: LaplaceValue) -> Float:
+        """dE / dF, (m, n)."""
+        likelihood, fit = self._likelihood, at.fit
+        (m, n), r, u = F.shape, likelihood.free, fit.u
+        rows = np.ones((m, 1)) if self._weights is None else self._weights[:, None]
+        Q = likelihood.contrasts
+        D = likelihood.pairs @ Q
+        f = fit.latent.values(at.G)
+        rho = rows * (likelihood.mean(f) - likelihood.targets(self._Y, 0)) @ Q
+        weights = rows * likelihood.weights(f)
+        half = solve_lower(at.factor, np.eye(n * r)).reshape(n * r, r, n)
+        slope = np.zeros((m, n))
+        leverage = np.empty_like(weights)
+        for k, direction in enumerate(D):
+            along = np.tensordot(half, direction, axes=(1, 0))
+            FN = F @ (along.T @ along)
+            leverage[:, k] = np.einsum("ij,ij->i", FN, F)
+            slope -= weights[:, k : k + 1] * FN
+        q = -0.5 * rows * likelihood.weights_slope(f, leverage) @ Q
+        t = self._response(fit, np.concatenate([F.T @ q, q.sum(axis=0)[None]]))
+        moved = F @ t[:-1] + t[-1]
+        through = ((moved @ D.T) * weights) @ D
+        slope += (q - rho - through) @ u.T - rho @ t[:-1].T
+        return slope
+
+    def _response(self, fit: GeneralisedFit, q: Float) -> Float:
+        """``H^-1 q``, (n + 1, r)."""
+        assert fit.curvature is not None
+        L = cholesky(fit.coordinates.hessian(fit.curvature), "the Hessian of the likelihood")
+        solved = solve_lower_t(L, solve_lower(L, q.T.ravel()))
+        return np.asarray(solved.reshape(fit.coordinates.likelihood.free, -1).T)

@@ -1,0 +1,283 @@
+"""Lengthscales and signal variance of a generalised Gaussian process by the Laplace evidence of a sample in memory.
+
+First a look around: the kernel as it is given with all its lengthscales times 1/4 to 4, for each two signal
+variances. From the best of them L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995) over the logarithms of all that may move, in
+rounds: basis points are chosen anew for the kernel that the round before arrived at, and stand still while the
+gradient is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
+from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.linalg import require_finite
+from streamkernel.reductions import Likelihood, Reduction, Sample, Softmax
+from streamkernel.solvers.laplace_evidence import LaplaceEvidence
+from streamkernel.solvers.sample_basis import Run, greedy_points
+from streamkernel.solvers.sample_evidence import sweep_rows
+from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
+from streamkernel.table import Table, open_table
+
+__all__ = ["LikelihoodPoint", "LikelihoodTuning", "tune_likelihood"]
+
+Float = NDArray[np.float64]
+
+MOVABLE = ("lengthscale", "signal")
+
+_STREAM = (22,)
+_STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the lengthscales that are given
+_SIGNALS = (
+    2.0,
+    20.0,
+)  # of f, whose scale a likelihood fixes: the probability of a deviation of 1.4 is 0.8, of 4.5 0.99
+_MOST_CLASSES = 12
+_MOST_UNKNOWNS = 1000  # n r, of which a Hessian is factored at every step
+_ENOUGH = 1e-3  # nats a row: a round that gains no more ends the search
+_FLAT = 5e-6  # gain of an iteration, nats a row, at which a round ends
+_LEVEL = 1e-5  # and slope
+
+
+@dataclass(frozen=True)
+class LikelihoodPoint:
+    """One evaluation.
+
+    Attributes
+    ----------
+    stage : "grid" or "search"; round : number of the choice of basis points; basis : how many they were.
+    lengthscales : (t,) as `kernels.log_lengthscales` has them; signal : variance s.
+    value : Laplace evidence, nats per row.
+    """
+
+    stage: str
+    round: int
+    basis: int
+    lengthscales: tuple[float, ...]
+    signal: float
+    value: float
+
+
+@dataclass(frozen=True)
+class LikelihoodTuning:
+    """What was found.
+
+    Attributes
+    ----------
+    kernel : with the lengthscales of the best point; signal : variance there.
+    value : Laplace evidence there, nats per row.
+    rows : of the sample that were used.
+    moved : what was free to move.
+    points : every point that was evaluated, in order.
+    """
+
+    kernel: Kernel
+    signal: float
+    value: float
+    rows: int
+    moved: tuple[str, ...]
+    points: tuple[LikelihoodPoint, ...]
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON; the points column by column."""
+        names = ("stage", "round", "basis", "signal", "value")
+        columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}
+        columns["lengthscales"] = [list(point.lengthscales) for point in self.points]
+        return {
+            "kernel": self.kernel.to_config(),
+            "signal": self.signal,
+            "value": self.value,
+            "rows": self.rows,
+            "moved": list(self.moved),
+            "points": columns,
+        }
+
+
+def tune_likelihood(
+    sample: Sample,
+    kernel: Kernel,
+    likelihood: Likelihood,
+    *,
+    ard: bool = False,
+    n_basis: int = 300,
+    signal: float | None = None,
+    fixed: Collection[str] = (),
+    seed: int = 0,
+    rounds: int = 3,
+    evaluations: int = 20,
+    run: Run | None = None,
+) -> LikelihoodTuning:
+    """Maximise the Laplace evidence of a sample.
+
+    Parameters
+    ----------
+    sample : rows, with their targets.
+    kernel : with the lengthscales to look around, as the median distance.
+    likelihood : Likelihood; of more than 12 classes the 12 that the sample has most rows of are looked at.
+    ard : a lengthscale for each feature, where the kernel has one for all.
+    n_basis : points of the sparse process, at most the rows of the sample; fewer for several classes, so that the
+        Hessian stays below 1000 x 1000.
+    signal : variance to start from, or to stay at.
+    fixed : of "lengthscale" and "signal" those that stay where they are.
+    seed : of the choice of the points.
+    rounds, evaluations : of the search, at most so many, and of each so many evaluations.
+    run : runs a reduction over a table in memory (`Session.local`); in the calling thread by default.
+
+    Raises
+    ------
+    ParameterError, ShapeError, DataError
+        An argument is wrong, or targets are not the likelihood's.
+    NumericalError
+        The sample is not finite.
+    """
+    unknown = sorted(set(fixed) - set(MOVABLE))
+    if isinstance(fixed, str) or unknown:
+        raise ParameterError(f"fixed = {fixed!r} names what cannot move; give some of {', '.join(MOVABLE)}")
+    require_finite(sample.X, "the sample")
+    sample, likelihood = _commonest(sample, likelihood)
+    n = min(checked_integer("n_basis", n_basis), max(10, _MOST_UNKNOWNS // likelihood.free), len(sample))
+    if ard:
+        kernel = spread_lengthscales(kernel, sample.X)
+    kernel.check_features(sample.X.shape[1])
+    search = _Search(sample, kernel, likelihood, n, fixed, seed, run or _in_this_thread)
+    start = search.look_around(None if signal is None else checked_number("signal", signal))
+    for number in range(1, checked_integer("rounds", rounds) + 1):
+        before = search.best[1]
+        start = search.round(start, checked_integer("evaluations", evaluations), number)
+        if search.best[1] < before + _ENOUGH:
+            break
+    values, value = search.best
+    return LikelihoodTuning(
+        with_log_lengthscales(kernel, values[:-1]),
+        float(np.exp(values[-1])),
+        value,
+        len(sample),
+        tuple(name for name in MOVABLE if name not in fixed),
+        tuple(search.points),
+    )
+
+
+class _SpentError(Exception):
+    """The evaluations of a round are used up, in the middle of a line search."""
+
+
+class _Search:
+    """Over (log lengthscales, log signal variance), (t + 1,); every point is kept."""
+
+    def __init__(
+        self,
+        sample: Sample,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        n: int,
+        fixed: Collection[str],
+        seed: int,
+        run: Run,
+    ) -> None:
+        self._sample, self._kernel, self._likelihood, self._n = sample, kernel, likelihood, n
+        self._seed, self._run = seed, run
+        self._rows = open_table(sample.X)
+        self._weights = None if bool((sample.weights == 1.0).all()) else sample.weights
+        self._start = log_lengthscales(kernel)
+        self._free = np.array([*["lengthscale" not in fixed] * len(self._start), "signal" not in fixed])
+        bounds = Bounds.of(kernel, sample.X)
+        self._low, self._high, self._unit = bounds.low[:-1], bounds.high[:-1], bounds.unit
+        self.points: list[LikelihoodPoint] = []
+        self.best: tuple[Float, float] = np.append(self._start, self._unit), -np.inf
+
+    def look_around(self, signal: float | None) -> Float:
+        """The best of the grid."""
+        steps = _STEPS if len(self._start) and self._free[0] else (1.0,)
+        signals = np.log(_SIGNALS) + self._unit
+        if signal is not None:
+            signals = np.log([signal])
+        elif not self._free[-1]:
+            signals = np.array([self._unit])
+        for number, step in enumerate(steps):
+            lengthscales = self._start
+            if step != 1.0:
+                lengthscales = np.clip(lengthscales + np.log(step), self._low[:-1], self._high[:-1])
+            evidence = self._evidence(lengthscales, (0, number))
+            for value in signals:
+                with suppress(NumericalError):
+                    self._evaluate(evidence, np.append(lengthscales, value), "grid", 0)
+        return self.best[0]
+
+    def round(self, start: Float, evaluations: int, number: int) -> Float:
+        """The best of at most so many points from `start` on, with basis points chosen there."""
+        evidence = self._evidence(start[:-1], (number,))
+        best, worst, spent = (start, -np.inf), -np.inf, 0
+
+        def negative(free: Float) -> tuple[float, Float]:
+            nonlocal best, worst, spent
+            if spent == evaluations:
+                raise _SpentError
+            spent += 1
+            values = start.copy()
+            values[self._free] = free
+            try:
+                value, gradient = self._evaluate(evidence, values, "search", number)
+            except NumericalError:
+                # The line search has gone to where digits end: it turns back.
+                return worst + 1.0, np.zeros(len(free))
+            worst = max(worst, -value)
+            if value > best[1]:
+                best = values, value
+            return -value, -gradient[self._free]
+
+        first = np.clip(start[self._free], self._low[self._free], self._high[self._free])
+        with suppress(_SpentError):
+            if len(first) == 0:
+                negative(first)
+            else:
+                minimize(
+                    negative,
+                    first,
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=list(zip(self._low[self._free].tolist(), self._high[self._free].tolist(), strict=True)),
+                    options={"maxfun": evaluations, "ftol": _FLAT, "gtol": _LEVEL, "maxcor": 20},
+                )
+        return best[0]
+
+    def _evidence(self, lengthscales: Float, stream: tuple[int, ...]) -> LaplaceEvidence:
+        """With basis points chosen for these lengthscales."""
+        kernel = with_log_lengthscales(self._kernel, lengthscales)
+        points = greedy_points(self._run, self._rows, kernel, self._n, self._seed, (*_STREAM, *stream))
+        return LaplaceEvidence(self._sample.X, self._sample.Y, self._weights, self._likelihood, points)
+
+    def _evaluate(self, evidence: LaplaceEvidence, values: Float, stage: str, number: int) -> tuple[float, Float]:
+        """Evidence and gradient per row; the latter only of the search."""
+        at = evidence.at(with_log_lengthscales(self._kernel, values[:-1]), float(np.exp(values[-1])))
+        value, m = at.value / len(self._sample), len(self._sample)
+        lengthscales = tuple(np.exp(values[:-1]).tolist())
+        self.points.append(
+            LikelihoodPoint(stage, number, len(at.basis), lengthscales, float(np.exp(values[-1])), value)
+        )
+        if value > self.best[1]:
+            self.best = values, value
+        return value, evidence.gradient(at) / m if stage == "search" else np.zeros(len(values))
+
+
+def _commonest(sample: Sample, likelihood: Likelihood) -> tuple[Sample, Likelihood]:
+    """The rows of the classes that most rows belong to, where there are too many classes."""
+    if likelihood.width <= _MOST_CLASSES:
+        return sample, likelihood
+    codes = likelihood.targets(sample.Y, 0).argmax(axis=1)
+    count = np.bincount(codes, minlength=likelihood.width)
+    kept = np.sort(np.argsort(-count, kind="stable")[:_MOST_CLASSES])
+    rows = sample.at_positions(np.flatnonzero(np.isin(codes, kept)))
+    return Sample(rows.rows, rows.X, np.ascontiguousarray(rows.Y[:, kept]), rows.weights), Softmax(_MOST_CLASSES)
+
+
+def _in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
+    block = table.read(table.start, table.stop)
+    return sweep_rows(block.X, np.zeros((len(block), 0)), None)(reduction)

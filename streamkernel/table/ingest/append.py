@@ -1,0 +1,149 @@
+"""append_rows: any source into a table that is there already, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreNotFoundError
+from streamkernel.table.info import TableInfo
+from streamkernel.table.ingest.appending import AppendingWriter, Grown, locked_store
+from streamkernel.table.ingest.checked import checked_batches, missing_labels
+from streamkernel.table.ingest.ingest import open_reader, os_errors
+from streamkernel.table.ingest.progress import Progress, as_progress
+from streamkernel.table.ingest.reader import Reader
+
+__all__ = ["append_rows"]
+
+_NAMES = 5
+
+
+def append_rows(
+    source: Any,
+    store: str | os.PathLike[str],
+    *,
+    target: str | int | None = None,
+    progress: Progress | Callable[[int, int | None, str], object] | None = None,
+) -> TableInfo:
+    """Stream a source into the Zarr table at `store`, after the rows that it has.
+
+    The new rows become those numbered m, m + 1, ...; they are cast to the table's dtype and checked as by `ingest`.
+    Who opened the store before goes on seeing the m rows, bit for bit. It takes a pass over the source, and a link for
+    every chunk that the store has; nothing that is stored is copied but the last chunk, where that is not full.
+
+    Parameters
+    ----------
+    source
+        As of `ingest`; with the columns of the table, in their order, and its targets.
+    store
+        A table that `ingest` made.
+    target
+        Name or index of the column that is y; by default the one with the name that it has in the table.
+    progress
+        A `Progress`, or a callable (done, total, unit).
+
+    Raises
+    ------
+    DataError, StoreError, ParameterError
+        One error for whatever is wrong, with its place; the store is as it was.
+    RunLockedError
+        Another process is appending to it.
+    """
+    began = time.perf_counter()
+    if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
+        raise ParameterError(f"target must be a column's name or index, got {target!r}")
+    path = Path(store)
+    if not os.path.lexists(path):
+        raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
+    watcher = as_progress(progress)
+    with os_errors(path, "nothing was appended"):
+        grown = locked_store(path)
+        try:
+            reader = _reader(source, target, grown)
+            _check_names(reader, grown)
+            _write(reader, grown, watcher)
+        finally:
+            grown.lock.release()
+    return TableInfo.of(path, seconds=time.perf_counter() - began)
+
+
+def _reader(source: Any, target: str | int | None, grown: Grown) -> Reader:
+    """The source, opened with the table's target where it has a column of that name."""
+    names = grown.attributes["target_names"]
+    if target is not None or len(names) != 1:
+        return open_reader(source, target)
+    try:
+        return open_reader(source, names[0])
+    except ParameterError:
+        # A source that brings its own y (arrays in files, other tables) has no column to be named.
+        return open_reader(source, None)
+
+
+def _check_names(reader: Reader, grown: Grown) -> None:
+    path, attributes = grown.path, grown.attributes
+    for what, wanted, found in (
+        ("columns", attributes["columns"], reader.columns),
+        ("targets", attributes["target_names"], reader.target_names),
+    ):
+        if list(wanted) != list(found):
+            raise ShapeMismatchError(
+                f"{path} has the {len(wanted)} {what} {_listed(wanted)}, the source {len(found)}: {_listed(found)}; "
+                f"give rows with the same {what} in the same order"
+            )
+    classes = attributes["classes"]
+    if reader.labelled and classes is None:
+        raise DataError(
+            f"the targets of the source are labels, those of {path} are numbers; give rows with targets of one kind"
+        )
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return ", ".join(map(str, names[:_NAMES])) + (", ..." if len(names) > _NAMES else "")
+
+
+def _write(reader: Reader, grown: Grown, watcher: Progress) -> None:
+    classes = grown.attributes["classes"]
+    labels = None if classes is None else _KnownLabels(reader, classes, grown.path)
+    before = grown.table.n_rows
+    with AppendingWriter(grown) as writer:
+        for X, y in checked_batches(reader, grown.table.features.dtype, labels, watcher):
+            writer.append(X, y)
+        added = writer.rows_given - before
+        if not added:
+            raise DataError("the source has no rows; give at least one")
+        earlier = grown.attributes.get("appended") or {"times": 0, "rows": 0}
+        appended = {"times": earlier["times"] + 1, "rows": earlier["rows"] + added}
+        writer.finish({**grown.attributes, "appended": appended}, overwrite=True)
+
+
+class _KnownLabels:
+    """Labels of a table: those of the source must be among them."""
+
+    def __init__(self, reader: Reader, classes: Sequence[Any], path: Path) -> None:
+        self._reader, self._path = reader, path
+        self._codes = {label: code for code, label in enumerate(classes)}
+
+    def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
+        """Codes (b, 1) of a batch: of positions in its own labels, or of labels that are numbers."""
+        assert y is not None
+        flat = y.reshape(-1)
+        if labels is None:
+            labels, flat = np.unique(flat, return_inverse=True)
+            labels = labels.tolist()
+        missing_labels(self._reader, flat, start)
+        # 1.0 and 1 are one key.
+        table = np.array([self._codes.get(label, -1) for label in labels], dtype=np.int64)
+        codes: NDArray[np.int64] = table[flat].reshape(-1, 1)
+        if (codes < 0).any():
+            row = int(np.flatnonzero(codes[:, 0] < 0)[0])
+            raise DataError(
+                f"label {labels[int(flat[row])]!r} in row {start + row}, in {self._reader.where(start + row)}, is none "
+                f"of the {len(self._codes)} classes of {self._path}; ingest all rows anew to add a class"
+            )
+        return codes

@@ -1,0 +1,97 @@
+"""Batches of a source, refused where they hold what a table must not: the rows that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
+from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.ingest.reader import Reader
+from streamkernel.table.targets import MAX_CLASSES
+from streamkernel.table.values import check_finite
+
+__all__ = ["FoundLabels", "Labels", "checked_batches", "missing_labels"]
+
+
+class Labels(Protocol):
+    """Class labels as codes."""
+
+    def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
+        """Codes (b, 1) of a batch that begins with row `start`."""
+
+
+def checked_batches(
+    reader: Reader, kind: np.dtype[Any], labels: Labels | None, watcher: Progress
+) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+    """Batches, refused where a value is missing, infinite or too large for `kind`, labels as provisional codes."""
+    watcher.start(reader.total, reader.unit)
+    row = 0
+    try:
+        for batch in reader.batches():
+            check_finite(batch.X, row, reader.columns, reader.where, "X")
+            with np.errstate(over="ignore"):
+                X = batch.X.astype(kind, copy=False)
+            if X is not batch.X and not np.isfinite(X).all():
+                bad, column = np.argwhere(~np.isfinite(X))[0]
+                raise NumericRangeError(
+                    f"{batch.X[bad, column]:.3g} in row {row + int(bad)}, column {reader.columns[column]!r}, in "
+                    f"{reader.where(row + int(bad))} "
+                    f"is beyond {kind}; ingest with --dtype float64"
+                )
+            y = batch.y
+            if labels is not None:
+                y = labels.encode(batch.y, batch.labels or (), row)
+            elif y is not None:
+                check_finite(y, row, reader.target_names, reader.where, "y")
+            yield X, y
+            row += X.shape[0]
+            watcher.advance(batch.done)
+    finally:
+        watcher.finish()
+
+
+def missing_labels(reader: Reader, codes: NDArray[Any], start: int) -> None:
+    """Refuse rows without a label, whose codes are negative."""
+    missing = np.flatnonzero(codes < 0)
+    if missing.size:
+        row = start + int(missing[0])
+        raise NonFiniteDataError(
+            f"y has {missing.size} missing labels, first in row {row}, column {reader.target_names[0]!r}, in "
+            f"{reader.where(row)}; remove those rows"
+        )
+
+
+class FoundLabels:
+    """Text labels met so far, with codes in the order of meeting; sorted at the end."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._codes: dict[Any, int] = {}
+        self._reader = reader
+
+    def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
+        """Codes (b, 1) of a batch's own codes."""
+        assert y is not None
+        missing_labels(self._reader, y, start)
+        used = np.unique(y)
+        table = np.full(len(labels), -1, dtype=np.int64)
+        for code in used:
+            table[code] = self._codes.setdefault(labels[code], len(self._codes))
+        if len(self._codes) > MAX_CLASSES:
+            raise DataError(
+                f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels: it does "
+                "not look like a class; choose another --target"
+            )
+        codes: NDArray[np.int64] = table[y].reshape(-1, 1)
+        return codes
+
+    def finished(self) -> tuple[list[Any], NDArray[np.int64]]:
+        """Sorted labels, and the final code of each provisional one."""
+        labels = sorted(self._codes)
+        order = np.empty(len(labels), dtype=np.int64)
+        for code, label in enumerate(labels):
+            order[self._codes[label]] = code
+        return labels, order

@@ -1,0 +1,430 @@
+"""Hyper-parameters by evidence: what is recovered, what stays, what is refused, and the same over a whole table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import data_sets
+import naive
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from problems import CutExecutor
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.errors import DataError, NumericalError, ParameterError, ShapeError
+from streamkernel.kernels import Gaussian, Kernel, Linear, Matern, log_lengthscales
+from streamkernel.reductions import ConstantNoise, DiagonalNoise, GaussianEquations, Sample
+from streamkernel.solvers import SparseEvidence, Tuning, polish, sweep_rows, tune
+from streamkernel.solvers.evidence_search import EvidenceSearch
+from streamkernel.solvers.sample_basis import greedy_points
+from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
+from streamkernel.table import open_table
+
+Float = NDArray[np.float64]
+ONE = np.ones(1)
+
+
+def sample_of(X: Any, Y: Any, weights: Any = None) -> Sample:
+    Y = np.asarray(Y, np.float64).reshape(len(X), -1)
+    return Sample(np.arange(len(X)), X, Y, np.ones(len(X)) if weights is None else weights)
+
+
+def drawn(kernel: Kernel, m: int, p: int, signal: float, noise: float, d: int = 1) -> tuple[Float, Float]:
+    """Rows, and targets of a Gaussian process with this kernel."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((m, p))
+    L = np.linalg.cholesky(signal * kernel(X) + noise * np.eye(m))
+    return X, L @ rng.standard_normal((m, d))
+
+
+def values_of(tuning: Tuning) -> Float:
+    return np.array([point.value for point in tuning.points])
+
+
+@pytest.mark.parametrize("objective", ["fitc", "vfe"])
+@pytest.mark.parametrize("kernel", [Gaussian((0.7, 1.8)), Matern((0.9, 2.2), 2.5)], ids=lambda k: k.name)
+def test_what_the_targets_were_drawn_with_is_found_again(kernel: Any, objective: str) -> None:
+    X, Y = drawn(kernel, 500, 2, 2.0, 0.1, d=3)
+    start = kernel.with_lengthscale(2.0)
+    found = tune(sample_of(X, Y), start, scale=np.ones(3), ard=True, n_basis=150, objective=objective)
+    np.testing.assert_allclose(log_lengthscales(found.kernel), log_lengthscales(kernel), atol=0.25)
+    assert found.noise == pytest.approx(0.1, rel=0.25)
+    assert found.signal == pytest.approx(2.0, rel=0.6)
+    assert type(found.kernel) is type(kernel)
+
+
+def test_one_lengthscale_for_all_features() -> None:
+    X, Y = drawn(Gaussian(1.2), 500, 2, 1.0, 0.05)
+    found = tune(sample_of(X, Y), Gaussian(3.0), scale=ONE, n_basis=150)
+    assert isinstance(found.kernel, Gaussian)
+    assert found.kernel.lengthscale == pytest.approx(1.2, rel=0.2)
+
+
+@pytest.mark.parametrize("objective", ["fitc", "vfe"])
+def test_features_that_say_nothing_get_long_lengthscales(objective: str) -> None:
+    data = data_sets.friedman(500, 7, 0.5)
+    found = tune(sample_of(data.X, data.y), Gaussian(1.0), scale=np.array([data.y.std()]), ard=True, n_basis=90,
+                 objective=objective)  # fmt: skip
+    lengths = np.exp(log_lengthscales(found.kernel))
+    assert lengths[5:].min() > 2.0 * lengths[:5].max()
+    assert lengths.max() < 200.0
+    assert found.noise == pytest.approx(0.25 / data.y.var(), rel=0.4)
+
+
+def test_every_point_is_kept_and_the_best_is_taken() -> None:
+    X, Y = drawn(Gaussian(1.2), 300, 2, 1.0, 0.1)
+    found = tune(sample_of(X, Y), Gaussian(0.3), scale=ONE, ard=True, n_basis=60, rounds=3, evaluations=7)
+    values = values_of(found)
+    assert found.value == values.max() > values[0]
+    best = found.points[int(values.argmax())]
+    assert (best.signal, best.noise) == (found.signal, found.noise)
+    np.testing.assert_allclose(best.lengthscales, np.exp(log_lengthscales(found.kernel)), rtol=1e-12)
+    rounds = np.array([point.round for point in found.points])
+    assert np.bincount(rounds).max() <= 7
+    assert {point.stage for point in found.points} == {"sample"}
+    assert max(point.basis for point in found.points) <= 60
+    config = json.loads(json.dumps(found.to_config(), allow_nan=False))
+    assert config["points"]["value"] == values.tolist()
+    assert len(config["points"]["lengthscales"]) == len(values)
+    assert (config["objective"], config["rows"], config["moved"]) == ("fitc", 300, ["lengthscale", "signal", "noise"])
+
+
+@pytest.mark.parametrize(
+    "fixed", [("noise",), ("signal",), ("lengthscale",), ("signal", "noise"), ("lengthscale", "noise")]
+)
+def test_what_is_fixed_stays(fixed: tuple[str, ...]) -> None:
+    X, Y = drawn(Gaussian(1.2), 200, 2, 1.0, 0.1)
+    found = tune(
+        sample_of(X, Y),
+        Gaussian(0.9),
+        scale=ONE,
+        n_basis=40,
+        rounds=2,
+        evaluations=6,
+        signal=1.3,
+        noise=0.2,
+        fixed=fixed,
+    )
+    for point in found.points:
+        assert ("signal" not in fixed) or point.signal == pytest.approx(1.3)
+        assert ("noise" not in fixed) or point.noise == pytest.approx(0.2)
+        assert ("lengthscale" not in fixed) or point.lengthscales == pytest.approx((0.9,))
+    moved = {"lengthscale": found.kernel != Gaussian(0.9), "signal": found.signal != 1.3, "noise": found.noise != 0.2}
+    assert all(moved[name] for name in found.moved)
+    assert set(found.moved) == {"lengthscale", "signal", "noise"} - set(fixed)
+
+
+def test_with_all_fixed_one_point_is_evaluated() -> None:
+    X, Y = drawn(Gaussian(1.2), 200, 2, 1.0, 0.1)
+    found = tune(sample_of(X, Y), Gaussian(0.9), scale=ONE, n_basis=40, fixed=("lengthscale", "signal", "noise"))
+    assert len(found.points) == 1
+    assert found.moved == ()
+    assert np.exp(log_lengthscales(found.kernel)) == pytest.approx([0.9])
+
+
+def test_a_kernel_without_lengthscale() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3)) * 20.0
+    Y = X @ [1.0, -2.0, 0.5] + rng.standard_normal(200)
+    found = tune(sample_of(X, Y), Linear(), scale=np.array([Y.std()]), centre=np.zeros(1), n_basis=20)
+    assert found.noise == pytest.approx(1.0 / Y.var(), rel=0.3)
+    assert found.kernel == Linear()
+
+
+def test_a_sum_keeps_its_parts_apart() -> None:
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(-10, 10, 500))[:, None]
+    Y = np.sin(0.3 * X) + 0.4 * np.sin(6.0 * X) + 0.05 * rng.standard_normal((500, 1))
+    found = tune(sample_of(X, Y), Gaussian(5.0) + Gaussian(0.5), scale=ONE, n_basis=120)
+    slow, fast = np.exp(log_lengthscales(found.kernel))
+    assert slow > 4 * fast
+    assert found.noise == pytest.approx(0.0025, rel=0.5)
+
+
+def test_units_of_the_features_do_not_matter() -> None:
+    """From one length for all, lengthscales of their own follow the spread: powers of two change no rounding."""
+    X, Y = drawn(Gaussian((0.7, 1.4, 2.8)), 250, 3, 1.0, 0.1)
+    X /= X.std(axis=0)
+    units = np.array([1.0, 1024.0, 0.125])
+    options: dict[str, Any] = {"scale": ONE, "ard": True, "n_basis": 50, "rounds": 2}
+    plain = tune(sample_of(X, Y), Gaussian(2.0), **options)
+    other = tune(sample_of(X * units, Y), Gaussian(2.0 * np.sqrt(np.mean(units**2))), **options)
+    np.testing.assert_allclose(
+        log_lengthscales(other.kernel) - np.log(units), log_lengthscales(plain.kernel), atol=1e-3
+    )
+    assert other.value == pytest.approx(plain.value, rel=1e-6)
+
+
+def test_units_of_the_targets_do_not_matter() -> None:
+    X, Y = drawn(Gaussian(1.0), 200, 2, 1.0, 0.1)
+    options: dict[str, Any] = {"n_basis": 40, "rounds": 2}
+    plain = tune(sample_of(X, Y), Gaussian(2.0), scale=ONE, **options)
+    other = tune(sample_of(X, 1000.0 + 64.0 * Y), Gaussian(2.0), scale=64.0 * ONE, **options)
+    assert other.value == pytest.approx(plain.value, rel=1e-8)
+    assert other.noise == pytest.approx(plain.noise, rel=1e-4)
+
+
+def test_rows_that_repeat_and_a_column_that_is_constant() -> None:
+    X, Y = drawn(Gaussian(1.0), 200, 2, 1.0, 0.1)
+    X, Y = np.concatenate([X, X[:100]]), np.concatenate([Y, Y[:100]])
+    X = np.column_stack([X, np.full(300, 7.0)])
+    found = tune(sample_of(X, Y), Gaussian(1.0), scale=ONE, ard=True, n_basis=250)
+    lengths = np.exp(log_lengthscales(found.kernel))
+    assert lengths[:2] == pytest.approx([1.0, 1.0], rel=0.4)
+    assert np.isfinite(lengths).all()
+    assert 0.01 < found.noise < 0.2
+
+
+def test_targets_without_noise_leave_some() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, (150, 1))
+    found = tune(sample_of(X, np.sin(X)), Gaussian(1.0), scale=ONE, n_basis=30)
+    assert 1e-6 <= found.noise < 1e-3
+    assert np.isfinite(values_of(found)).all()
+
+
+def test_rows_that_are_all_equal_have_only_noise() -> None:
+    Y = np.random.default_rng(0).standard_normal(50)
+    found = tune(sample_of(np.ones((50, 2)), Y), Gaussian(1.0), scale=ONE, ard=True, n_basis=10)
+    assert found.noise == pytest.approx(Y.var(), rel=0.1)
+    assert found.points[0].basis == 1
+
+
+def test_a_constant_target_has_no_say() -> None:
+    X, Y = drawn(Gaussian(1.0), 150, 2, 1.0, 0.1)
+    both = np.column_stack([np.full(150, 3.0), Y])
+    options: dict[str, Any] = {"n_basis": 30, "rounds": 1}
+    found = tune(sample_of(X, both), Gaussian(1.0), scale=np.ones(2), **options)
+    assert found == tune(sample_of(X, Y), Gaussian(1.0), scale=ONE, **options)
+    with pytest.raises(DataError, match=r"targets of all 150 sampled rows are constant, .* give these as numbers"):
+        tune(sample_of(X, both[:, :1]), Gaussian(1.0), scale=ONE)
+
+
+def test_weights_of_rows() -> None:
+    X, Y = drawn(Gaussian(1.0), 200, 2, 1.0, 0.1)
+    weights = np.full(200, 4.0)
+    options: dict[str, Any] = {"scale": ONE, "n_basis": 40, "rounds": 2, "evaluations": 30}
+    plain, heavy = (tune(sample_of(X, Y, w), Gaussian(1.0), **options) for w in (None, weights))
+    assert heavy.noise == pytest.approx(4.0 * plain.noise, rel=0.05)
+
+
+def test_equal_bits_on_one_thread_and_on_two() -> None:
+    data = data_sets.friedman(5000, 6)
+    runs = [Session(ThreadExecutor(threads)).local for threads in (1, 2)]
+    options: dict[str, Any] = {
+        "scale": np.array([data.y.std()]),
+        "ard": True,
+        "n_basis": 100,
+        "rounds": 2,
+        "evaluations": 4,
+    }
+    one, two = (tune(sample_of(data.X, data.y), Gaussian(1.0), run=run, **options) for run in runs)
+    assert one == two
+    assert one.points == two.points
+
+
+def test_float32_rows() -> None:
+    X, Y = drawn(Gaussian(1.0), 200, 2, 1.0, 0.1)
+    single = X.astype(np.float32)
+    options: dict[str, Any] = {"scale": ONE, "n_basis": 40, "rounds": 1}
+    found, wide = (tune(sample_of(A, Y), Gaussian(1.0), **options) for A in (single, single.astype(np.float64)))
+    assert found.value == pytest.approx(wide.value, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+def test_what_cannot_be() -> None:
+    X, Y = drawn(Gaussian(1.0), 50, 2, 1.0, 0.1)
+    sample = sample_of(X, Y)
+    with pytest.raises(ParameterError, match="objective 'elbo' is not known; give one of vfe, fitc"):
+        tune(sample, Gaussian(1.0), scale=ONE, objective="elbo")
+    for fixed in ("noise", ("alpha",)):
+        with pytest.raises(ParameterError, match="names what cannot move; give some of lengthscale, signal, noise"):
+            tune(sample, Gaussian(1.0), scale=ONE, fixed=fixed)
+    for name in ("n_basis", "rounds", "evaluations"):
+        with pytest.raises(ParameterError, match=f"{name} = 0"):
+            tune(sample, Gaussian(1.0), scale=ONE, **{name: 0})
+    for name in ("signal", "noise"):
+        with pytest.raises(ParameterError, match=f"{name} = -1"):
+            tune(sample, Gaussian(1.0), scale=ONE, **{name: -1.0})
+    with pytest.raises(ParameterError, match="3 entries for 2 features"):
+        tune(sample, Gaussian((1.0, 2.0, 3.0)), scale=ONE)
+    with pytest.raises(ShapeError, match="1 targets"):
+        tune(sample, Gaussian(1.0), scale=np.ones(2))
+    with pytest.raises(ShapeError, match="0 targets"):
+        tune(replace(sample, Y=np.zeros((50, 0))), Gaussian(1.0), scale=np.zeros(0))
+    with pytest.raises(NumericalError, match="targets of the sample"):
+        tune(sample_of(X, np.where(Y > 1, np.nan, Y)), Gaussian(1.0), scale=ONE)
+
+
+class Parabola:
+    """Evidence ``-100 sum (v - 1)^2`` of 100 rows, of which the digits end where a parameter exceeds `cliff`."""
+
+    def __init__(self, cliff: float = np.inf) -> None:
+        self.cliff = cliff
+        self.asked = 0
+
+    def at(self, kernel: Kernel, signal: float, noise: float) -> Any:
+        self.asked += 1
+        v = np.concatenate([log_lengthscales(kernel), np.log([signal, noise])])
+        if v.max() > self.cliff:
+            raise NumericalError("too far")
+        return SimpleNamespace(value=-100.0 * ((v - 1) ** 2).sum(), gradient=-200.0 * (v - 1), count=100, basis=[])
+
+
+def search_of(low: float = -9.0, high: float = 9.0, fixed: Any = ()) -> EvidenceSearch:
+    ends = Bounds(np.full(3, low), np.full(3, high), np.zeros(3), np.ones(3, bool), 0.0)
+    return EvidenceSearch(Gaussian(1.0), fixed, ends)
+
+
+def test_a_search_finds_the_top_and_keeps_to_its_evaluations() -> None:
+    objective, search = Parabola(), search_of()
+    best, found = search.round(objective, np.array([-3.0, 2.0, 0.5]), 40, "sample", 0)
+    assert best == pytest.approx(np.ones(3), abs=1e-2)
+    assert found.value == pytest.approx(0.0, abs=1e-2)
+    for evaluations in (1, 2, 3):
+        objective, search = Parabola(), search_of()
+        search.round(objective, np.array([-3.0, 2.0, 0.5]), evaluations, "sample", 0)
+        assert objective.asked == len(search.points) == evaluations
+
+
+def test_a_search_keeps_to_its_bounds_and_to_what_is_fixed() -> None:
+    best, _ = search_of(high=0.25, fixed=("signal",)).round(Parabola(), np.array([-3.0, -2.0, 0.5]), 40, "sample", 0)
+    assert best == pytest.approx([0.25, -2.0, 0.25])
+
+
+def test_a_search_turns_back_where_digits_end() -> None:
+    objective = Parabola(cliff=1.05)
+    best, _ = search_of().round(objective, np.array([-8.0, -8.0, -8.0]), 60, "sample", 0)
+    assert best == pytest.approx(np.ones(3), abs=0.1)
+    with pytest.raises(NumericalError, match="too far"):
+        search_of().round(Parabola(cliff=-1.0), np.zeros(3), 60, "sample", 0)
+
+
+# -------------------------------------------------------------------------------------------------------------- bounds
+def test_bounds_are_relative_to_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 3)) * [1.0, 10.0, 0.0]
+    kernel = Gaussian(1.0) + Matern((1.0, 2.0, 3.0), 1.5)
+    bounds = Bounds.of(kernel, X)
+    distances = np.exp(bounds.typical[:4])
+    spread = X.std(axis=0)
+    others = np.sqrt((spread[:2] ** 2).mean())
+    assert distances[1:] == pytest.approx(np.sqrt(6) * np.array([*spread[:2], others]))
+    assert bounds.unit == pytest.approx(-np.log(2.0))
+    assert np.exp(bounds.low[-1]) == pytest.approx(1e-6)
+    assert (bounds.low[:4] == bounds.typical[:4] - np.log(100)).all()
+    start = bounds.typical + 4.0
+    back = bounds.called_back(start, 3.0)
+    assert back[[0, 4, 5]].tolist() == start[[0, 4, 5]].tolist()
+    assert back[1:4] == pytest.approx(bounds.typical[1:4] + np.log(3.0))
+
+
+def test_spread_lengthscales() -> None:
+    X = np.random.default_rng(0).standard_normal((500, 2)) * [1.0, 8.0]
+    spread = X.std(axis=0)
+    found = spread_lengthscales(Gaussian(2.0) * Matern((3.0, 4.0), 0.5), X)
+    expected = 2.0 * spread / np.sqrt((spread**2).mean())
+    assert np.exp(log_lengthscales(found)) == pytest.approx([*expected, 3.0, 4.0])
+
+
+# --------------------------------------------------------------------------------------------------------------- basis
+def test_points_are_better_than_random_ones() -> None:
+    X = data_sets.rare_clusters(1500, 4).X
+    table, kernel = open_table(X), Gaussian(2.0)
+    run = Session(ThreadExecutor(1)).local
+    found = greedy_points(run, table, kernel, 60, 0, (1,))
+    assert len(found) == len(set(found.rows.tolist())) == 60
+    np.testing.assert_array_equal(found.points, X[found.rows])
+    random = Basis(kernel, np.ascontiguousarray(X[:60]), np.arange(60))
+    assert found.residual(X).sum() < 0.8 * random.residual(X).sum()
+    again = greedy_points(run, table, kernel, 60, 0, (1,))
+    other = greedy_points(run, table, kernel, 60, 0, (2,))
+    assert again.rows.tolist() == found.rows.tolist() != other.rows.tolist()
+
+
+def test_points_are_nearly_those_of_the_greedy_oracle() -> None:
+    X = data_sets.gaussian_mixture(300, 3).X
+    greedy, _ = naive.sgma(naive.gaussian(X, X, 2.0), [range(300)] * 24)
+    found = greedy_points(Session(ThreadExecutor(1)).local, open_table(X), Gaussian(2.0), 24, 0, ())
+    assert greedy.traces[-1] * 0.9 < found.residual(X).sum() < greedy.traces[-1] * 1.15
+
+
+def test_points_end_with_the_rank() -> None:
+    X = np.repeat(np.random.default_rng(0).standard_normal((7, 2)), 5, axis=0)
+    run = Session(ThreadExecutor(1)).local
+    assert len(greedy_points(run, open_table(X), Gaussian(1.0), 30, 0, ())) == 7
+    assert len(greedy_points(run, open_table(np.eye(3)), Linear(), 1, 0, ())) == 1
+    assert len(greedy_points(run, open_table(np.zeros((3, 2))), Linear(), 2, 0, ())) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------- full
+def table_and_tuning(objective: str, fixed: tuple[str, ...] = ()) -> tuple[Any, Float, Tuning, Basis]:
+    X, Y = drawn(Gaussian((0.7, 1.4, 2.8)), 900, 3, 1.0, 0.1)
+    tuning = tune(
+        sample_of(X[:200], Y[:200]),
+        Gaussian(2.0),
+        scale=ONE,
+        ard=True,
+        n_basis=60,
+        rounds=2,
+        objective=objective,
+        fixed=fixed,
+    )
+    basis, _ = Basis.empty(tuning.kernel, 3, X.dtype).append(X[:90], np.arange(90))
+    return X, Y, tuning, basis
+
+
+@pytest.mark.parametrize("objective", ["fitc", "vfe"])
+def test_polish_goes_on_over_the_table(objective: str) -> None:
+    X, Y, tuning, basis = table_and_tuning(objective)
+    centre = Y.mean(axis=0)
+    found = polish(tuning, sweep_rows(X, Y), basis, centre=centre, scale=ONE, evaluations=6)
+    new = found.tuning.points[len(tuning.points) :]
+    assert found.tuning.points[: len(tuning.points)] == tuning.points
+    assert {point.stage for point in new} == {"full"}
+    assert 1 < len(new) <= 6
+    assert new[0].lengthscales == pytest.approx(np.exp(log_lengthscales(tuning.kernel)))
+    assert found.tuning.value == max(point.value for point in new) > new[0].value
+    assert found.tuning.to_config()["points"]["stage"][-1] == "full"
+    # The sums are those of the final sweep, to the bit.
+    assert found.basis.kernel == found.tuning.kernel
+    noise = DiagonalNoise(found.tuning.signal, found.tuning.noise) if objective == "fitc" else ConstantNoise()
+    sums = sweep_rows(X, Y)(GaussianEquations(found.basis, centre, noise))
+    assert sums.H.tobytes() == found.sums.H.tobytes()
+    exact = SparseEvidence(sweep_rows(X, Y), basis.points, basis.rows, centre=centre, scale=ONE, form=objective)
+    assert exact.at(found.tuning.kernel, found.tuning.signal, found.tuning.noise).value == 900 * found.tuning.value
+
+
+@pytest.mark.parametrize("objective", ["fitc", "vfe"])
+def test_polish_does_not_depend_on_the_chunks(objective: str) -> None:
+    X, Y, tuning, basis = table_and_tuning(objective, ("signal",))
+    table, found = open_table(X, Y), []
+    for executor in (CutExecutor((900,), 900), CutExecutor((171, 40), 37, 2)):
+        session = Session(executor)
+        polished = polish(
+            tuning,
+            lambda r, s=session: s.sweep(r, table, "evidence"),
+            basis,
+            centre=np.zeros(1),
+            scale=ONE,
+            evaluations=3,
+        )
+        found.append(polished.tuning)
+        assert len(session.records) == 2 * 3
+    one, other = found
+    np.testing.assert_allclose(log_lengthscales(one.kernel), log_lengthscales(other.kernel), rtol=1e-6)
+    assert one.value == pytest.approx(other.value, rel=1e-9)
+    assert one.signal == pytest.approx(tuning.signal)
+    assert one.moved == ("lengthscale", "noise")
+
+
+def test_one_evaluation_is_a_look() -> None:
+    X, Y, tuning, basis = table_and_tuning("fitc")
+    found = polish(tuning, sweep_rows(X, Y), basis, centre=np.zeros(1), scale=ONE, evaluations=1).tuning
+    assert len(found.points) == len(tuning.points) + 1
+    assert found.noise == pytest.approx(tuning.noise)
+    np.testing.assert_allclose(log_lengthscales(found.kernel), log_lengthscales(tuning.kernel), rtol=1e-12)
