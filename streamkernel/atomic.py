@@ -150,8 +150,8 @@ def _fsync_tree(folder: Path) -> None:
         folders.append(Path(path))
     if len(folders) > _MANY_FOLDERS and _syncfs(folder):
         return
-    for path in folders:
-        fsync_path(path)
+    for inner in folders:
+        fsync_path(inner)
 
 
 def _syncfs(folder: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from streamkernel.errors import ModelFormatError
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.gaussian_model import GaussianModel
+from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.transformers import KernelPCAModel, NystroemModel, TransformerModel
 from streamkernel.estimators.updatable import Updatable
@@ -16,7 +17,9 @@ from streamkernel.store import bundle_kind
 
 __all__ = ["MODELS", "TRANSFORMERS", "UPDATABLE", "is_factor", "kind_of", "predicting_model", "updatable_model"]
 
-MODELS: dict[str, type[PredictingModel]] = {model.KIND: model for model in (RidgeModel, GaussianModel)}
+MODELS: dict[str, type[PredictingModel]] = {
+    model.KIND: model for model in (RidgeModel, GaussianModel, GeneralisedModel)
+}
 UPDATABLE: tuple[type[Updatable[Any]], ...] = (RidgeModel, GaussianModel)
 TRANSFORMERS: dict[str, type[TransformerModel]] = {model.KIND: model for model in (NystroemModel, KernelPCAModel)}
 

@@ -18,10 +18,9 @@ from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.staleness import STALE
-from streamkernel.estimators.updating import Update
+from streamkernel.estimators.updating import Update, new_rows
 from streamkernel.estimators.updating_saved import update_saved
 from streamkernel.store import Checkpoints
-from streamkernel.table import open_table
 
 __all__ = ["command"]
 
@@ -71,8 +70,7 @@ def command(
     """
     place = place_of(scheduler, workers)
     limit = parse_bytes(memory, "--memory")
-    classify = updatable_model(model).config["classes"] is not None
-    table = cut(open_table(store, classify=classify), rows)
+    table = cut(new_rows(updatable_model(model), store), rows)
     with ExitStack() as stack:
         bar = stack.enter_context(SweepBar(quiet))
 

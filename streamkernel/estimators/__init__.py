@@ -3,9 +3,13 @@
 from streamkernel.estimators.bayesian_committee_machine import BayesianCommitteeMachine
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.fit_gaussian import fit_gaussian, plan_gaussian
+from streamkernel.estimators.fit_generalised import fit_generalised, plan_generalised
 from streamkernel.estimators.gaussian_model import GaussianModel
+from streamkernel.estimators.gaussian_process_classifier import GaussianProcessClassifier
+from streamkernel.estimators.gaussian_process_poisson import GaussianProcessPoissonRegressor
 from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
-from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings
+from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings, GeneralisedSettings
+from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge
 from streamkernel.estimators.kernel_ridge_classifier import KernelRidgeClassifier
@@ -18,8 +22,12 @@ __all__ = [
     "BayesianCommitteeMachine",
     "CommitteeSettings",
     "GaussianModel",
+    "GaussianProcessClassifier",
+    "GaussianProcessPoissonRegressor",
     "GaussianProcessRegressor",
     "GaussianSettings",
+    "GeneralisedModel",
+    "GeneralisedSettings",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
@@ -27,7 +35,9 @@ __all__ = [
     "RidgeModel",
     "RidgeSettings",
     "fit_gaussian",
+    "fit_generalised",
     "fit_ridge",
     "plan_gaussian",
+    "plan_generalised",
     "plan_ridge",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of
 from streamkernel.estimators.supervised import fit_supervised
+from streamkernel.estimators.tuning import TUNING_BYTES, tuning_arrays, tuning_record
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import (
     ClassProbabilities,
@@ -90,7 +91,7 @@ class _Tuner:
             self.likelihood,
             ard=settings.ard,
             n_basis=SAMPLE_BASIS,
-            signal_variance=None if given == EVIDENCE else float(given),
+            signal=None if given == EVIDENCE else float(given),
             fixed=fixed,
             seed=settings.seed,
             run=self.session.local,
@@ -124,6 +125,7 @@ class _Fitted:
             "intercept": posterior.intercept,
             "contrasts": posterior.contrasts,
             **posterior.covariance.to_arrays(),
+            **tuning_arrays(self.chosen),
         }
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class _Fitted:
             "sweep_count": self.sweeps,
             "totals": {"rows": self.start.count, "trace": self.start.trace},
             "certificate": certificate_of(self.start.trace, self.start.residual_trace),
-            "tuning": None,
+            "tuning": tuning_record(self.chosen),
             "solution": {
                 **{name: value for name, value in fit.to_config().items() if name != "iterations"},
                 "path": fit.to_config()["iterations"],
@@ -157,8 +159,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     """Hyper-parameters, basis, the minimum, how sure it is."""
     likelihood = likelihood_for(table)
     tuner = _Tuner(settings, likelihood, session)
-    wanted = settings.tunes_lengthscale or settings.signal_variance == EVIDENCE
-    chosen = choose_basis(table, settings, session, n, tuner if wanted else None)
+    chosen = choose_basis(table, settings, session, n, tuner if _tunes(settings) else None)
     basis, table = chosen.selection.basis, chosen.table
     started: list[StartSums] = []
 
@@ -168,7 +169,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
             started.append(found)
         return found
 
-    signal = float(settings.signal_variance) if chosen.tuning is None else chosen.tuning.signal_variance  # type: ignore[attr-defined]
+    signal = float(settings.signal_variance) if chosen.tuning is None else chosen.tuning.signal  # type: ignore[attr-defined]
     fit = solve_generalised(
         sweep,
         Features.of_basis(basis),
@@ -182,11 +183,17 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     return _Fitted(chosen, settings, n, likelihood, started[0], laplace, sweeps=len(session.records))
 
 
+def _tunes(settings: GeneralisedSettings) -> bool:
+    return settings.tunes_lengthscale or settings.signal_variance == EVIDENCE
+
+
 def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
     """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
     likelihood = likelihood_for(table)
+    if _tunes(settings):
+        machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)

@@ -10,8 +10,10 @@ from streamkernel.engine import Plan
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.fit_gaussian import fit_gaussian, plan_gaussian
+from streamkernel.estimators.fit_generalised import fit_generalised, plan_generalised
 from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings
+from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings, GeneralisedSettings
+from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.plan import plan_ridge
@@ -55,6 +57,8 @@ RECIPES: dict[str, Recipe] = _by_name(
     Recipe("ridge", RidgeSettings, fit_ridge, plan_ridge, RidgeModel),
     Recipe("ridge-classifier", RidgeSettings, fit_ridge, plan_ridge, RidgeModel, classify=True),
     Recipe("gp", GaussianSettings, fit_gaussian, plan_gaussian, GaussianModel),
+    Recipe("gp-classifier", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel, classify=True),
+    Recipe("poisson", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel),
     Recipe("committee", CommitteeSettings, fit_gaussian, plan_gaussian, GaussianModel),
 )
 

@@ -17,7 +17,8 @@ from streamkernel.selection import Problem
 from streamkernel.selection.forms import GramForm
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.solvers import GaussianSolution, GaussianSystem
-from streamkernel.solvers.tuning import Tuning, polish, tune
+from streamkernel.solvers.likelihood_tuning import LikelihoodTuning
+from streamkernel.solvers.tuning import Tuning, TuningPoint, polish, tune
 
 __all__ = ["GaussianTuner", "evidence_steps", "solved", "tuning_arrays", "tuning_record", "tuning_steps"]
 
@@ -30,7 +31,7 @@ FULL_EVALUATIONS = 10  # of the evidence over all rows, two sweeps each
 _ROUNDS, _LOOKS = 4, 60  # of a search on the sample, about
 _SINGLE = np.dtype(np.float32)
 
-_STAGES = {"sample": 0, "full": 1}
+FULL = "full"  # stage of a point that all rows were asked about
 
 
 @dataclass(frozen=True)
@@ -136,18 +137,19 @@ def solved(system: GaussianSystem, signal: Any, noise: Any) -> GaussianSolution:
 def tuning_record(chosen: Chosen) -> dict[str, Any] | None:
     """How hyper-parameters were found; None where none were looked for."""
     tuning = chosen.tuning
-    if not isinstance(tuning, Tuning):
+    if not isinstance(tuning, (Tuning, LikelihoodTuning)):
         return None
     lengths = len(tuning.points[0].lengthscales)
     names = [f"lengthscale of {name}" for name in chosen.table.columns] if lengths > 1 else ["lengthscale"] * lengths
+    noise: dict[str, float] = {"noise": tuning.noise} if isinstance(tuning, Tuning) else {}
     return {
-        "objective": tuning.objective,
-        "parameters": [*names, "signal variance", "noise variance"],
+        "objective": tuning.objective if isinstance(tuning, Tuning) else "laplace",
+        "parameters": [*names, "signal variance", *(["noise variance"] if noise else [])],
         "best": _best(tuning),
         "sample_rows": tuning.rows,
         "moved": list(tuning.moved),
         "signal": tuning.signal,
-        "noise": tuning.noise,
+        **noise,
         "value": tuning.value,
     }
 
@@ -155,18 +157,21 @@ def tuning_record(chosen: Chosen) -> dict[str, Any] | None:
 def tuning_arrays(chosen: Chosen) -> dict[str, NDArray[Any]]:
     """Every point that was evaluated."""
     tuning = chosen.tuning
-    if not isinstance(tuning, Tuning):
+    if not isinstance(tuning, (Tuning, LikelihoodTuning)):
         return {}
-    logs = [np.log([*point.lengthscales, point.signal, point.noise]) for point in tuning.points]
+    logs = [
+        np.log([*point.lengthscales, point.signal, *([point.noise] if isinstance(point, TuningPoint) else [])])
+        for point in tuning.points
+    ]
     return {
         "tuning_parameters": np.array(logs),
         "tuning_values": np.array([point.value for point in tuning.points]),
-        "tuning_stage": np.array([_STAGES[point.stage] for point in tuning.points], dtype=np.int64),
+        "tuning_stage": np.array([int(point.stage == FULL) for point in tuning.points], dtype=np.int64),
     }
 
 
-def _best(tuning: Tuning) -> int:
+def _best(tuning: Tuning | LikelihoodTuning) -> int:
     """The point that the model has: the best of the last stage."""
-    last = tuning.points[-1].stage
-    values = [point.value if point.stage == last else -np.inf for point in tuning.points]
+    full = any(point.stage == FULL for point in tuning.points)
+    values = [point.value if (point.stage == FULL) == full else -np.inf for point in tuning.points]
     return int(np.argmax(values))

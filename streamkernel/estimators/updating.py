@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from streamkernel.engine import PeakMeter, Session
-from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.errors import DTypeError, ParameterError, ShapeError
 from streamkernel.estimators.check_rows import check_rows
 from streamkernel.estimators.folding import Folding
 from streamkernel.estimators.growing import rows_to_grow_on
@@ -23,9 +23,9 @@ from streamkernel.estimators.seen_before import rows_of_basis, seen_by
 from streamkernel.estimators.staleness import STALE, Staleness
 from streamkernel.estimators.updatable import Updatable
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.table import Table
+from streamkernel.table import Table, open_table
 
-__all__ = ["Update", "update_model"]
+__all__ = ["Update", "new_rows", "update_model"]
 
 M = TypeVar("M", bound=Updatable[Any])
 
@@ -62,6 +62,17 @@ class Update(Generic[M]):
     def stale(self) -> bool:
         """Whether the basis is, now."""
         return self.staleness.stale and not self.grown
+
+
+def new_rows(model: Updatable[Any], X: Any, y: Any = None) -> Table:
+    """Rows to update a model with, opened; its labels are known and need not be looked for."""
+    try:
+        return open_table(X, y)
+    except DTypeError:
+        # Labels that are text.
+        if model.config["classes"] is None:
+            raise
+        return open_table(X, y, classify=True)
 
 
 def update_model(

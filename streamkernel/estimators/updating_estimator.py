@@ -12,8 +12,7 @@ from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like, parse_bytes
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.staleness import STALE
-from streamkernel.estimators.updating import Update, update_model
-from streamkernel.table import open_table
+from streamkernel.estimators.updating import Update, new_rows, update_model
 
 __all__ = ["UpdatingEstimator"]
 
@@ -61,7 +60,7 @@ class UpdatingEstimator(SupervisedEstimator):
         before = resident_bytes()
         done = update_model(
             model,
-            open_table(X, y, classify=self._classify),
+            new_rows(model, X, y),
             Session(self._executor(), progress=self.progress),
             choices=choices,
             stale=stale,

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, gammaln, logsumexp, softmax
+from scipy.special import expit, gammaln
 
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.reductions.likelihood import (
@@ -172,20 +172,32 @@ class Softmax(Likelihood):
         check_indicators(Y, start, self.name)
         return Y
 
+    # Arrays of a few columns are worked on class by class: a sum along so short an axis takes twenty times as long.
+
     def cumulant(self, f: Float) -> Float:
-        return np.asarray(logsumexp(f, axis=1))
+        return _log_sum_exp(np.array(f.T, order="C"))
 
     def loss(self, y: Float, f: Float) -> Float:
         # Shifted by the function of the row's own class, whose term is then 1.
-        return np.asarray(logsumexp(f - (y * f).sum(axis=1, keepdims=True), axis=1))
+        return _log_sum_exp(np.subtract(f.T, np.einsum("bc,bc->b", y, f), order="C"))
 
     def mean(self, f: Float) -> Float:
-        return np.asarray(softmax(f, axis=1))
+        return self._probabilities(f).T
+
+    def _probabilities(self, f: Float) -> Float:
+        """(c, b)"""
+        p = np.array(f.T, order="C")
+        p -= p.max(axis=0)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
+        return p
 
     def weights(self, f: Float) -> Float:
-        p = self.mean(f)
+        p = self._probabilities(f)
         first, second = self._pair_classes
-        return np.maximum(p[:, first] * p[:, second], LEAST_CURVATURE)
+        products = p[first]
+        products *= p[second]
+        return np.maximum(products, LEAST_CURVATURE, out=products).T
 
     def weights_slope(self, f: Float, v: Float) -> Float:
         p = self.mean(f)
@@ -224,3 +236,11 @@ def likelihood_of(name: str, n_targets: int) -> Likelihood:
     if name == "softmax":
         return Softmax(n_targets)
     raise ParameterError(f"likelihood = {name!r} is not known; choose one of {', '.join(LIKELIHOODS)}")
+
+
+def _log_sum_exp(f: Float) -> Float:
+    """``log sum_c e^f_c``, (b,), of f (c, b), which is used up."""
+    top = f.max(axis=0)
+    f -= top
+    np.exp(f, out=f)
+    return np.asarray(top + np.log(f.sum(axis=0)))

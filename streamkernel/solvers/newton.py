@@ -43,8 +43,8 @@ def solve_newton(
     likelihood : Likelihood
     signal_variance : s.
     intercept : whether there are constants, which are not penalised.
-    tolerance : most that may be left to gain, as a share of the objective. 1e-8 is a ten-thousandth of what a row
-        weighs in the mean of ten thousand; two or three digits less save one sweep.
+    tolerance : most that may be left to gain, as a share of the objective (of 1 nat, where that is smaller). The
+        decrement squares itself: three digits less save one sweep.
     most_iterations : after which a warning is given.
     start : functions to begin at, as those of a fit to a sample; the first sweep then brings their derivatives.
         Without, constants are begun at.
@@ -72,7 +72,7 @@ def solve_newton(
         decrement = max(0.0, -float(np.vdot(gradient, direction)))
         # At constants the curvature is not that of the rows, and says little of what is left.
         known = start is not None or len(iterations) > 0
-        converged = known and 0.5 * decrement <= tolerance * abs(objective)
+        converged = known and 0.5 * decrement <= tolerance * max(objective, 1.0)
         if converged or len(iterations) == most_iterations:
             break
         for _ in range(_SHORTENINGS):

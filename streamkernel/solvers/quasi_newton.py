@@ -65,7 +65,7 @@ def solve_quasi_newton(
     while True:
         direction = pairs.direction(gradient, guess)
         decrement = max(0.0, -float(np.vdot(gradient, direction)))
-        converged = len(iterations) > 0 and 0.5 * decrement <= tolerance * abs(objective)
+        converged = len(iterations) > 0 and 0.5 * decrement <= tolerance * max(objective, 1.0)
         if converged or len(iterations) == most_iterations:
             break
         name = f"quasi-newton step {len(iterations) + 1}"

@@ -106,7 +106,8 @@ class ZarrRows(RowArray):
         if then is None:
             raise self._changed("its COMPLETE manifest is another one" if metadata == self._metadata_pin else changed)
         # The file read a moment ago may be that of a generation before.
-        if all(metadata != known.metadata.get(entry) for known in (now, then, *now.history)):
+        known = [now.metadata, then.metadata, *(earlier.metadata for earlier in now.history)]
+        if all(metadata != digests.get(entry) for digests in known):
             if self._metadata_pin is not None:
                 raise self._changed(changed)
             raise CorruptMetadataError(

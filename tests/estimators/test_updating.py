@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from streamkernel.errors import (
     StreamKernelWarning,
 )
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.estimators.runs import clipped, count, joined, without
 from streamkernel.estimators.updating import Update, update_model
 from streamkernel.solvers import RidgeSystem
 from streamkernel.store import Checkpoints
@@ -169,6 +171,25 @@ def test_equal_work_has_equal_digests(fitted: RidgeModel) -> None:
     once, threads = update(fitted, table), update(fitted, table, Session(ThreadExecutor(2)))
     assert once.model.digest == threads.model.digest
     assert once.model.digest == update(fitted, table).model.digest
+
+
+def test_sums_of_other_features_cannot_be_added(fitted: RidgeModel) -> None:
+    sums = fitted.sums
+    for other in (replace(sums, H=sums.H[:5, :5]), replace(sums, centre=sums.centre + 1.0)):
+        with pytest.raises(ParameterError, match="cannot be added"):
+            sums.merge(other)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=8), st.integers(0, 30), st.integers(0, 30))
+def test_runs_are_sets_of_rows(pairs: list[tuple[int, int]], start: int, stop: int) -> None:
+    rows = {row for first, last in pairs for row in range(first, last)}
+    found = joined(pairs)
+    assert [row for run in found for row in range(*run)] == sorted(rows)
+    assert all(one[1] < two[0] for one, two in pairwise(found))
+    assert count(found) == len(rows)
+    for part, expected in ((clipped(found, start, stop), rows & {*range(start, stop)}),
+                           (without(found, start, stop), {*range(start, stop)} - rows)):  # fmt: skip
+        assert [row for run in part for row in range(*run)] == sorted(expected)
 
 
 # --- exactly once -------------------------------------------------------------------------------------------------
