@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _bcm_page import Compared, Large, Run, page
-from _committees import Problem, Scores, asked_together, exact, members, rmse_loss, loss, sparse, tuned
+from _bcm_page import page
+from _bcm_runs import ASKED, CELLS, LANDMARKS, ROWS, Compared, Large, Run
+from _committees import Problem, Scores, asked_together, exact, loss, members, rmse_loss, sparse, tuned
 from _shared import RESULTS, data_sets, factor_of, write_page
 
 from streamkernel.basis import Basis
@@ -30,9 +30,9 @@ from streamkernel.reductions import ConstantNoise, RowNoise
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of p_eff
 MEMBERS = (100, 250, 1000)
-ASKED = 250  # rows of a member, where the rows to predict are the query points
+ASKED_MEMBERS = 250  # rows of a member, where the rows to predict are the query points
 CELL_MEMBERS = (100, 250)  # of 1,000 rows there are three, in cells or not
-MOST = 1500  # query points
+MOST = 1600  # query points
 LARGE_BASIS, LARGE_MEMBERS, LARGE_TESTS = 500, (100, 1000), 20_000
 LARGE_TUNED, LARGE_DEGREES = 5000, 2500  # rows of the sample
 
@@ -89,12 +89,12 @@ def compared(setting: Setting, problem: Problem, seed: int) -> Compared:
     began = time.perf_counter()
     prediction, degrees = exact(problem)
     reference = Scores.of(prediction, problem.y_test)
-    most = min(MOST, len(problem.X) // 2)
+    most = min(MOST, len(problem.X) - 1)
     sizes = {share: max(1, round(share * degrees)) for share in SHARES}
     sizes = {share: n for share, n in sizes.items() if n <= most}
     chosen = landmarks(problem, max(sizes.values()), seed)
     blocks = [size for size in MEMBERS if size < len(problem.X)]
-    kinds = [(size, "rows") for size in blocks] + [(size, "cells") for size in CELL_MEMBERS if size in blocks]
+    kinds = [(size, ROWS) for size in blocks] + [(size, CELLS) for size in CELL_MEMBERS if size in blocks]
     noises: dict[tuple[int, str], RowNoise] = {kind: members(problem, *kind, seed) for kind in kinds}
     runs = []
 
@@ -107,10 +107,10 @@ def compared(setting: Setting, problem: Problem, seed: int) -> Compared:
         basis = chosen.take(np.arange(min(n, len(chosen))))
         for (size, partition), noise in noises.items():
             scores = Scores.of(sparse(problem, basis, noise), problem.y_test)
-            add("landmarks", size, partition, share, len(basis), scores)
-        if (ASKED, "rows") in noises and n <= len(problem.X_test):
-            together = asked_together(problem, n, noises[ASKED, "rows"])
-            add("rows asked for", ASKED, "rows", share, n, Scores.of(together, problem.y_test))
+            add(LANDMARKS, size, partition, share, len(basis), scores)
+        if (ASKED_MEMBERS, ROWS) in noises and n <= len(problem.X_test):
+            together = asked_together(problem, n, noises[ASKED_MEMBERS, ROWS])
+            add(ASKED, ASKED_MEMBERS, ROWS, share, n, Scores.of(together, problem.y_test))
     told = (reference.rmse, reference.nlpd, reference.coverage)
     found = Compared(
         setting.name, *problem.X.shape, len(problem.X_test), problem.signal, problem.noise, degrees, *told, runs
@@ -130,10 +130,8 @@ def large(setting: Setting, problem: Problem, seed: int) -> list[Large]:
     degrees = degrees_of_sample(sample, rows, basis.kernel, problem.signal, problem.noise)
     made: dict[str, tuple[Any, int]] = {"DTC": (sparse(problem, basis, ConstantNoise()), rows)}
     for size in LARGE_MEMBERS:
-        made[f"BCM, members of {size:,}"] = (sparse(problem, basis, members(problem, size, "rows")), rows)
-    alone = Problem(
-        problem.X[:few], problem.y[:few], problem.X_test, problem.y_test, problem.signal, problem.noise
-    )
+        made[f"BCM, members of {size:,}"] = (sparse(problem, basis, members(problem, size, ROWS)), rows)
+    alone = Problem(problem.X[:few], problem.y[:few], problem.X_test, problem.y_test, problem.signal, problem.noise)
     made[f"exact GP of {few:,} rows"] = (exact(alone)[0], few)
     reference = Scores.of(made["DTC"][0], problem.y_test)
     found = []
@@ -161,9 +159,7 @@ def main() -> None:
     for setting in SETTINGS:
         if setting.name not in arguments.sets:
             continue
-        with warnings.catch_warnings():
-            # Convergence of a search on a sample is not what this is about.
-            problem = problem_of(setting, arguments.seed, arguments.rows)
+        problem = problem_of(setting, arguments.seed, arguments.rows)
         if problem is None:
             missing.append(setting.name)
         elif setting.train is None:

@@ -13,7 +13,7 @@ from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.gaussian_fitted import GaussianFitted
 from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.gaussian_settings import GaussianSettings
+from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, GaussianSettings
 from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.supervised import fit_supervised
 from streamkernel.estimators.tuning import (
@@ -32,8 +32,6 @@ from streamkernel.solvers.tuning import Tuning
 from streamkernel.table import Table
 
 __all__ = ["fit_gaussian", "plan_gaussian"]
-
-_DEGREES_ROWS = 2500  # of the sample that effective degrees of freedom are estimated from
 
 
 def fit_gaussian(
@@ -78,7 +76,7 @@ def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
     sample = chosen.sample
     if sample is None or len(sample) == 0:
         return None
-    X = sample.X[:_DEGREES_ROWS]
+    X = sample.X[:DEGREES_ROWS]
     degrees = degrees_of_sample(X, chosen.table.n_rows, chosen.kernel, noise.signal, noise.noise)
     rule = QuerySetRule(len(chosen.selection.basis), from_sample=degrees, sample=len(X))
     if rule.warning is not None:

@@ -22,6 +22,7 @@ from streamkernel.reductions import (
     ClassProbabilities,
     Features,
     Latent,
+    LatentPosterior,
     Likelihood,
     NewtonStart,
     NewtonStep,
@@ -32,7 +33,7 @@ from streamkernel.reductions import (
     likelihood_of,
 )
 from streamkernel.selection.problem import unfilled_basis
-from streamkernel.solvers import LaplaceApproximation, solve_generalised, tune_likelihood
+from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised, tune_likelihood
 from streamkernel.table import Table
 
 __all__ = ["fit_generalised", "plan_generalised"]
@@ -68,7 +69,8 @@ def likelihood_for(table: Table) -> Likelihood:
     """By what the targets are: two classes, more, or counts."""
     if table.classes is None:
         return likelihood_of("poisson", 1)
-    return likelihood_of("bernoulli" if len(table.classes) == 2 else "softmax", len(table.classes))
+    # Of one class there is a plan, but no fit.
+    return likelihood_of("softmax" if len(table.classes) > 2 else "bernoulli", len(table.classes))
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,15 @@ class _Fitted:
     likelihood: Likelihood
     start: StartSums
     laplace: LaplaceApproximation
+    posterior: LatentPosterior
     sweeps: int
 
     def predictions(self) -> ClassProbabilities | PoissonPredictions:
-        posterior = self.laplace.posterior(self.chosen.selection.basis)
+        posterior = self.posterior
         return PoissonPredictions(posterior) if self.likelihood.name == "poisson" else ClassProbabilities(posterior)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        posterior = self.laplace.posterior(self.chosen.selection.basis)
+        posterior = self.posterior
         squares = np.diagonal(self.start.gram)[:-1]
         return {
             **basis_arrays(self.chosen, path_of(self.start.trace, squares)),
@@ -135,6 +138,7 @@ class _Fitted:
             **basis_record(self.chosen, self.settings, self.n),
             "likelihood": self.likelihood.name,
             "signal_variance": fit.signal_variance,
+            "residual_share": self.posterior.residual_share,
             "columns": list(table.columns),
             "target_names": list(table.target_names),
             "classes": None if table.classes is None else table.classes.tolist(),
@@ -159,7 +163,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     """Hyper-parameters, basis, the minimum, how sure it is."""
     likelihood = likelihood_for(table)
     tuner = _Tuner(settings, likelihood, session)
-    chosen = choose_basis(table, settings, session, n, tuner if _tunes(settings) else None)
+    chosen = choose_basis(table, settings, session, n, tuner if settings.tunes else None)
     basis, table = chosen.selection.basis, chosen.table
     started: list[StartSums] = []
 
@@ -176,15 +180,15 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
         likelihood,
         table.n_rows,
         signal_variance=signal,
+        intercept=settings.fit_intercept,
         tolerance=settings.newton_tol,
-        sample=chosen.sample,
+        sample=chosen.sample if chosen.sample else None,
     )
     laplace = LaplaceApproximation.of(fit)
-    return _Fitted(chosen, settings, n, likelihood, started[0], laplace, sweeps=len(session.records))
-
-
-def _tunes(settings: GeneralisedSettings) -> bool:
-    return settings.tunes_lengthscale or settings.signal_variance == EVIDENCE
+    posterior, sample = laplace.posterior(basis), chosen.sample
+    if sample is not None:
+        posterior = calibrated(posterior, likelihood, sample.X, sample.Y)
+    return _Fitted(chosen, settings, n, likelihood, started[0], laplace, posterior, sweeps=len(session.records))
 
 
 def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
@@ -192,7 +196,7 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
     likelihood = likelihood_for(table)
-    if _tunes(settings):
+    if settings.tunes:
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))

@@ -9,9 +9,11 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
+from streamkernel.table import Table
 
 __all__ = [
     "APPROXIMATIONS",
+    "DEGREES_ROWS",
     "EVIDENCE",
     "PARTITIONS",
     "TUNE",
@@ -25,6 +27,7 @@ APPROXIMATIONS = ("dtc", "fitc", "pitc")
 PARTITIONS = ("rows", "cells")
 TUNE = ("sample", "full", "none")
 EVIDENCE = "evidence"
+DEGREES_ROWS = 2500  # of the sample that effective degrees of freedom are estimated from
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class TunedSettings(BasisSettings):
     lengthscale : "evidence", or as of any fit; then it is not moved.
     ard : whether each feature has a lengthscale of its own, for "evidence".
     signal_variance : "evidence", or a number > 0.
-    tune : "sample", on some thousands of rows; "none": a lengthscale of "evidence" is the median distance then.
+    tune : "sample", on some thousands of rows; "none": a lengthscale of "evidence" is the median distance then, and
+        only variances are found by evidence.
     """
 
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {**BasisSettings.SAMPLE_ROWS, EVIDENCE: 5000}
@@ -56,14 +60,25 @@ class TunedSettings(BasisSettings):
             raise ParameterError(f"ard must be true or false, not {self.ard!r}")
         if self.ard and not self.tunes_lengthscale:
             raise ParameterError(
-                f"ard has lengthscales found by evidence, but lengthscale is {self.lengthscale!r} and tune "
-                f"{self.tune!r}; leave out the one or the other"
+                "ard has lengthscales found by evidence, but they are given, the kernel has none or tune is 'none'; leave "
+                "out the one or the other"
             )
 
     @property
     def tunes_lengthscale(self) -> bool:
         """Whether lengthscales are moved to where the evidence is largest."""
-        return self.tune != "none" and isinstance(self.lengthscale, str) and self.lengthscale == EVIDENCE
+        # Of a kernel that brings its own, or has none, there is nothing to move.
+        return self.tune != "none" and self.searches_lengthscale and self.lengthscale == EVIDENCE
+
+    @property
+    def tunes(self) -> bool:
+        """Whether there is anything to find on sampled rows before the final sweep."""
+        return self.tunes_lengthscale or self.signal_variance == EVIDENCE
+
+    def sampled_rows(self, table: Table) -> int:
+        """How many rows are sampled to find hyper-parameters, or the shares of the classes."""
+        wanted = self.SAMPLE_ROWS[EVIDENCE] if self.tunes else 0
+        return min(max(wanted, super().sampled_rows(table)), table.n_rows)
 
     def to_config(self) -> dict[str, Any]:
         return super().to_config() | {
@@ -107,6 +122,16 @@ class GaussianSettings(TunedSettings):
     def whitens_rows(self) -> bool:
         """Whether the final sweep has to know signal and noise before it begins."""
         return self.approximation != "dtc"
+
+    @property
+    def tunes(self) -> bool:
+        # Signal and noise variance of "dtc" follow from its sums.
+        free = self.signal_variance == EVIDENCE or self.noise_variance == EVIDENCE
+        return self.tunes_lengthscale or (self.whitens_rows and free)
+
+    def sampled_rows(self, table: Table) -> int:
+        wanted = DEGREES_ROWS if self.approximation == "pitc" else 0
+        return min(max(wanted, super().sampled_rows(table)), table.n_rows)
 
     def to_config(self) -> dict[str, Any]:
         return super().to_config() | {

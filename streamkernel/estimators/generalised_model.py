@@ -69,6 +69,7 @@ class GeneralisedModel(PredictingModel):
             arrays["contrasts"],
             self.config["signal_variance"],
             covariance_of(covariance),
+            self.config["residual_share"],
         )
 
     def predictions(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:

@@ -43,13 +43,8 @@ class GaussianTuner:
 
     @property
     def wanted(self) -> bool:
-        """Whether there is anything to find before the final sweep.
-
-        Signal and noise variance of "dtc" follow from its sums.
-        """
-        settings = self.settings
-        free = settings.signal_variance == EVIDENCE or settings.noise_variance == EVIDENCE
-        return settings.tunes_lengthscale or (settings.whitens_rows and free)
+        """Whether there is anything to find before the final sweep."""
+        return self.settings.tunes
 
     def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> Tuning:
         settings, unit = self.settings, float((scale**2).mean())

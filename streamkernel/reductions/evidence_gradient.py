@@ -57,7 +57,7 @@ class EvidenceGradient(Reduction[EvidenceSlopes]):
     Parameters
     ----------
     basis : Basis of n functions.
-    centre, scale : (d,) targets are ``(Y - centre) / scale``.
+    centre, scale : (d,) targets are ``(Y - centre) / scale``; one whose scale is infinite is left out.
     signal, noise : variances, in the units of the scaled targets.
     inverse : (n, n) ``B^-1``.
     u : (n, d)
@@ -80,6 +80,11 @@ class EvidenceGradient(Reduction[EvidenceSlopes]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
+    @property
+    def heard(self) -> int:
+        """Number of targets that are not left out: d in the formulas."""
+        return int(np.isfinite(self.scale).sum())
+
     @cached_property
     def slopes(self) -> LengthscaleGradient:
         """The kernel's slopes with the basis points packed."""
@@ -100,7 +105,7 @@ class EvidenceGradient(Reduction[EvidenceSlopes]):
         identity = np.eye(len(self.basis))
         if self.fitc:
             return self.unwhitened(identity)
-        rate = self.signal * len(self.centre) / self.noise
+        rate = self.signal * self.heard / self.noise
         return rate * self.unwhitened(identity - self.inverse)
 
     def map_block(self, block: RowBlock) -> State:
@@ -122,7 +127,7 @@ class EvidenceGradient(Reduction[EvidenceSlopes]):
         }
 
     def _fitc(self, block: RowBlock, G: Float, residual: Float, weights: Float) -> State:
-        d, s = len(self.centre), self.signal
+        d, s = self.heard, self.signal
         r = np.maximum(self.basis.kernel.diagonal(block.X) - np.einsum("ij,ij->i", G, G), 0.0)
         # By the weights, not their inverses: a row of weight 0 says nothing.
         precision = weights / (self.noise + s * weights * r)

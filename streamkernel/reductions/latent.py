@@ -144,6 +144,8 @@ class LatentPosterior:
     contrasts : (c, r), Q.
     signal_variance : s.
     covariance : of the coefficients of the whitened features.
+    residual_share : of the variance that the basis leaves open at a row, ``s (k(x, x) - |z|^2)``, how much is taken
+        for real. The fit, in the span of the basis, has not reckoned with it (`solvers.calibrated`).
     """
 
     basis: Basis
@@ -152,6 +154,7 @@ class LatentPosterior:
     contrasts: Float
     signal_variance: float
     covariance: LatentCovariance
+    residual_share: float = 1.0
 
     def mean(self, X: NDArray[Any]) -> Float:
         """f, (b, c)."""
@@ -165,9 +168,11 @@ class LatentPosterior:
             self.basis.whiten(G)
         covariance = self.covariance.explained(G)
         diagonal = np.asarray(self.basis.kernel.diagonal(X), dtype=np.float64)
-        open_ = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), _JITTER * diagonal)
+        open_ = self.residual_share * np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
         r = covariance.shape[1]
-        covariance[:, np.arange(r), np.arange(r)] += open_[:, None]
+        covariance[:, np.arange(r), np.arange(r)] += np.maximum(self.residual_share * open_, _JITTER * diagonal)[
+            :, None
+        ]
         return mean, self.signal_variance * covariance
 
     def scratch_bytes(self, rows: int) -> int:

@@ -1,5 +1,6 @@
 """Coefficients from sums: init once, solve many."""
 
+from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.choice import SolverChoice, choose_solver, falkon_steps
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
 from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows
@@ -53,6 +54,7 @@ __all__ = [
     "Tuning",
     "TuningPoint",
     "Variances",
+    "calibrated",
     "choose_lengthscale",
     "choose_solver",
     "falkon_steps",

@@ -34,8 +34,6 @@ __all__ = ["LaplaceEvidence", "LaplaceValue"]
 
 Float = NDArray[np.float64]
 
-_TOLERANCE = 1e-9
-
 
 @dataclass(frozen=True)
 class LaplaceValue:
@@ -45,6 +43,7 @@ class LaplaceValue:
     ----------
     value : nats, all rows together.
     fit : the minimum; basis : the points, less those that depend on the points before them.
+    G : (m, n) whitened features of the rows; factor : lower triangle of the precision, (n r, n r).
     """
 
     value: float
@@ -62,13 +61,23 @@ class LaplaceEvidence:
     X : (m, p), Y : (m, d) as the likelihood takes them, weights : (m,)
     likelihood : Likelihood
     points : basis points among the rows; their kernel does not matter.
+    tolerance : of the minimum.
     """
 
-    def __init__(self, X: NDArray[Any], Y: Float, weights: Float | None, likelihood: Likelihood, points: Basis) -> None:
+    def __init__(
+        self,
+        X: NDArray[Any],
+        Y: Float,
+        weights: Float | None,
+        likelihood: Likelihood,
+        points: Basis,
+        tolerance: float = 1e-9,
+    ) -> None:
         self._X = np.ascontiguousarray(X, dtype=np.float64)
         self._Y, self._weights = Y, weights
         self._likelihood = likelihood
         self._points = points
+        self._tolerance = tolerance
         self._last: GeneralisedFit | None = None
 
     def at(self, kernel: Kernel, signal_variance: float) -> LaplaceValue:
@@ -99,7 +108,7 @@ class LaplaceEvidence:
             Features(None, len(basis)),
             self._likelihood,
             signal_variance=signal_variance,
-            tolerance=_TOLERANCE,
+            tolerance=self._tolerance,
             start=start,
         )
         self._last = fit

@@ -76,7 +76,7 @@ class SparseEvidence:
     ----------
     sweep : runs a reduction over the rows.
     points : (n, p) basis points; rows : (n,) int64 their row numbers.
-    centre, scale : (d,) the targets of the process are ``(Y - centre) / scale``.
+    centre, scale : (d,) the targets of the process are ``(Y - centre) / scale``, less those of infinite scale.
     form : "vfe" or "fitc".
     """
 
@@ -124,7 +124,7 @@ class SparseEvidence:
                 f"the evidence is not finite at signal variance {signal:g} and noise variance {noise:g}; "
                 "look at the scale of the features"
             )
-        return Evidence(algebra.value, gradient, sums.count * len(self._centre), basis, sums)
+        return Evidence(algebra.value, gradient, sums.count * algebra.d, basis, sums)
 
 
 class _Algebra:
@@ -134,7 +134,7 @@ class _Algebra:
         for name in ("H", "g", "YY"):
             require_finite(getattr(sums, name), f"the sum {name} of the evidence")
         self.signal, self.noise, self.fitc = signal, noise, fitc
-        self.count, self.d, n = sums.count, len(scale), len(sums.H)
+        self.count, self.d, n = sums.count, int(np.isfinite(scale).sum()), len(sums.H)
         # For vfe the sums are without the noise.
         within = 1.0 if fitc else noise
         self.g = sums.g / scale / within

@@ -51,6 +51,7 @@ class Tuning:
     value : evidence there, nats per row and target.
     objective : "fitc" or "vfe".
     rows : of the sample.
+    targets : positions of those that are not constant there, which alone have a say.
     moved : what was free to move.
     points : every point that was evaluated, in order.
     """
@@ -61,6 +62,7 @@ class Tuning:
     value: float
     objective: str
     rows: int
+    targets: tuple[int, ...]
     moved: tuple[str, ...]
     points: tuple[TuningPoint, ...]
 
@@ -76,6 +78,7 @@ class Tuning:
             "value": self.value,
             "objective": self.objective,
             "rows": self.rows,
+            "targets": list(self.targets),
             "moved": list(self.moved),
             "points": columns,
         }
@@ -138,7 +141,8 @@ def tune(
     _check(objective, fixed)
     rounds, evaluations = checked_integer("rounds", rounds), checked_integer("evaluations", evaluations)
     n = min(checked_integer("n_basis", n_basis), len(sample))
-    X, Y, centre, scale = _scaled(sample, centre, scale)
+    told, centre, scale = _told(sample, centre, scale)
+    X, Y, centre, scale = sample.X, np.ascontiguousarray(sample.Y[:, told]), centre[told], scale[told]
     if ard:
         kernel = spread_lengthscales(kernel, X)
     kernel.check_features(X.shape[1])
@@ -165,7 +169,8 @@ def tune(
         if found.value / found.count < search.points[first].value + _ENOUGH:
             break
     assert best is not None
-    return _tuning(search, *best, objective, len(sample), fixed)
+    targets = tuple(np.flatnonzero(told).tolist())
+    return _tuning(search, *best, objective, len(sample), targets, fixed)
 
 
 def polish(
@@ -185,7 +190,7 @@ def polish(
     sweep : runs a reduction over the table, twice for each evaluation.
     basis : points of the final model, chosen for the kernel that was found.
     centre, scale : (d,) the process is of ``(Y - centre) / scale``.
-    evaluations : at most about so many; 1 evaluates the table where the sample has led.
+    evaluations : at most so many; 1 evaluates the table where the sample has led.
 
     Raises
     ------
@@ -196,20 +201,29 @@ def polish(
     evaluations = checked_integer("evaluations", evaluations)
     start = np.concatenate([log_lengthscales(tuning.kernel), np.log([tuning.signal, tuning.noise])])
     search = EvidenceSearch(tuning.kernel, fixed, Bounds.around(start), tuning.points)
+    told = np.isin(np.arange(len(scale)), tuning.targets)
+    scale = np.where(told, scale, np.inf)
     sparse = SparseEvidence(sweep, basis.points, basis.rows, centre=centre, scale=scale, form=tuning.objective)
     number = max((point.round for point in tuning.points), default=-1) + 1
     best, found = search.round(sparse, start, evaluations, "full", number)
-    result = _tuning(search, best, found, tuning.objective, tuning.rows, fixed)
+    result = _tuning(search, best, found, tuning.objective, tuning.rows, tuning.targets, fixed)
     return Polished(result, found.basis, found.sums)
 
 
 def _tuning(
-    search: EvidenceSearch, values: Float, found: Evidence, objective: str, rows: int, fixed: Collection[str]
+    search: EvidenceSearch,
+    values: Float,
+    found: Evidence,
+    objective: str,
+    rows: int,
+    targets: tuple[int, ...],
+    fixed: Collection[str],
 ) -> Tuning:
     signal, noise = (float(value) for value in np.exp(values[-2:]))
     moved = tuple(name for name in MOVABLE if name not in fixed)
     kernel = with_log_lengthscales(search.kernel, values[:-2])
-    return Tuning(kernel, signal, noise, found.value / found.count, objective, rows, moved, tuple(search.points))
+    value = found.value / found.count
+    return Tuning(kernel, signal, noise, value, objective, rows, targets, moved, tuple(search.points))
 
 
 def _check(objective: str, fixed: Collection[str]) -> None:
@@ -220,8 +234,8 @@ def _check(objective: str, fixed: Collection[str]) -> None:
         raise ParameterError(f"fixed = {fixed!r} names what cannot move; give some of {', '.join(MOVABLE)}")
 
 
-def _scaled(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[Any], Float, Float, Float]:
-    """Rows, and the targets that are not constant, with their centre and scale."""
+def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[np.bool_], Float, Float]:
+    """Which targets are not constant; centre and scale of all, (d,) each."""
     Y = sample.Y
     centre = Y.mean(axis=0) if centre is None else np.asarray(centre, dtype=np.float64)
     scale = np.asarray(scale, dtype=np.float64)
@@ -235,7 +249,7 @@ def _scaled(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray
             f"the targets of all {len(sample)} sampled rows are constant, and no evidence tells a noise or a "
             "lengthscale from them; give these as numbers"
         )
-    return sample.X, np.ascontiguousarray(Y[:, told]), centre[told], scale[told]
+    return told, centre, scale
 
 
 def _over(run: Run, table: Table) -> Sweep:

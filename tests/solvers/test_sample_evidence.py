@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 from problems import CutExecutor
 from strategies import cuts, rows, seeds
 
+from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericalError, ParameterError, ShapeError
 from streamkernel.kernels import Gaussian, Kernel, Matern, log_lengthscales, with_log_lengthscales
-from streamkernel.reductions import Reduction
+from streamkernel.reductions import EvidenceGradient, Reduction
 from streamkernel.solvers import ExactGP, SparseEvidence, sparse_evidence, sweep_rows
 from streamkernel.table import RowBlock, open_table
 
@@ -178,6 +180,20 @@ def test_a_weight_divides_the_noise(form: str) -> None:
     louder = sparse_evidence(X, (Y - centre) / scale, Gaussian(1.0), X[:7], 1.7, 0.6, form=form)
     assert half.value == pytest.approx(louder.value, rel=1e-10)
     np.testing.assert_allclose(half.gradient, louder.gradient, rtol=1e-8)
+
+
+@pytest.mark.parametrize("fitc", [False, True])
+def test_the_reduction_travels(fitc: bool) -> None:
+    """Sent to another process it is small, and has the same bits there."""
+    X, Y, Z = problem(3)
+    basis, _ = Basis.empty(Gaussian(1.0) * Matern(2.0), 3, X.dtype).append(Z, np.arange(len(Z)))
+    inverse, u = np.diag(np.linspace(0.2, 0.9, 9)), np.linspace(-1, 1, 18).reshape(9, 2)
+    here = EvidenceGradient(basis, np.zeros(2), np.ones(2), 1.7, 0.3, inverse, u, fitc)
+    fresh, state = len(pickle.dumps(here)), here.map_block(RowBlock(0, X, Y))
+    sent = pickle.dumps(here)
+    assert len(sent) == fresh
+    there = pickle.loads(sent).map_block(RowBlock(0, X, Y))
+    assert {name: values.tobytes() for name, values in there.items()} == {n: v.tobytes() for n, v in state.items()}
 
 
 def test_what_cannot_be() -> None:

@@ -1,0 +1,136 @@
+"""The pictures of `bcm`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _bcm_runs import ASKED, CELLS, LANDMARKS, ROWS, Compared, Large, Run, paired
+from _committees import NOISE
+from _shared import finish
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+COLORS = ("#56b4e9", "#0072b2", "#08306b")
+ORANGE, GREY = "#d55e00", "#70757a"
+TICKS = {0.125: "1/8", 0.25: "1/4", 0.5: "1/2", 1.0: "1", 2.0: "2", 4.0: "4"}
+
+
+def draw_losses(path: Path, small: Sequence[Compared]) -> None:
+    """Loss of RMSE and NLPD against the number of query points, one column of panels a set."""
+    figure = Figure(figsize=(2.75 * len(small) + 0.6, 6.4))
+    axes = figure.subplots(2, len(small), squeeze=False, sharex=True)
+    for column, outcome in enumerate(small):
+        for band, name in enumerate(("rmse_loss", "nlpd_loss")):
+            unit, linear = (100.0, 0.3) if band == 0 else (1.0, 0.003)
+            axis = axes[band, column]
+            _curves(axis, outcome, name, unit)
+            axis.axvline(1.0, color=GREY, linestyle=":", linewidth=1.2)
+            axis.axhline(0.0, color="#3c4043", linewidth=0.8)
+            axis.set_yscale("symlog", linthresh=linear, linscale=0.8)
+            axis.yaxis.set_minor_locator(NullLocator())
+            axis.yaxis.set_major_locator(FixedLocator(_decades(axis, linear)))
+            axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_xscale("log", base=2)
+            axis.xaxis.set_major_locator(FixedLocator(list(TICKS)))
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: TICKS.get(value, "")))
+            axis.tick_params(labelsize=8)
+            if column == 0:
+                axis.set_ylabel(("RMSE loss, %", "NLPD loss, nats")[band], fontsize=9)
+            if band == 0:
+                axis.set_title(f"{outcome.name}, p_eff {outcome.degrees:.0f}", fontsize=10)
+            else:
+                axis.set_xlabel("query points / p_eff", fontsize=9)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
+    finish(figure, path, rect=(0, 0.05, 1, 1))
+
+
+def _decades(axis: Any, linear: float) -> list[float]:
+    """0, and powers of ten of either sign within the limits, from where the scale is logarithmic."""
+    low, high = axis.get_ylim()
+    powers = [float(10.0**k) for k in range(int(np.ceil(np.log10(linear))), 4)]
+    return [value for value in (*(-p for p in powers), 0.0, *powers) if low <= value <= high]
+
+
+def _curves(axis: Any, outcome: Compared, name: str, unit: float) -> None:
+    plain = [run for run in outcome.runs if run.query == LANDMARKS and run.partition == ROWS]
+    sizes = sorted({run.size for run in plain})
+    curves = [
+        ([run for run in plain if run.size == size], f"members of {size:,} rows", color, "-", "o")
+        for size, color in zip(sizes, COLORS, strict=False)
+    ]
+    asked = [run for run in outcome.runs if run.query == ASKED]
+    if asked:
+        curves.append((asked, f"members of {asked[0].size:,}, query points are the rows asked for", ORANGE, "--", "s"))
+    for shift, (runs, label, color, line, marker) in enumerate(curves):
+        # A little apart, that bars do not hide each other.
+        at = np.array([run.share for run in runs]) * 2.0 ** (0.09 * (shift - 1.5))
+        found = [getattr(run, name) for run in runs]
+        means, errors = (unit * np.array([getattr(x, field) for x in found]) for field in ("mean", "error"))
+        axis.errorbar(
+            at,
+            means,
+            NOISE * errors,
+            color=color,
+            linestyle=line,
+            marker=marker,
+            markersize=4,
+            linewidth=1.4,
+            label=label,
+        )
+
+
+def draw_partitions(path: Path, small: Sequence[Compared]) -> None:
+    """NLPD and RMSE loss by rows (open) and by cells (filled), for each set, one panel a number of query points."""
+    shares = (0.25, 1.0)
+    figure = Figure(figsize=(11, 0.55 * len(small) + 1.9))
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, share in zip(axes, shares, strict=True):
+        for position, outcome in enumerate(reversed(small)):
+            runs = [run for run in outcome.runs if run.query == LANDMARKS and run.share == share]
+            for shift, (a, b) in enumerate(paired(runs, "partition", ROWS, CELLS)):
+                place, color = position + 0.22 * (0.5 - shift), COLORS[shift]
+                values = [100.0 * run.rmse_loss.mean for run in (a, b)]
+                axis.plot(values, [place] * 2, color=color, linewidth=1.6, alpha=0.6)
+                style = {"s": 40, "edgecolors": color, "linewidths": 1.5, "zorder": 3}
+                first = position == len(small) - 1
+                axis.scatter(values[0], place, facecolors="white", label=_by(a) if first else None, **style)
+                axis.scatter(values[1], place, facecolors=color, label=_by(b) if first else None, **style)
+        axis.axvline(0.0, color="#3c4043", linewidth=0.8)
+        axis.set_yticks(range(len(small)), [o.name for o in reversed(small)])
+        axis.set(xlabel="RMSE loss, %", title=f"{TICKS[share]} p_eff query points")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=4, frameon=False, fontsize=9)
+    finish(figure, path, rect=(0, 0.07, 1, 1))
+
+
+def _by(run: Run) -> str:
+    return f"members of {run.size} by {run.partition}"
+
+
+def draw_large(path: Path, big: Sequence[Large]) -> None:
+    """NLPD and RMSE against seconds, one column of panels a table."""
+    names = list(dict.fromkeys(run.name for run in big))
+    figure = Figure(figsize=(6.0 * len(names), 6.2))
+    axes = figure.subplots(2, len(names), squeeze=False, sharex="col")
+    for column, name in enumerate(names):
+        these = [run for run in big if run.name == name]
+        for band, field in enumerate(("rmse", "nlpd")):
+            axis = axes[band, column]
+            for run, color in zip(these, ("#009e73", *COLORS[:: max(1, len(COLORS) - 1)], GREY), strict=False):
+                rows = f", {run.rows:,} rows" if not run.model.startswith("exact") else ""
+                axis.scatter(run.seconds, getattr(run, field), s=70, color=color, label=f"{run.model}{rows}", zorder=3)
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+            axis.margins(0.15)
+            axis.set_ylabel(("test error (RMSE)", "NLPD, nats")[band])
+            if band == 0:
+                axis.set_title(f"{name}, {these[0].n} query points")
+                axis.legend(fontsize=8, frameon=False)
+            else:
+                axis.set_xlabel("seconds")
+    finish(figure, path)
