@@ -1,24 +1,32 @@
-"""The pure parts of `scripts/reproductions`: fits by folds, fits along a path, ranks read off a curve."""
+"""The pure parts of `scripts/reproductions`: fits by folds and along a path, committees, and what they lose."""
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import data_sets
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
+REPRODUCTIONS = Path(__file__).resolve().parents[1] / "scripts" / "reproductions"
 
 
 def private(name: str) -> ModuleType:
-    path = Path(__file__).resolve().parents[1] / "scripts" / "reproductions" / f"{name}.py"
+    path = REPRODUCTIONS / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # A dataclass looks its module up there.
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -105,3 +113,55 @@ def test_share_of_wrong_classes() -> None:
 )
 def test_minimal_rank_is_the_first_within_the_limit(means: list[float], limit: float, rank: int | None) -> None:
     assert least_squares.minimal_rank(np.asarray(means), limit) == rank
+
+
+committees = private("_committees")
+
+
+def problem(m: int, q: int) -> Any:
+    X, y = rows(m + q, 1)
+    y = (y[:, 0] - y[:, 0].mean()) / y[:, 0].std()
+    return committees.Problem(X[:m], y[:m], X[m:], y[m:], 1.3, 0.05)
+
+
+def test_effective_degrees_of_the_exact_process() -> None:
+    given = problem(80, 20)
+    K = given.signal * gaussian(given.X, given.X)
+    found, degrees = committees.exact(given)
+    assert degrees == pytest.approx(np.trace(np.linalg.solve(K + given.noise * np.eye(80), K)), rel=1e-9)
+    weights = np.linalg.solve(K + given.noise * np.eye(80), given.y)
+    np.testing.assert_allclose(found.mean, given.signal * gaussian(given.X_test, given.X) @ weights, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("partition", ["rows", "cells"])
+def test_committee_of_one_member_is_the_exact_process_at_its_query_points(partition: str) -> None:
+    given = problem(80, 20)
+    reference, _ = committees.exact(given)
+    found = committees.asked_together(given, 7, committees.members(given, 80, partition))
+    np.testing.assert_allclose(found.mean, reference.mean, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.variance, reference.variance, rtol=0, atol=1e-8)
+
+
+def test_loss_is_of_the_differences_row_by_row() -> None:
+    generator = np.random.default_rng(5)
+    reference = generator.exponential(size=400)
+    shifted = committees.loss(reference + 0.01 + 0.001 * generator.standard_normal(400), reference)
+    assert shifted.mean == pytest.approx(0.01, abs=2e-4)
+    assert shifted.error == pytest.approx(0.001 / 20, rel=0.1)
+    assert shifted.beyond_noise
+    assert not committees.loss(reference, reference).beyond_noise
+    assert not committees.loss(reference - 0.01, reference).beyond_noise
+
+
+def test_committees_of_a_stored_set(tmp_path: Path) -> None:
+    if data_sets.load("abalone") is None:
+        pytest.skip("../shared/data/abalone.npz is not there")
+    command = [sys.executable, str(REPRODUCTIONS), "bcm", "--sets", "abalone", "--rows", "120"]
+    subprocess.run([*command, "--results", str(tmp_path)], check=True, timeout=120, capture_output=True)
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made == {"README.md", "bcm.csv", "loss.png", "partitions.png"}
+    with (tmp_path / "bcm.csv").open() as stream:
+        found = list(csv.DictReader(stream))
+    enough = [float(row["rmse"]) for row in found if float(row["share_of_p_eff"]) == 4.0]
+    few = [float(row["rmse"]) for row in found if float(row["share_of_p_eff"]) == 0.125 and row["query"] == "landmarks"]
+    assert max(enough) < min(few)

@@ -81,9 +81,7 @@ def _ours(split: Split, n: int, seed: int) -> tuple[dict[str, float], GaussianPr
     }, model
 
 
-def _peer(
-    split: Split, python: Path, model: GaussianProcessRegressor, n: int, way: str, seed: int
-) -> dict[str, float]:
+def _peer(split: Split, python: Path, model: GaussianProcessRegressor, n: int, way: str, seed: int) -> dict[str, float]:
     count = len(model.components_)
     if way == "uniform":
         Z = split.X[np.random.default_rng(seed).choice(len(split.X), count, replace=False)]

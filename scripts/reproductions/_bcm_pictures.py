@@ -14,38 +14,50 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 COLORS = ("#56b4e9", "#0072b2", "#08306b")
+MOST_COLUMNS = 4
 ORANGE, GREY = "#d55e00", "#70757a"
 TICKS = {0.125: "1/8", 0.25: "1/4", 0.5: "1/2", 1.0: "1", 2.0: "2", 4.0: "4"}
 
 
 def draw_losses(path: Path, small: Sequence[Compared]) -> None:
-    """Loss of RMSE and NLPD against the number of query points, one column of panels a set."""
-    figure = Figure(figsize=(2.75 * len(small) + 0.6, 6.4))
-    axes = figure.subplots(2, len(small), squeeze=False, sharex=True)
-    for column, outcome in enumerate(small):
+    """Loss of RMSE, and below it of NLPD, against the number of query points; two panels a set."""
+    columns = min(MOST_COLUMNS, len(small))
+    lots = -(-len(small) // columns)
+    figure = Figure(figsize=(max(3.1 * columns, 6.0), 4.9 * lots + 0.6))
+    axes = figure.subplots(2 * lots, columns, squeeze=False)
+    for number in range(lots * columns):
         for band, name in enumerate(("rmse_loss", "nlpd_loss")):
-            unit, linear = (100.0, 0.3) if band == 0 else (1.0, 0.003)
-            axis = axes[band, column]
-            _curves(axis, outcome, name, unit)
-            axis.axvline(1.0, color=GREY, linestyle=":", linewidth=1.2)
-            axis.axhline(0.0, color="#3c4043", linewidth=0.8)
-            axis.set_yscale("symlog", linthresh=linear, linscale=0.8)
-            axis.yaxis.set_minor_locator(NullLocator())
-            axis.yaxis.set_major_locator(FixedLocator(_decades(axis, linear)))
-            axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_xscale("log", base=2)
-            axis.xaxis.set_major_locator(FixedLocator(list(TICKS)))
-            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: TICKS.get(value, "")))
-            axis.tick_params(labelsize=8)
-            if column == 0:
-                axis.set_ylabel(("RMSE loss, %", "NLPD loss, nats")[band], fontsize=9)
+            axis = axes[2 * (number // columns) + band, number % columns]
+            if number >= len(small):
+                axis.remove()
+                continue
+            _curves(axis, small[number], name, (100.0, 1.0)[band])
+            _losses_scale(axis, (0.3, 0.003)[band])
+            axis.set_ylabel(("RMSE loss, %", "NLPD loss, nats")[band], fontsize=9)
             if band == 0:
-                axis.set_title(f"{outcome.name}, p_eff {outcome.degrees:.0f}", fontsize=10)
+                axis.set_title(f"{small[number].name}, p_eff {small[number].degrees:.0f}", fontsize=10)
             else:
                 axis.set_xlabel("query points / p_eff", fontsize=9)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), frameon=False, fontsize=9)
-    finish(figure, path, rect=(0, 0.05, 1, 1))
+    figure.legend(
+        handles, labels, loc="lower center", ncols=len(labels) if columns > 2 else 1, frameon=False, fontsize=9
+    )
+    finish(figure, path, rect=(0, (0.1 if columns > 2 else 0.2) / (2 * lots), 1, 1))
+
+
+def _losses_scale(axis: Any, linear: float) -> None:
+    """Logarithmic on both sides of 0, but for what is less than `linear`."""
+    axis.axvline(1.0, color=GREY, linestyle=":", linewidth=1.2)
+    axis.axhline(0.0, color="#3c4043", linewidth=0.8)
+    axis.set_yscale("symlog", linthresh=linear, linscale=0.8)
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_locator(FixedLocator(_decades(axis, linear)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(min(TICKS) / 1.3, max(TICKS) * 1.3)
+    axis.xaxis.set_major_locator(FixedLocator(list(TICKS)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: TICKS.get(value, "")))
+    axis.tick_params(labelsize=8)
 
 
 def _decades(axis: Any, linear: float) -> list[float]:

@@ -27,6 +27,7 @@ from streamkernel.solvers.tuning import tune
 Float = NDArray[np.float64]
 KERNEL = Gaussian(1.0)
 NOISE = 2.0  # standard errors that a difference may have
+SAME = 1e-6  # and what is rounding
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,13 @@ class Loss:
     error: float
 
     @property
+    def negative(self) -> Loss:
+        """What the other loses against this one."""
+        return Loss(-self.mean, self.error)
+
+    @property
     def beyond_noise(self) -> bool:
-        return self.mean > NOISE * self.error
+        return self.mean > max(NOISE * self.error, SAME)
 
 
 def loss(rows: Float, reference: Float) -> Loss:

@@ -93,14 +93,15 @@ _model_options = stack(
     click.option("--alpha", type=NumberOr("gcv"), default=None, help="Of ridge: on the diagonal. [default: gcv]"),
     click.option(
         "--approximation",
-        type=click.Choice(["dtc", "fitc", "pitc"]),
+        type=click.Choice(["fitc", "dtc", "pitc"]),
         default=None,
-        help="Of gp: what is taken for cov(y | basis): a constant, a diagonal, blocks. [default: dtc]",
+        help="Of gp: what is taken for cov(y | basis): a diagonal, a constant, blocks. [default: fitc]",
     ),
     click.option("--block-size", type=click.IntRange(min=1), default=None, help="Of gp, committee: rows of a member."),
     click.option(
         "--partition", type=click.Choice(["rows", "cells"]), default=None, help="Of gp, committee: rows of a member."
     ),
+    click.option("--queries", default=None, metavar="STORE", help="Of committee: rows that predictions are asked for."),
     click.option("--tune", type=click.Choice(["sample", "full", "none"]), default=None, help="Of gp: by evidence, on."),
     click.option("--ard/--no-ard", default=None, help="Of gp: a lengthscale for each feature."),
     click.option("--signal-variance", type=_VARIANCE, default=None, help="Of gp: of f. [default: evidence]"),

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streamkernel.cli.machine import Place, place_of
 from streamkernel.cli.options import cut
 from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
+from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.recipes import RECIPES, Recipe, settings_of
 from streamkernel.estimators.settings import BasisSettings
@@ -46,6 +50,8 @@ class Asked:
         return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
 
 
+_MOST_QUERIES = 5000
+
 # Options of the command line whose settings have other names.
 _SETTINGS = {"basis": "n_components", "intercept": "fit_intercept"}
 _OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *NAMED}
@@ -54,7 +60,20 @@ _OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *N
 def settings_given(options: dict[str, Any]) -> dict[str, Any]:
     """Settings by name; None where an option was not given."""
     given = {_SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
+    if given.get("queries") is not None:
+        given["queries"] = _points(given["queries"])
     return {**given, "rule_options": rule_options(options)}
+
+
+def _points(store: str) -> NDArray[Any]:
+    """The rows of a small table, in memory."""
+    table = open_table(store).without_targets()
+    if table.n_rows > _MOST_QUERIES:
+        raise ParameterError(
+            f"--queries {store} has {table.n_rows} rows; query points cost as basis functions do: give at most "
+            f"{_MOST_QUERIES}"
+        )
+    return np.asarray(table.read(table.start, table.stop).X)
 
 
 def asked(

@@ -29,6 +29,9 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
         Rows of a member: a parameter of the model, not of the machine. A member costs ``block_size^3 / 3`` and more.
     partition : "rows" or "cells", default "rows"
         Rows of a member: as they come, of a table that was shuffled, or those near a common centre.
+    queries : (q, p) array, default None
+        Points that predictions are asked for: they join the landmarks, and what the committee says there is said at
+        query points.
     kernel, lengthscale, ard, gamma, degree, coef0, kernel_params, signal_variance, noise_variance, tune, rule,
     objective, rule_options, tol, scale, fit_intercept, random_state, memory_limit, client, progress
         As of `GaussianProcessRegressor`.
@@ -61,6 +64,7 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
         *,
         block_size: int = 1000,
         partition: str = "rows",
+        queries: Any = None,
         kernel: Any = "gaussian",
         lengthscale: Any = "evidence",
         ard: bool = False,
@@ -85,6 +89,7 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
         self.n_components = n_components
         self.block_size = block_size
         self.partition = partition
+        self.queries = queries
         self.kernel = kernel
         self.lengthscale = lengthscale
         self.ard = ard

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample
+from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, query_set
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.gaussian_fitted import GaussianFitted
 from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, GaussianSettings
+from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, CommitteeSettings, GaussianSettings
 from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.supervised import fit_supervised
 from streamkernel.estimators.tuning import (
@@ -56,6 +56,10 @@ def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> 
     """Hyper-parameters, basis, sums, posterior."""
     tuner = GaussianTuner(settings, session)
     chosen = tuner.polished(choose_basis(table, settings, session, n, tuner if tuner.wanted else None))
+    queries = _queries(settings)
+    if queries is not None:
+        points = chosen.table.scaled(queries)
+        chosen = replace(chosen, selection=chosen.selection.joined(query_set(chosen.selection.basis, points)[0]))
     basis, table = chosen.selection.basis, chosen.table
     noise = _row_noise(settings, chosen, session)
     equations = GaussianEquations.of(basis, chosen.centre, noise, table.n_rows)
@@ -69,6 +73,11 @@ def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> 
     solution = solved(system, settings.signal_variance, settings.noise_variance)
     rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
     return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
+
+
+def _queries(settings: GaussianSettings) -> Any:
+    """(q, p) points that predictions are asked for, or None."""
+    return settings.queries if isinstance(settings, CommitteeSettings) else None
 
 
 def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
@@ -108,7 +117,10 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     if tuner.wanted:
         steps += tuning_steps(problem, settings.sampled_rows(table))
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
-    basis = unfilled_basis(problem, n)
+    queries = _queries(settings)
+    basis = unfilled_basis(problem, n + (0 if queries is None else len(queries)))
+    n = len(basis)
+    held = 16 * n * n
     if settings.tune == "full" and tuner.wanted:
         steps += evidence_steps(problem, n, table.n_rows, times=FULL_EVALUATIONS)
     noise: RowNoise = ConstantNoise()

@@ -182,7 +182,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
         signal_variance=signal,
         intercept=settings.fit_intercept,
         tolerance=settings.newton_tol,
-        sample=chosen.sample if chosen.sample else None,
+        sample=chosen.sample or None,
     )
     laplace = LaplaceApproximation.of(fit)
     posterior, sample = laplace.posterior(basis), chosen.sample

@@ -45,7 +45,9 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         Where the evidence is maximised: on some thousands of rows; from there on over all rows, two sweeps a step; or
         not at all (a lengthscale of "evidence" is the median distance then; signal and noise still follow from the
         stored sums, or with `approximation` "fitc" and "pitc" from the sample).
-    approximation : "dtc", "fitc" or "pitc", default "dtc"
+    approximation : "fitc", "dtc" or "pitc", default "fitc"
+        "fitc" lets rows that the basis explains badly count for less, and was seen to have the better calibrated
+        intervals; "dtc" costs half the work of the final sweep, and its sums hold every signal and noise variance.
     block_size : int, default 1000
         Rows of a block, for "pitc": a parameter of the model, not of the machine.
     partition : "rows" or "cells", default "rows"
@@ -100,7 +102,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         signal_variance: Any = "evidence",
         noise_variance: Any = "evidence",
         tune: str = "sample",
-        approximation: str = "dtc",
+        approximation: str = "fitc",
         block_size: int = 1000,
         partition: str = "rows",
         rule: Any = "few-sweep",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from streamkernel.errors import ParameterError
+from streamkernel.atomic import array_digest
+from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
+from streamkernel.kernels.parameters import checked_rows
 from streamkernel.table import Table
 
 __all__ = [
@@ -60,8 +63,8 @@ class TunedSettings(BasisSettings):
             raise ParameterError(f"ard must be true or false, not {self.ard!r}")
         if self.ard and not self.tunes_lengthscale:
             raise ParameterError(
-                "ard has lengthscales found by evidence, but they are given, the kernel has none or tune is 'none'; leave "
-                "out the one or the other"
+                "ard has lengthscales found by evidence, but they are given, the kernel has none or tune is 'none'; "
+                "leave out the one or the other"
             )
 
     @property
@@ -104,7 +107,7 @@ class GaussianSettings(TunedSettings):
     TUNE: ClassVar[tuple[str, ...]] = TUNE
     APPROXIMATIONS: ClassVar[tuple[str, ...]] = APPROXIMATIONS
 
-    approximation: str = "dtc"
+    approximation: str = "fitc"
     noise_variance: Any = EVIDENCE
     block_size: int = 1000
     partition: str = "rows"
@@ -144,11 +147,37 @@ class GaussianSettings(TunedSettings):
 
 @dataclass(frozen=True)
 class CommitteeSettings(GaussianSettings):
-    """Options of a Bayesian committee machine: those of `GaussianSettings`, whose blocks are its members."""
+    """Options of a Bayesian committee machine: those of `GaussianSettings`, whose blocks are its members, and
+
+    Parameters
+    ----------
+    queries : (q, p) points that predictions are asked for, in the units of the rows; they join the query points.
+    """
 
     APPROXIMATIONS: ClassVar[tuple[str, ...]] = ("pitc",)
 
     approximation: str = "pitc"
+    queries: Any = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.queries is not None:
+            points = checked_rows(self.queries, "queries")
+            require_finite(points, "queries")
+            object.__setattr__(self, "queries", points)
+
+    def components(self, table: Table) -> int:
+        if self.queries is not None and self.queries.shape[1] != table.n_features:
+            raise ShapeError(
+                f"queries have {self.queries.shape[1]} features, the table {table.n_features}; give points of its kind"
+            )
+        return super().components(table)
+
+    def to_config(self) -> dict[str, Any]:
+        if self.queries is None:
+            return super().to_config()
+        told = {"rows": len(self.queries), "digest": array_digest(self.queries)}
+        return super().to_config() | {"queries": told}
 
 
 def _checked_variance(name: str, value: Any) -> None:

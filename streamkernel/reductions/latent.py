@@ -168,11 +168,9 @@ class LatentPosterior:
             self.basis.whiten(G)
         covariance = self.covariance.explained(G)
         diagonal = np.asarray(self.basis.kernel.diagonal(X), dtype=np.float64)
-        open_ = self.residual_share * np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
+        open_ = self.residual_share * (diagonal - np.einsum("ij,ij->i", G, G))
         r = covariance.shape[1]
-        covariance[:, np.arange(r), np.arange(r)] += np.maximum(self.residual_share * open_, _JITTER * diagonal)[
-            :, None
-        ]
+        covariance[:, np.arange(r), np.arange(r)] += np.maximum(open_, _JITTER * diagonal)[:, None]
         return mean, self.signal_variance * covariance
 
     def scratch_bytes(self, rows: int) -> int:

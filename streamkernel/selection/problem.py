@@ -108,6 +108,12 @@ class Selection:
             gaps=None if self.gaps is None else self.gaps.part(slice(size)),
         )
 
+    def joined(self, basis: Basis) -> Selection:
+        """With points that nobody picked, at the end of `basis`: they scored nothing."""
+        more = len(basis) - len(self.basis)
+        gains = np.concatenate([self.gains, np.zeros(more)]) if len(self.gains) else self.gains
+        return Selection(basis, gains, self.rounds, self.ended)
+
 
 class RowCache:
     """Rows by number, fetched by a sweep only when they were not fetched before."""

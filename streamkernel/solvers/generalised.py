@@ -109,8 +109,8 @@ def solve_generalised(
         method = "newton" if fits and (sample is None or costs.method == "newton") else "quasi-newton"
     if method == "newton" and not fits:
         raise ParameterError(
-            f"Newton's method needs {costs.hessian_bytes / 1e6:.0f} MB for its Hessian, {hessian_bytes / 1e6:.0f} MB are "
-            "allowed; take fewer basis functions, or method 'quasi-newton'"
+            f"Newton's method needs {costs.hessian_bytes / 1e6:.0f} MB for its Hessian, allowed are "
+            f"{hessian_bytes / 1e6:.0f}; take fewer basis functions, or method 'quasi-newton'"
         )
     if method == "newton":
         return solve_newton(

@@ -22,17 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
+from streamkernel.errors import NumericalError
 from streamkernel.kernels import Kernel, prepare_gradient
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions import Features, Latent, Likelihood, Reduction
 from streamkernel.solvers.laplace import precision_factor
-from streamkernel.solvers.latent_coordinates import GeneralisedFit, Result
-from streamkernel.solvers.newton import solve_newton
+from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Result
+from streamkernel.solvers.newton import newton_minimum
 from streamkernel.table import RowBlock
 
 __all__ = ["LaplaceEvidence", "LaplaceValue"]
 
 Float = NDArray[np.float64]
+
+_MOST_ITERATIONS = 60
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class LaplaceEvidence:
         Raises
         ------
         DataError, NumericalError
-            As `solve_newton`.
+            As `solve_newton`; NumericalError too where the minimum is not found.
         """
         empty = Basis.empty(kernel, self._X.shape[1], self._points.points.dtype)
         basis, _ = empty.append(self._points.points, self._points.rows)
@@ -103,14 +106,13 @@ class LaplaceEvidence:
         if last is not None and len(last.u) == len(basis):
             # The same u: functions of another kernel, but near if that is.
             start = Latent(np.sqrt(signal_variance / last.signal_variance) * last.latent.A, last.latent.a)
-        fit = solve_newton(
-            sweep,
-            Features(None, len(basis)),
-            self._likelihood,
-            signal_variance=signal_variance,
-            tolerance=self._tolerance,
-            start=start,
-        )
+        space = Coordinates(self._likelihood, len(basis), signal_variance, intercept=True)
+        fit = newton_minimum(sweep, Features(None, len(basis)), space, self._tolerance, _MOST_ITERATIONS, start)
+        if not fit.converged:
+            raise NumericalError(
+                f"no minimum after {_MOST_ITERATIONS} Newton iterations at signal variance {signal_variance:g}; "
+                "give a smaller one"
+            )
         self._last = fit
         with single_threaded_blas():
             factor = precision_factor(fit)

@@ -40,6 +40,7 @@ _SIGNALS = (
     2.0,
     20.0,
 )  # of f, whose scale a likelihood fixes: the probability of a deviation of 1.4 is 0.8, of 4.5 0.99
+_SIGNAL_RANGE = (1e-3, 1e3)
 _MOST_CLASSES = 12
 _MOST_UNKNOWNS = 1000  # n r, of which a Hessian is factored at every step
 _ENOUGH = 1e-3  # nats a row: a round that gains no more ends the search
@@ -189,7 +190,9 @@ class _Search:
         self._start = log_lengthscales(kernel)
         self._free = np.array([*["lengthscale" not in fixed] * len(self._start), "signal" not in fixed])
         bounds = Bounds.of(kernel, sample.X)
-        self._low, self._high, self._unit = bounds.low[:-1], bounds.high[:-1], bounds.unit
+        self._unit = bounds.unit
+        low, high = (bounds.unit + np.log(end) for end in _SIGNAL_RANGE)
+        self._low, self._high = np.append(bounds.low[:-2], low), np.append(bounds.high[:-2], high)
         self.points: list[LikelihoodPoint] = []
         self.best: tuple[Float, float] = np.append(self._start, self._unit), -np.inf
 

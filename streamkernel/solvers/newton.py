@@ -18,7 +18,7 @@ from streamkernel.errors import NumericalError, StreamKernelWarning
 from streamkernel.reductions import Features, Latent, Likelihood, NewtonStart, NewtonStep
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 
-__all__ = ["solve_newton"]
+__all__ = ["newton_minimum", "solve_newton"]
 
 _SHORTENINGS = 4  # of a direction along which no length lowers the objective; each is by 2^10
 
@@ -57,6 +57,27 @@ def solve_newton(
         Sums that are not finite, or no descent.
     """
     space = Coordinates(likelihood, features.width, signal_variance, intercept)
+    fit = newton_minimum(sweep, features, space, tolerance, most_iterations, start)
+    if not fit.converged:
+        warnings.warn(
+            f"Newton's method made {most_iterations} iterations and another would take {0.5 * fit.decrement:.3g} off "
+            f"the objective of {fit.objective:.6g}; allow more, or a larger tolerance",
+            StreamKernelWarning,
+            stacklevel=2,
+        )
+    return fit
+
+
+def newton_minimum(
+    sweep: Sweep,
+    features: Features,
+    space: Coordinates,
+    tolerance: float,
+    most_iterations: int,
+    start: Latent | None = None,
+) -> GeneralisedFit:
+    """`solve_newton` without its warning."""
+    likelihood = space.likelihood
     if start is None:
         first = sweep(NewtonStart(features, likelihood), "newton start")
         V = space.start(first)
@@ -92,13 +113,6 @@ def solve_newton(
             sums = sweep(NewtonStep(features, likelihood, space.latent(V), space.latent(V)), f"{name} shortened")
     if converged:
         V, objective, decrement = V + direction, objective - 0.5 * decrement, 0.0
-    else:
-        warnings.warn(
-            f"Newton's method made {most_iterations} iterations and another would take {0.5 * decrement:.3g} off the "
-            f"objective of {objective:.6g}; allow more, or a larger tolerance",
-            StreamKernelWarning,
-            stacklevel=2,
-        )
     return space.fit(
         V, objective, decrement, iterations, converged=converged, method="newton", curvature=sums.curvature
     )

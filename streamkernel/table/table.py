@@ -151,6 +151,10 @@ class Table:
             )
         return replace(self, scaler=scaler)
 
+    def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Rows X (b, p) from elsewhere, as blocks of this table are: in its dtype, by its scaler."""
+        return cast_rows(X, self.dtype) if self.scaler is None else self.scaler.apply(X, self.dtype)
+
     def without_targets(self) -> Table:
         """The same rows without y."""
         return replace(self, targets=None)

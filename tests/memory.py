@@ -1,0 +1,44 @@
+"""Planned and measured memory of a fit, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import data_sets
+import numpy as np
+from problems import zarr_of_chunks
+
+__all__ = ["measured"]
+
+PROGRAM = """
+import sys, json, re
+import streamkernel
+from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.estimators.recipes import RECIPES
+from streamkernel.table import open_table
+name, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+recipe = RECIPES[name]
+table = open_table(store, classify=recipe.classify)
+run = recipe.fit(table, recipe.settings(**options), Session(ThreadExecutor(2)), estimator=name).config["run"]
+# Not getrusage's ru_maxrss, which begins with the size of the process that started this one.
+own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+print(json.dumps({**run, "own_peak": own_peak}))
+"""
+
+
+def measured(folder: Path, estimator: str, rows: int, *, classes: int = 0, **options: Any) -> tuple[int, int]:
+    """Planned and measured peak of a fit to Friedman's function; of whole numbers where there are classes."""
+    data = data_sets.friedman(rows, 8)
+    y = np.digitize(data.y, np.quantile(data.y, np.arange(1, classes) / classes)) if classes else np.abs(data.y)
+    store = zarr_of_chunks(folder / "rows.zarr", data.X.astype(np.float32), y.astype(np.float64), 15_000)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, estimator, store, json.dumps(options)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)
+    return run["planned_memory_bytes"], max(run["peak_memory_bytes"], run["own_peak"])
