@@ -73,7 +73,6 @@ __all__ = [
     "StreamKernelError",
     "StreamKernelWarning",
     "UncheckedChunksWarning",
-    "warn_user",
 ]
 
 

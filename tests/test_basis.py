@@ -112,3 +112,16 @@ def test_values_are_exact_whatever_the_dtype_of_the_rows(dtype: Any) -> None:
     K = naive.gaussian(X, X)
     np.testing.assert_allclose(basis.block(X), K[:, :30], rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(basis.residual(X), np.maximum(np.diag(naive.residual(K, range(30))), 0), atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_kept_of_many_smooth_functions_has_a_factor_everywhere(seed: int) -> None:
+    """Pivots near 1e-12 are rounding, which another order of operations rounds otherwise."""
+    X = np.random.default_rng(seed).standard_normal((300, 5))
+    kernel = Gaussian((4.0, 4.0, 300.0, 300.0, 300.0))
+    basis, kept = Basis.empty(kernel, 5, X.dtype).append(X, np.arange(300))
+    assert 20 < len(basis) < 300
+    np.testing.assert_array_equal(basis.points, X[kept])
+    elsewhere = pickle.loads(pickle.dumps(basis))
+    np.testing.assert_array_equal(elsewhere.L, basis.L)
+    assert elsewhere.features(X).shape == (300, len(basis))

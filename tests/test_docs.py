@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
@@ -18,9 +19,13 @@ import pytest
 import streamkernel as package
 from streamkernel import KernelRidge, KernelRidgeClassifier, errors, factors, ingest, open_table, report
 from streamkernel.cli.main import main, streamkernel
+from streamkernel.estimators import tuning
+from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, GaussianSettings
 from streamkernel.linalg import ridge
 from streamkernel.reductions import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of, picks
+from streamkernel.solvers.calibration import SHARES
+from streamkernel.solvers.tuning import tune
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -142,6 +147,15 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     assert f"rho = {picks.FIRST_RHO} times the mean" in text
     assert f"relative to k(z, z)) > {normal_equations._MOST_LIFTED_ROUNDING}".replace("0.0003", "3e-4") in text
     assert f"argmin GCV_{ridge._INFLATION}" in text
+    sampled, rounds = GaussianSettings.SAMPLE_ROWS["evidence"], inspect.signature(tune).parameters
+    assert f"FITC evidence of {sampled:,} rows, drawn with the seed, with {tuning.SAMPLE_BASIS} basis points" in text
+    assert f"at most {rounds['rounds'].default} rounds of {rounds['evaluations'].default} evaluations" in text
+    assert rounds["objective"].default == "fitc"
+    assert f"at most {tuning.FULL_EVALUATIONS} evaluations, two sweeps each" in text
+    assert GaussianSettings().approximation == "fitc"
+    assert f"estimated from up to {DEGREES_ROWS:,} rows" in text
+    assert f"1 and 1/{1 / min(SHARES):.0f}, under which up to 2,000" in text
+    assert len(SHARES) == 7
 
 
 METHODS = ROOT / "docs" / "methods.md"
@@ -187,7 +201,8 @@ def test_modules_that_reliability_names_exist() -> None:
 
 def test_every_error_has_its_place_in_reliability() -> None:
     text = RELIABILITY.read_text(encoding="utf-8")
-    for name in set(errors.__all__) - {"StoreError", "StreamKernelError"}:
+    classes = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
+    for name in classes - {"StoreError", "StreamKernelError"}:
         assert f"`{name}`" in text, name
 
 

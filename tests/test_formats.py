@@ -12,7 +12,18 @@ import numpy as np
 import pytest
 import zarr
 
-from streamkernel import KernelPCA, KernelRidge, KernelRidgeClassifier, Nystroem, factorize
+from streamkernel import (
+    BayesianCommitteeMachine,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+    GaussianProcessRegressor,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Nystroem,
+    factorize,
+)
+from streamkernel.errors import StreamKernelWarning
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "model.md").read_text(encoding="utf-8")
 Table = list[list[str]]
@@ -21,14 +32,61 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 3))
 Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2])
 LABELS = np.digitize(Y[:, 0], [-0.5, 0.5])
+COUNTS = RNG.poisson(np.exp(Y[:, 0]))
 LOOK_AHEAD: dict[str, Any] = {"rule": "csi-lookahead"}
+GIVEN: dict[str, Any] = {"lengthscale": 1.5, "signal_variance": 2.0, "tune": "none"}
+
+
+def committee(**options: Any) -> BayesianCommitteeMachine:
+    """Of 20 landmarks and perhaps a few queries: too few, and a warning says so."""
+    with pytest.warns(StreamKernelWarning, match="query points"):
+        return BayesianCommitteeMachine(20, block_size=100, **options).fit(X, Y)
+
+
+def updated() -> KernelRidge:
+    return KernelRidge(20).fit(X[:300], Y[:300]).update(X[300:], Y[300:])
+
+
+def gp_updated() -> GaussianProcessRegressor:
+    return GaussianProcessRegressor(20, **GIVEN).fit(X[:300], Y[:300]).update(X[300:], Y[300:])
+
 
 # What writes each of them, and where its own fields are described.
 WRITTEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "model": ("Model", lambda path: KernelRidge(20, lengthscale="auto").fit(X, Y).save(path)),
     "model, look-ahead": ("Model", lambda path: KernelRidge(20, **LOOK_AHEAD).fit(X, Y[:, 0]).save(path)),
     "model, mixture": ("Model", lambda path: KernelRidge(20, objective=0.5).fit(X.astype(np.float32), Y).save(path)),
+    "model, cg": ("Model", lambda path: KernelRidge(20, alpha=0.1, solver="cg").fit(X, Y).save(path)),
+    "model, updated": ("Model", lambda path: updated().save(path)),
     "classifier": ("Model", lambda path: KernelRidgeClassifier(20, scale="none").fit(X, LABELS).save(path)),
+    "gp": ("Gaussian process", lambda path: GaussianProcessRegressor(20).fit(X, Y).save(path)),
+    "gp, dtc": ("Gaussian process", lambda path: GaussianProcessRegressor(20, approximation="dtc").fit(X, Y).save(path)),
+    "gp, full": (
+        "Gaussian process",
+        lambda path: GaussianProcessRegressor(20, tune="full", ard=True).fit(X, Y[:, 0]).save(path),
+    ),
+    "gp, given": (
+        "Gaussian process",
+        lambda path: GaussianProcessRegressor(20, noise_variance=0.1, **GIVEN).fit(X, Y[:, 0]).save(path),
+    ),
+    "gp, updated": ("Gaussian process", lambda path: gp_updated().save(path)),
+    "committee": ("Gaussian process", lambda path: committee(noise_variance=0.1, **GIVEN).save(path)),
+    "committee, cells": (
+        "Gaussian process",
+        lambda path: committee(partition="cells", queries=X[:3] + 0.5).save(path),
+    ),
+    "gp classifier": (
+        "Generalised Gaussian process",
+        lambda path: GaussianProcessClassifier(20, **GIVEN).fit(X, LABELS).save(path),
+    ),
+    "gp classifier, two classes": (
+        "Generalised Gaussian process",
+        lambda path: GaussianProcessClassifier(20).fit(X, LABELS == 0).save(path),
+    ),
+    "poisson": (
+        "Generalised Gaussian process",
+        lambda path: GaussianProcessPoissonRegressor(20).fit(X, COUNTS).save(path),
+    ),
     "nystroem": ("Nystroem", lambda path: Nystroem(20, rule="rpcholesky").fit(X).save(path)),
     "kernel pca": ("KernelPCA", lambda path: KernelPCA(4, basis_size=20).fit(X).save(path)),
     "factor": ("Factor", lambda path: factorize(X, path, n_components=20)),
@@ -36,7 +94,14 @@ WRITTEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "factor, bound": ("Factor", lambda path: factorize(X, path, n_components=40, stop="bound", dtype="float64")),
     "factor, no columns": ("Factor", lambda path: factorize(X, path, n_components=20, columns="none")),
 }
-KINDS = {"Model": "kernel-ridge", "Nystroem": "nystroem", "KernelPCA": "kernel-pca", "Factor": "factor"}
+KINDS = {
+    "Model": "kernel-ridge",
+    "Gaussian process": "gaussian-process",
+    "Generalised Gaussian process": "generalised-gaussian-process",
+    "Nystroem": "nystroem",
+    "KernelPCA": "kernel-pca",
+    "Factor": "factor",
+}
 
 
 def tables(heading: str, first: str) -> list[Table]:
@@ -94,11 +159,43 @@ def test_every_field_has_its_place_on_the_page(written: Callable[[str], Path], n
     described = named(tables("Fields of every configuration", "field")[0]) | named(tables(section, "field")[0])
     config = header["config"]
     assert config.keys() == described.keys()
+    updates = named(tables("What a model has seen", "name")[0])
     for field, value in config.items():
-        if field not in ("kernel", "software"):
+        if field == "updates" and value is not None:
+            assert value.keys() == updates.keys()
+        elif field not in ("kernel", "software"):
             assert {key for key in keys_within(value) if f"`{key}`" not in described[field][0]} == set(), field
     assert set(config["volatile"]) == {"run", "volatile", "software"}
     assert f'"{config["ended"]}"' in described["ended"][0]
+
+
+def optional_arrays(config: dict[str, Any]) -> set[str]:
+    """Names of the arrays that a model of this configuration has beside those that all of its kind have."""
+    names = {"tuning_parameters", "tuning_values", "tuning_stage"} if config.get("tuning") else set()
+    if config.get("solution", {}).get("solver") == "direct":
+        names |= {"sum_H", "sum_g", "sum_YY", "sum_G1", "sum_Y1", "centre"}
+        names |= {"gcv_alphas", "gcv_scores", "gcv_effective_df"}
+    if config.get("approximation") == "pitc":
+        names |= {"member_weights"} | ({"cells"} if config["settings"]["partition"] == "cells" else set())
+    if "likelihood" in config:
+        predicted = {"check_probability"} if config["classes"] else {"check_predicted", "check_std"}
+        names |= predicted | {"covariance"}
+    return names
+
+
+def letters_of(config: dict[str, Any], arrays: dict[str, Any]) -> dict[str, int]:
+    """Letters of shapes that only Gaussian processes have."""
+    letters = {}
+    if config.get("tuning"):
+        letters = {"t": arrays["tuning_values"].shape[0], "k": len(config["tuning"]["parameters"])}
+    if config.get("block_size"):
+        letters |= {"B": arrays["member_weights"].shape[0], "C": arrays["cells"].shape[0] if "cells" in arrays else 0}
+    if "likelihood" in config:
+        classes = len(config["classes"] or [])
+        many = config["likelihood"] == "softmax"
+        f, r = (classes, classes - 1) if many else (1, 1)
+        letters |= {"f": f, "r": r, "q": r * (r + 1) // 2}
+    return letters
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -106,13 +203,17 @@ def test_every_array_is_as_described(written: Callable[[str], Path], name: str) 
     path = bundle_of(written(name))
     arrays = dict(zarr.open_group(str(path), mode="r").arrays())
     always, sometimes = map(named, tables("Arrays of every basis", "array"))
-    own = [row for table in tables(WRITTEN[name][0], "array") for row in table]
-    described = always | sometimes | named(own)
+    own, *optional = [named(table) for table in tables(WRITTEN[name][0], "array")] or [{}]
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
+    wanted = optional_arrays(config)
+    extra = {array: cells for table in optional for array, cells in table.items()}
+    assert wanted <= extra.keys()
+    described = always | sometimes | own | {array: extra[array] for array in wanted}
     assert described.keys() - sometimes.keys() <= arrays.keys() <= described.keys()
     n, p = arrays["components"].shape
-    config = json.loads((path / "config.json").read_text(encoding="utf-8"))["config"]
     letters = {"n": n, "p": p, "d": len(config.get("classes") or config.get("target_names") or [])}
     letters |= {"c": config.get("check", {}).get("rows"), "r": config.get("eigen", {}).get("count")}
+    letters |= letters_of(config, arrays)
     assert n == config["basis_size"]
     for array, (shape, *_) in described.items():
         if array not in arrays:

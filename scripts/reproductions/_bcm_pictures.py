@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _bcm_runs import ASKED, CELLS, LANDMARKS, ROWS, Compared, Large, Run, paired
+from _bcm_runs import ASKED, CELLS, DTC, LANDMARKS, ROWS, Compared, Large, Run, paired
+from _bcm_tables import TICKS
 from _committees import NOISE
 from _shared import finish
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-COLORS = ("#56b4e9", "#0072b2", "#08306b")
+BLUES, ORANGES = ("#56b4e9", "#08519c"), ("#f0a030", "#a63603")
 MOST_COLUMNS = 4
-ORANGE, GREY = "#d55e00", "#70757a"
-TICKS = {0.125: "1/8", 0.25: "1/4", 0.5: "1/2", 1.0: "1", 2.0: "2", 4.0: "4"}
+GREY = "#70757a"
 
 
 def draw_losses(path: Path, small: Sequence[Compared]) -> None:
@@ -51,7 +51,7 @@ def _losses_scale(axis: Any, linear: float) -> None:
     axis.axhline(0.0, color="#3c4043", linewidth=0.8)
     axis.set_yscale("symlog", linthresh=linear, linscale=0.8)
     axis.yaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_major_locator(FixedLocator(_decades(axis, linear)))
+    axis.yaxis.set_major_locator(FixedLocator(_decades(axis.get_ylim(), linear)))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_xscale("log", base=2)
     axis.set_xlim(min(TICKS) / 1.3, max(TICKS) * 1.3)
@@ -60,43 +60,34 @@ def _losses_scale(axis: Any, linear: float) -> None:
     axis.tick_params(labelsize=8)
 
 
-def _decades(axis: Any, linear: float) -> list[float]:
+def _decades(limits: tuple[float, float], linear: float) -> list[float]:
     """0, and powers of ten of either sign within the limits, from where the scale is logarithmic."""
-    low, high = axis.get_ylim()
+    low, high = limits
     powers = [float(10.0**k) for k in range(int(np.ceil(np.log10(linear))), 4)]
     return [value for value in (*(-p for p in powers), 0.0, *powers) if low <= value <= high]
 
 
 def _curves(axis: Any, outcome: Compared, name: str, unit: float) -> None:
-    plain = [run for run in outcome.runs if run.query == LANDMARKS and run.partition == ROWS]
-    sizes = sorted({run.size for run in plain})
-    curves = [
-        ([run for run in plain if run.size == size], f"members of {size:,} rows", color, "-", "o")
-        for size, color in zip(sizes, COLORS, strict=False)
-    ]
-    asked = [run for run in outcome.runs if run.query == ASKED]
-    if asked:
-        curves.append((asked, f"members of {asked[0].size:,}, query points are the rows asked for", ORANGE, "--", "s"))
+    """DTC, and of the committees those of the smallest and largest members."""
+    plain = [run for run in outcome.runs if run.partition == DTC]
+    curves = [(plain, "DTC on the landmarks", GREY, ":", "d")]
+    for query, colors, line, marker in ((LANDMARKS, BLUES, "-", "o"), (ASKED, ORANGES, "--", "s")):
+        runs = [run for run in outcome.runs if run.query == query and run.partition == ROWS]
+        sizes = sorted({run.size for run in runs})
+        for size, color in zip(dict.fromkeys((sizes[0], sizes[-1])) if sizes else (), colors, strict=False):
+            label = f"{query}, members of {size:,}"
+            curves.append(([run for run in runs if run.size == size], label, color, line, marker))
     for shift, (runs, label, color, line, marker) in enumerate(curves):
         # A little apart, that bars do not hide each other.
-        at = np.array([run.share for run in runs]) * 2.0 ** (0.09 * (shift - 1.5))
+        at = np.array([run.share for run in runs]) * 2.0 ** (0.08 * (shift - 2))
         found = [getattr(run, name) for run in runs]
         means, errors = (unit * np.array([getattr(x, field) for x in found]) for field in ("mean", "error"))
-        axis.errorbar(
-            at,
-            means,
-            NOISE * errors,
-            color=color,
-            linestyle=line,
-            marker=marker,
-            markersize=4,
-            linewidth=1.4,
-            label=label,
-        )
+        style = {"linestyle": line, "marker": marker, "markersize": 4, "linewidth": 1.4}
+        axis.errorbar(at, means, NOISE * errors, color=color, label=label, **style)
 
 
 def draw_partitions(path: Path, small: Sequence[Compared]) -> None:
-    """NLPD and RMSE loss by rows (open) and by cells (filled), for each set, one panel a number of query points."""
+    """RMSE loss by rows (open) and by cells (filled), for each set, one panel a number of query points."""
     shares = (0.25, 1.0)
     figure = Figure(figsize=(11, 0.55 * len(small) + 1.9))
     axes = figure.subplots(1, 2, sharey=True)
@@ -104,7 +95,7 @@ def draw_partitions(path: Path, small: Sequence[Compared]) -> None:
         for position, outcome in enumerate(reversed(small)):
             runs = [run for run in outcome.runs if run.query == LANDMARKS and run.share == share]
             for shift, (a, b) in enumerate(paired(runs, "partition", ROWS, CELLS)):
-                place, color = position + 0.22 * (0.5 - shift), COLORS[shift]
+                place, color = position + 0.22 * (0.5 - shift), BLUES[shift]
                 values = [100.0 * run.rmse_loss.mean for run in (a, b)]
                 axis.plot(values, [place] * 2, color=color, linewidth=1.6, alpha=0.6)
                 style = {"s": 40, "edgecolors": color, "linewidths": 1.5, "zorder": 3}
@@ -112,6 +103,10 @@ def draw_partitions(path: Path, small: Sequence[Compared]) -> None:
                 axis.scatter(values[0], place, facecolors="white", label=_by(a) if first else None, **style)
                 axis.scatter(values[1], place, facecolors=color, label=_by(b) if first else None, **style)
         axis.axvline(0.0, color="#3c4043", linewidth=0.8)
+        axis.set_xscale("symlog", linthresh=1.0, linscale=0.6)
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.set_major_locator(FixedLocator(_decades(axis.get_xlim(), 1.0)))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_yticks(range(len(small)), [o.name for o in reversed(small)])
         axis.set(xlabel="RMSE loss, %", title=f"{TICKS[share]} p_eff query points")
     handles, labels = axes[0].get_legend_handles_labels()
@@ -132,13 +127,11 @@ def draw_large(path: Path, big: Sequence[Large]) -> None:
         these = [run for run in big if run.name == name]
         for band, field in enumerate(("rmse", "nlpd")):
             axis = axes[band, column]
-            for run, color in zip(these, ("#009e73", *COLORS[:: max(1, len(COLORS) - 1)], GREY), strict=False):
+            for run, color in zip(these, ("#009e73", *BLUES, GREY), strict=False):
                 rows = f", {run.rows:,} rows" if not run.model.startswith("exact") else ""
                 axis.scatter(run.seconds, getattr(run, field), s=70, color=color, label=f"{run.model}{rows}", zorder=3)
-            axis.set_xscale("log")
-            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
             axis.margins(0.15)
+            axis.set_xlim(left=0.0)
             axis.set_ylabel(("test error (RMSE)", "NLPD, nats")[band])
             if band == 0:
                 axis.set_title(f"{name}, {these[0].n} query points")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from _committees import Loss
+from _committees import NOISE, Loss
 
-ROWS, CELLS = "rows", "cells"
+ROWS, CELLS, DTC = "rows", "cells", "DTC"  # the last has no members
 LANDMARKS, ASKED = "landmarks", "rows asked for"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One committee: members of `size` rows, n query points, which are `share` times p_eff."""
+    """One committee, or DTC on the same basis: members of `size` rows, n query points, `share` times p_eff."""
 
     name: str
     query: str
@@ -35,7 +35,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Compared:
-    """A set: the exact process, and all committees."""
+    """A set: the exact process, and all committees.
+
+    The errors are standard errors of its own scores over the test, that of RMSE as a share of it.
+    """
 
     name: str
     rows: int
@@ -47,7 +50,14 @@ class Compared:
     rmse: float
     nlpd: float
     coverage: float
+    rmse_error: float
+    nlpd_error: float
     runs: Sequence[Run]
+
+    def hides(self, run: Run) -> bool:
+        """Whether losses are less than this test tells of the exact process's own scores."""
+        found = (run.rmse_loss.mean, self.rmse_error), (run.nlpd_loss.mean, self.nlpd_error)
+        return all(mean <= NOISE * error for mean, error in found)
 
 
 @dataclass(frozen=True)

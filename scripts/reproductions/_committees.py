@@ -7,7 +7,6 @@ deviation 1 over the rows of the fit.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +74,13 @@ class Scores:
     @property
     def nlpd(self) -> float:
         return float(self.densities.mean())
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Standard errors over the rows: of RMSE as a share of it, and of NLPD."""
+        root = np.sqrt(len(self.squares))
+        share = self.squares.std(ddof=1) / root / (2.0 * self.rmse**2)
+        return float(share), float(self.densities.std(ddof=1) / root)
 
 
 @dataclass(frozen=True)
@@ -156,17 +162,15 @@ def members(problem: Problem, size: int, partition: str, seed: int = 0) -> Block
 
 
 def asked_together(problem: Problem, n: int, row_noise: RowNoise) -> Prediction:
-    """The rows to test are the query points themselves, n at a time (Tresp 2001, eqs. (8), (9))."""
+    """The rows to test are the query points themselves, n at a time (Tresp 2001, eqs. (8), (9)).
+
+    The last lot is filled up with rows of the lot before.
+    """
     empty = Basis.empty(KERNEL, problem.X.shape[1], problem.X.dtype)
-    parts = [
-        sparse(problem.with_tests(lot), query_set(empty, problem.X_test[lot])[0], row_noise)
-        for lot in _lots(len(problem.X_test), n)
-    ]
-    mean, variance = (np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "variance"))
-    return Prediction(mean, variance, sum(part.seconds for part in parts))
-
-
-def _lots(count: int, size: int) -> Iterator[slice]:
-    """The fewest of at most `size` each, as equal as may be."""
-    lots = -(-count // size)
-    return (slice(count * k // lots, count * (k + 1) // lots) for k in range(lots))
+    count = len(problem.X_test)
+    mean, variance, seconds = np.empty(count), np.empty(count), 0.0
+    for first in range(0, count, n):
+        lot = slice(max(0, min(first, count - n)), min(first + n, count))
+        found = sparse(problem.with_tests(lot), query_set(empty, problem.X_test[lot])[0], row_noise)
+        mean[lot], variance[lot], seconds = found.mean, found.variance, seconds + found.seconds
+    return Prediction(mean, variance, seconds)

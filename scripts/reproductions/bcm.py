@@ -20,19 +20,18 @@ from typing import Any
 
 import numpy as np
 from _bcm_page import page
-from _bcm_runs import ASKED, CELLS, LANDMARKS, ROWS, Compared, Large, Run
-from _committees import Problem, Scores, asked_together, exact, loss, members, rmse_loss, sparse, tuned
+from _bcm_runs import ASKED, CELLS, DTC, LANDMARKS, ROWS, Compared, Large, Run
+from _committees import Prediction, Problem, Scores, asked_together, exact, loss, members, rmse_loss, sparse, tuned
 from _shared import RESULTS, data_sets, factor_of, write_page
 
 from streamkernel.basis import Basis
 from streamkernel.committee import degrees_of_sample
-from streamkernel.reductions import ConstantNoise, RowNoise
+from streamkernel.reductions import ConstantNoise
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of p_eff
 MEMBERS = (100, 250, 1000)
-ASKED_MEMBERS = 250  # rows of a member, where the rows to predict are the query points
-CELL_MEMBERS = (100, 250)  # of 1,000 rows there are three, in cells or not
-MOST = 1600  # query points
+CELL_MEMBERS, CELLS_TO = (100, 250), 1.0  # of 1,000 rows there are three, in cells or not
+MOST = 2200  # query points
 LARGE_BASIS, LARGE_MEMBERS, LARGE_TESTS = 500, (100, 1000), 20_000
 LARGE_TUNED, LARGE_DEGREES = 5000, 2500  # rows of the sample
 
@@ -94,27 +93,26 @@ def compared(setting: Setting, problem: Problem, seed: int) -> Compared:
     sizes = {share: n for share, n in sizes.items() if n <= most}
     chosen = landmarks(problem, max(sizes.values()), seed)
     blocks = [size for size in MEMBERS if size < len(problem.X)]
-    kinds = [(size, ROWS) for size in blocks] + [(size, CELLS) for size in CELL_MEMBERS if size in blocks]
-    noises: dict[tuple[int, str], RowNoise] = {kind: members(problem, *kind, seed) for kind in kinds}
+    kinds = [(0, DTC), *((size, ROWS) for size in blocks), *((size, CELLS) for size in CELL_MEMBERS if size in blocks)]
+    noises = {kind: members(problem, *kind, seed) if kind[0] else ConstantNoise() for kind in kinds}
     runs = []
 
-    def add(query: str, size: int, partition: str, share: float, n: int, scores: Scores) -> None:
-        error, density = rmse_loss(scores, reference), loss(scores.densities, reference.densities)
+    def add(query: str, kind: tuple[int, str], share: float, n: int, prediction: Prediction) -> None:
+        scores = Scores.of(prediction, problem.y_test)
+        losses = (rmse_loss(scores, reference), loss(scores.densities, reference.densities))
         told = (scores.rmse, scores.nlpd, scores.coverage)
-        runs.append(Run(setting.name, query, size, partition, share, n, *told, error, density))
+        runs.append(Run(setting.name, query, *kind, share, n, *told, *losses))
 
     for share, n in sizes.items():
         basis = chosen.take(np.arange(min(n, len(chosen))))
-        for (size, partition), noise in noises.items():
-            scores = Scores.of(sparse(problem, basis, noise), problem.y_test)
-            add(LANDMARKS, size, partition, share, len(basis), scores)
-        if (ASKED_MEMBERS, ROWS) in noises and n <= len(problem.X_test):
-            together = asked_together(problem, n, noises[ASKED_MEMBERS, ROWS])
-            add(ASKED, ASKED_MEMBERS, ROWS, share, n, Scores.of(together, problem.y_test))
-    told = (reference.rmse, reference.nlpd, reference.coverage)
-    found = Compared(
-        setting.name, *problem.X.shape, len(problem.X_test), problem.signal, problem.noise, degrees, *told, runs
-    )
+        for kind, noise in noises.items():
+            if kind[1] != CELLS or share <= CELLS_TO:
+                add(LANDMARKS, kind, share, len(basis), sparse(problem, basis, noise))
+            if kind[1] == ROWS and n <= len(problem.X_test):
+                add(ASKED, kind, share, n, asked_together(problem, n, noise))
+    variances = (problem.signal, problem.noise)
+    told = (reference.rmse, reference.nlpd, reference.coverage, *reference.errors)
+    found = Compared(setting.name, *problem.X.shape, len(problem.X_test), *variances, degrees, *told, runs)
     print(f"{setting.name}: p_eff {degrees:.0f}, {time.perf_counter() - began:.0f} s", flush=True)
     return found
 

@@ -92,6 +92,12 @@ _VARIANCE = NumberOr("evidence")
 _model_options = stack(
     click.option("--alpha", type=NumberOr("gcv"), default=None, help="Of ridge: on the diagonal. [default: gcv]"),
     click.option(
+        "--solver",
+        type=click.Choice(["auto", "direct", "cg"]),
+        default=None,
+        help="Of ridge: by sums, or by conjugate gradients, a sweep an iteration. [default: auto]",
+    ),
+    click.option(
         "--approximation",
         type=click.Choice(["fitc", "dtc", "pitc"]),
         default=None,

@@ -39,7 +39,7 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
     Attributes
     ----------
     components_ : (n, p) query points, in the units of X
-    member_weights_ : (B,) share of each member in what all members say
+    member_weights_ : (B,) share of each member in what all members say; None once `update` has folded rows in
     effective_df_, dual_coef_, signal_variance_, noise_variance_, log_marginal_likelihood_value_, ...
         As of `GaussianProcessRegressor`.
 
@@ -113,7 +113,5 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
 
     def _adopt(self, model: GaussianModel) -> Self:
         super()._adopt(model)
-        weights = model.arrays.get("member_weights")
-        if weights is not None:
-            self.member_weights_ = weights
+        self.member_weights_ = model.arrays.get("member_weights")
         return self

@@ -32,6 +32,7 @@ from streamkernel.reductions import (
     StartSums,
     likelihood_of,
 )
+from streamkernel.selection import Problem
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised, tune_likelihood
 from streamkernel.table import Table
@@ -42,6 +43,7 @@ Float = NDArray[np.float64]
 
 SAMPLE_BASIS = 300  # points of the sparse process on the sample
 _NEWTON_SWEEPS = 10  # expected
+_MOST_UNKNOWNS = 1000  # of a Hessian on the sample
 
 
 def fit_generalised(
@@ -191,6 +193,17 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     return _Fitted(chosen, settings, n, likelihood, started[0], laplace, posterior, sweeps=len(session.records))
 
 
+def _tuning_step(problem: Problem, rows: int, likelihood: Likelihood) -> Step:
+    """Some 60 modes on the sample, each found in some 8 steps, with the Hessian, its factors and their derivatives."""
+    n = min(SAMPLE_BASIS, rows)
+    features = Features.of_basis(unfilled_basis(problem, n))
+    nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
+    hessian = 8 * min(likelihood.free * (n + 1), _MOST_UNKNOWNS) ** 2
+    held = 8 * hessian + 8 * rows * (n + 1) * 4
+    step = NewtonStep(features, likelihood, nothing, nothing, (1.0,))
+    return step_of("tuning", step, rows, kernel_columns=n, where="sample", times=480, held_bytes=held)
+
+
 def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
     """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n = settings.components(table) if n is None else n
@@ -198,12 +211,16 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     likelihood = likelihood_for(table)
     if settings.tunes:
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
+        steps.append(_tuning_step(problem, settings.sampled_rows(table), likelihood))
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)
     hessian = 8 * (likelihood.free * (n + 1)) ** 2
     steps.append(step_of("newton start", NewtonStart(features, likelihood), table.n_rows, kernel_columns=n))
-    held = 3 * hessian + step.state_bytes()
+    # The sums at the end of a step with the factor of their Hessian; and where steps go by the Hessian of a sample, its
+    # features, weighted for each class, and the factors.
+    rows, c = settings.sampled_rows(table), likelihood.width
+    held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
     steps.append(
         step_of("newton step", step, table.n_rows, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held)
     )

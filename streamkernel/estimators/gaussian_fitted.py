@@ -12,6 +12,7 @@ from streamkernel.committee import QuerySetRule
 from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.gaussian_settings import GaussianSettings
 from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of
+from streamkernel.estimators.seen import seen_by_fit
 from streamkernel.estimators.tuning import tuning_arrays, tuning_record
 from streamkernel.reductions import BlockNoise, DiagonalNoise, GaussianPredictions, GaussianSums, RowNoise
 from streamkernel.solvers import GaussianSolution
@@ -79,6 +80,7 @@ class GaussianFitted:
             "sweep_count": self.sweeps,
             "tuning": tuning_record(self.chosen),
             "query_set": None if self.query_set is None else asdict(self.query_set),
+            **seen_by_fit(table),
             **gaussian_record(self.sums, self.solution),
         }
 

@@ -13,10 +13,10 @@ from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of
 from streamkernel.estimators.seen import seen_by_fit
 from streamkernel.estimators.settings import RidgeSettings
-from streamkernel.reductions import Predictions, RidgeSums
-from streamkernel.solvers import RidgeSolution, RidgeSystem
+from streamkernel.reductions import Predictions, RidgeSums, TargetSums
+from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
 
-__all__ = ["Fitted", "solution_arrays", "solution_record"]
+__all__ = ["Fitted", "falkon_arrays", "falkon_record", "solution_arrays", "solution_record"]
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,19 @@ class Fitted:
     chosen : the basis, and the rows as it sees them.
     settings : what was asked.
     n : basis size that was asked for.
+    solution : coefficients and intercept.
+    residual_path : (n + 1,) exact residual traces.
+    own_arrays, own_record : what the model keeps of the solution, as of its solver.
     sweeps : passes over the rows.
     """
 
     chosen: Chosen
     settings: RidgeSettings
     n: int
-    sums: RidgeSums
-    system: RidgeSystem
-    solution: RidgeSolution
+    solution: RidgeSolution | FalkonSolution
+    residual_path: NDArray[np.float64]
+    own_arrays: dict[str, NDArray[Any]]
+    own_record: dict[str, Any]
     sweeps: int
 
     def predictions(self) -> Predictions:
@@ -45,11 +49,7 @@ class Fitted:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays of the model, by name."""
-        scale = None if self.chosen.table.classes is not None else self.chosen.scale**2
-        return {
-            **basis_arrays(self.chosen, self.system.residual_path),
-            **solution_arrays(self.sums, self.system, self.solution, scale),
-        }
+        return {**basis_arrays(self.chosen, self.residual_path), **self.own_arrays}
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
         """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
@@ -66,7 +66,7 @@ class Fitted:
             "dtype": str(table.dtype),
             "sweep_count": self.sweeps,
             **seen_by_fit(table),
-            **solution_record(self.sums, self.system, self.solution),
+            **self.own_record,
         }
 
 
@@ -100,12 +100,48 @@ def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolutio
     """What of the sums is no array, and what was solved for."""
     return {
         "alpha": solution.alpha,
-        "totals": {"rows": sums.count, "weight": sums.weight, "trace": sums.trace},
-        "certificate": certificate_of(sums.trace, system.residual_trace),
+        **_of_rows(sums, system.residual_trace),
         "solution": {
+            "solver": "direct",
             # Infinite where all degrees of freedom are used, for which JSON has no word.
             "gcv": solution.gcv if math.isfinite(solution.gcv) else None,
             "effective_df": solution.effective_df,
-            "training_rmse": np.sqrt(solution.residual_square / max(sums.count, 1)).tolist(),
+            "training_rmse": _rmse(solution, sums.count),
         },
     }
+
+
+def falkon_arrays(solution: FalkonSolution) -> dict[str, NDArray[Any]]:
+    """Coefficients alone: there are no sums of n x n, and nothing is known of another alpha."""
+    return {"dual_coef": solution.coefficients, "intercept": solution.intercept}
+
+
+def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> dict[str, Any]:
+    """What `solution_record` says, and how the iterations went."""
+    assert system.residual_trace is not None
+    return {
+        "alpha": solution.alpha,
+        **_of_rows(system.sums, system.residual_trace),
+        "solution": {
+            "solver": "cg",
+            "gcv": None,
+            "effective_df": None,
+            "training_rmse": _rmse(solution, system.sums.count),
+            "iterations": solution.iterations,
+            "ended": solution.ended,
+            "relative_residual": solution.residuals[-1].tolist(),
+            "excess": solution.excess.tolist(),
+        },
+    }
+
+
+def _of_rows(sums: RidgeSums | TargetSums, residual_trace: float) -> dict[str, Any]:
+    return {
+        "totals": {"rows": sums.count, "weight": sums.weight, "trace": sums.trace},
+        "certificate": certificate_of(sums.trace, residual_trace),
+    }
+
+
+def _rmse(solution: RidgeSolution | FalkonSolution, rows: int) -> list[float]:
+    found: list[float] = np.sqrt(solution.residual_square / max(rows, 1)).tolist()
+    return found

@@ -35,6 +35,10 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     alpha : "gcv" or float, default "gcv"
         Ridge, added to the diagonal as scikit-learn does (not multiplied by the number of rows); "gcv" chooses it by
         generalised cross-validation from the same sums.
+    solver : "auto", "direct" or "cg", default "auto"
+        "direct" decomposes the sums of one sweep; "cg" finds the coefficients for a given alpha by preconditioned
+        conjugate gradients, a sweep an iteration, without any n x n sums: such a model cannot be updated. "auto" is the
+        one of less work by the plan's count, and "direct" for "gcv".
     rule : str or Rule, default "few-sweep"
         How the basis is chosen: one of `streamkernel.selection.RULES`, described in docs/methods.md.
     objective : "prediction", "trace" or float in [0, 1], default "prediction"

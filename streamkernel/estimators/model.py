@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import ParameterError
+from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.estimators.kept import solution_arrays, solution_record
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.settings import RidgeSettings
@@ -39,6 +40,9 @@ class RidgeModel(PredictingModel):
         **PredictingModel.SHAPES,
         "dual_coef": ("n", "d"),
         "intercept": ("d",),
+    }
+    # Of a direct solve, which must have them all.
+    OF_SUMS: ClassVar[dict[str, tuple[str, ...]]] = {
         "sum_H": ("n", "n"),
         "sum_g": ("n", "d"),
         "sum_YY": ("d", "d"),
@@ -46,14 +50,33 @@ class RidgeModel(PredictingModel):
         "sum_Y1": ("d",),
         "centre": ("d",),
     }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {**PredictingModel.OPTIONAL, **OF_SUMS}
     _NOUN: ClassVar[str] = "kernel ridge model"
 
     config: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
     @property
+    def solver(self) -> str:
+        """What its coefficients were found by: "direct", or "cg", which leaves no sums."""
+        return str(self.config["solution"].get("solver", "direct"))
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        lost = [name for name in self.OF_SUMS if name not in self.arrays]
+        if lost and self.solver == "direct":
+            raise ModelFormatError(f"{path} lacks the array {lost[0]}; {self._AGAIN}")
+        return super().checked(path)
+
+    @property
     def sums(self) -> RidgeSums:
-        """The sums of the final sweep: what appended rows are added to."""
+        """The sums of the final sweep: what appended rows are added to.
+
+        Raises
+        ------
+        ParameterError
+            The model was solved for by conjugate gradients, which make none.
+        """
+        self._check_sums()
         totals = self.config["totals"]
         return RidgeSums(
             **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1")},
@@ -69,11 +92,19 @@ class RidgeModel(PredictingModel):
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
         """Refuse what `with_sums` does not take; see `Updatable`."""
+        self._check_sums()
         for name, value in choices.items():
             if name != "alpha":
                 raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has alpha")
             if value != "keep":
                 RidgeSettings(alpha=value)
+
+    def _check_sums(self) -> None:
+        if self.solver == "cg":
+            raise ParameterError(
+                "the model was solved for by conjugate gradients (--solver cg) and keeps no sums, which other alphas "
+                "and new rows need; fit it again with solver='direct' (--solver direct)"
+            )
 
     def with_sums(self, sums: RidgeSums, choices: Mapping[str, Any] | None = None) -> Self:
         """The model of the rows that the sums are of; see `Updatable`.
@@ -106,7 +137,8 @@ class RidgeModel(PredictingModel):
 
     def told(self) -> dict[str, Any]:
         solution = self.config["solution"]
-        return {"alpha": self.config["alpha"], "gcv": solution["gcv"], "effective_df": solution["effective_df"]}
+        told = {name: solution[name] for name in ("gcv", "effective_df", "iterations") if name in solution}
+        return {"alpha": self.config["alpha"], "solver": self.solver, **told}
 
     def scores(self) -> Reduction[dict[str, float]]:
         if self.classes is None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
-from streamkernel.estimators.settings import BasisSettings
+from streamkernel.estimators.settings import BasisSettings, RidgeSettings
 from streamkernel.reductions import FeatureGram, FeatureMap, Features, Moments, NormalEquations
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
+from streamkernel.solvers import falkon_steps
 from streamkernel.table import Table
 
 __all__ = ["needs_moments", "plan_factor", "plan_ridge", "steps_of_choice"]
@@ -45,13 +46,45 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     """
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
+    ridge = isinstance(settings, RidgeSettings)
+    if ridge and settings.solver_for(table, n) == "cg":
+        further, disk = _iterations(problem, n, settings.preconditioner_rows(table, n), machine)
+    else:
+        further, disk = _decomposition(problem, n, "--solver cg with a number for --alpha" if ridge else "")
+    return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk)
+
+
+def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], int]:
+    """Steps and bytes on disk of the direct solve."""
+    table = problem.table
     final = NormalEquations(unfilled_basis(problem, n), problem.centre)
     # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix).
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
-    steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=16 * n * n))
-    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
-    disk = final.state_bytes() * 2 + n * table.n_features * 8
-    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)
+    steps = [
+        step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=16 * n * n),
+        Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra, way_out),
+    ]
+    return steps, final.state_bytes() * 2 + n * table.n_features * 8
+
+
+def _iterations(problem: Problem, n: int, sample: int, machine: Machine) -> tuple[list[Step], int]:
+    """The same of conjugate gradients, as many as are usual.
+
+    Parameters
+    ----------
+    sample : rows that the preconditioner is made from.
+    """
+    table = problem.table
+    basis, d = unfilled_basis(problem, n), table.n_targets
+    gather = gather_step(problem, sample)
+    gather = replace(gather, name="rows for the preconditioner", held_bytes=gather.held_bytes + 8 * n * n)
+    steps = [gather, *falkon_steps(basis, table.n_rows, d, sample=sample)]
+    # Threads end with their sweep; what the allocator holds for them does not, and the factors come on top of it.
+    here = [step for step in steps if step.where == "sample" or not machine.workers]
+    kept = machine.driver_threads * sum(step.scratch_bytes for step in here)
+    steps[-1] = replace(steps[-1], held_bytes=steps[-1].held_bytes + kept)
+    states = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
+    return steps, states + 8 * n * (table.n_features + d)
 
 
 def plan_factor(

@@ -33,6 +33,7 @@ class RidgeEstimator(UpdatingEstimator):
         coef0: Any = None,
         kernel_params: dict[str, Any] | None = None,
         alpha: Any = "gcv",
+        solver: str = "auto",
         rule: Any = "few-sweep",
         objective: Any = "prediction",
         rule_options: dict[str, Any] | None = None,
@@ -52,6 +53,7 @@ class RidgeEstimator(UpdatingEstimator):
         self.coef0 = coef0
         self.kernel_params = kernel_params
         self.alpha = alpha
+        self.solver = solver
         self.rule = rule
         self.objective = objective
         self.rule_options = rule_options

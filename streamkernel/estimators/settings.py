@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Kernel, as_kernel
 from streamkernel.selection import Rule, as_rule
+from streamkernel.solvers import choose_solver
 from streamkernel.table import Table
 
 __all__ = ["BasisSettings", "RidgeSettings", "checked_choice", "checked_number", "checked_seed", "default_components"]
@@ -196,9 +197,14 @@ class RidgeSettings(BasisSettings):
     Parameters
     ----------
     alpha : "gcv" or a number >= 0, added to the diagonal.
+    solver : "direct" (the sums, decomposed), "cg" (`FalkonSystem`, for one alpha), or "auto": see `solver_for`.
     """
 
+    SOLVERS: ClassVar[tuple[str, ...]] = ("auto", "direct", "cg")
+    SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows that the preconditioner is made from
+
     alpha: Any = "gcv"
+    solver: str = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,10 +212,35 @@ class RidgeSettings(BasisSettings):
             if isinstance(self.alpha, str):
                 raise ParameterError(f"alpha must be 'gcv' or a number >= 0, not {self.alpha!r}")
             checked_number("alpha", self.alpha, least=0.0)
+        checked_choice("solver", self.solver, self.SOLVERS)
+        if self.solver == "cg" and (self.alpha == "gcv" or float(self.alpha) == 0.0):
+            raise ParameterError(
+                "solver='cg' (--solver cg) solves for one alpha > 0 and keeps no sums to choose it from, and alpha is "
+                f"{self.alpha!r}; give alpha (--alpha) a number > 0, or leave the solver out"
+            )
+
+    def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:
+        """What "auto" stands for: the solver of less work by the plan's count; the direct one, where alpha needs it.
+
+        Parameters
+        ----------
+        n : basis size that is asked for.
+        """
+        if self.solver == "cg":
+            return "cg"
+        if self.solver == "direct" or self.alpha == "gcv" or self.needs_regular_system:
+            return "direct"
+        m, p, d = table.n_rows, table.n_features, table.n_targets
+        return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n)).solver
+
+    def preconditioner_rows(self, table: Table, n: int) -> int:
+        """How many rows conjugate gradients are preconditioned by."""
+        return min(self.SAMPLE_PER_FUNCTION * n, table.n_rows)
 
     @property
     def needs_regular_system(self) -> bool:
         return self.alpha != "gcv" and float(self.alpha) == 0.0
 
     def to_config(self) -> dict[str, Any]:
-        return super().to_config() | {"alpha": self.alpha if self.alpha == "gcv" else float(self.alpha)}
+        alpha = self.alpha if self.alpha == "gcv" else float(self.alpha)
+        return super().to_config() | {"alpha": alpha, "solver": self.solver}

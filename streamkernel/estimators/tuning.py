@@ -25,7 +25,7 @@ __all__ = ["GaussianTuner", "evidence_steps", "solved", "tuning_arrays", "tuning
 Float = NDArray[np.float64]
 
 SAMPLE_BASIS = 400  # points of the sparse process on the sample
-TUNING_BYTES = 80 << 20  # that a search leaves behind: the optimiser, compiled loops, buffers of BLAS
+TUNING_BYTES = 100 << 20  # that a search leaves behind: the optimiser, compiled loops, buffers of BLAS
 FULL_EVALUATIONS = 10  # of the evidence over all rows, two sweeps each
 
 _ROUNDS, _LOOKS = 4, 60  # of a search on the sample, about

@@ -29,6 +29,7 @@ __all__ = [
     "gcv_error",
     "lengthscale_curve",
     "memory_use",
+    "solved_by_iterations",
     "sweep_times",
     "target_names",
     "trace_curve",
@@ -217,10 +218,19 @@ def gcv_error(model: PredictingModel, score: Any) -> tuple[Array, str]:
     return root * float(scale), f"root mean square, in units of {target_names(model)[0]}"
 
 
+def solved_by_iterations(model: Recorded) -> bool:
+    """Whether the coefficients are of conjugate gradients, which know nothing of GCV or degrees of freedom."""
+    return bool((model.config.get("solution") or {}).get("solver") == "cg")
+
+
 def gcv_curve(model: PredictingModel) -> GcvCurve | Absent:
     """GCV error against alpha."""
     arrays, config = model.arrays, model.config
     names = ("gcv_alphas", "gcv_scores", "gcv_effective_df")
+    if solved_by_iterations(model):
+        return Absent(
+            "alpha was given and solved for by conjugate gradients: the GCV error takes the sums of the direct solve"
+        )
     if any(name not in arrays for name in names):
         return Absent("the model keeps no GCV curve")
     alpha, score, degrees = (np.asarray(arrays[name], dtype=np.float64) for name in names)

@@ -10,7 +10,16 @@ import numpy as np
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
 from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.report.facts import Absent, Memory, Recorded, class_names, gcv_error, memory_use, target_names
+from streamkernel.report.facts import (
+    Absent,
+    Memory,
+    Recorded,
+    class_names,
+    gcv_error,
+    memory_use,
+    solved_by_iterations,
+    target_names,
+)
 from streamkernel.report.pairs import ClassPairs, Targets
 from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
 
@@ -99,6 +108,15 @@ def _alpha_note(model: PredictingModel) -> str:
     return "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
 
 
+def _solver_words(model: PredictingModel) -> str:
+    if not solved_by_iterations(model):
+        return "direct"
+    solution = model.config["solution"]
+    left = max(solution["relative_residual"], default=0.0)
+    iterations = plural(int(solution["iterations"]), "iteration")
+    return f"conjugate gradients, {iterations} to a relative residual of {left:.1g}"
+
+
 def lengthscale_words(model: Recorded) -> tuple[str, str]:
     """The lengthscale, and where it came from."""
     value, choice = model.config.get("lengthscale"), model.config.get("lengthscale_choice")
@@ -116,7 +134,9 @@ def lengthscale_words(model: Recorded) -> tuple[str, str]:
 def _gcv_card(model: PredictingModel) -> Card:
     # None where the fit has no GCV error.
     error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv"))
-    if not np.isfinite(error):
+    if solved_by_iterations(model):
+        note = "not known to conjugate gradients"
+    elif not np.isfinite(error):
         note = "none is defined: no degrees of freedom are left"
     elif model.config.get("classes") is not None:
         note = "squared, per row"
@@ -188,6 +208,7 @@ def settings_tables(model: PredictingModel) -> list[Table]:
         ("Kernel", kernel_words(config["kernel"])),
         ("Lengthscale", f"{lengthscale} ({how})"),
         ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model)})"),
+        ("Solver", _solver_words(model)),
         ("Basis functions asked for", count(config.get("requested_basis", config["basis_size"]))),
         ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
         ("Rule", plain(config.get("rule", settings.get("rule", "–")))),

@@ -16,6 +16,7 @@ from problems import zarr_of_chunks
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.estimators.recipes import RECIPES
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 
@@ -27,6 +28,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "sgma shared": {"rule": "sgma", "rule_options": {"pool": "shared", "picks": 8, "candidates": 5}},
     "gp-posterior": {"rule": "gp-posterior", "rule_options": {"picks": 8, "candidates": 5, "dual_rows": 50}},
     "rpcholesky": {"rule": "rpcholesky", "rule_options": {"block": 20}},
+}
+
+# Of the other estimators; those with blocks have enough query points for the lengthscale.
+_LONG: dict[str, Any] = {"lengthscale": 4.0, "signal_variance": 20.0}
+RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
+    "gp": {"noise_variance": 1.0, "tune": "none", **_LONG},
+    "gp-classifier": _LONG,
+    "poisson": _LONG,
+    "committee": {"noise_variance": 10.0, "block_size": 300, "partition": "cells", **_LONG, "lengthscale": 8.0},
 }
 
 
@@ -41,6 +51,14 @@ def make_store(path: Any) -> str:
 
 def fit(store: str, name: str = "trace", executor: Any = None, **session: Any) -> RidgeModel:
     return fit_ridge(open_table(store), settings_of(name), Session(executor or ThreadExecutor(1), **session))
+
+
+def fit_recipe(store: str, name: str, executor: Any = None, **session: Any) -> Any:
+    """One of the other estimators, on a part of the rows that cuts chunks and blocks."""
+    recipe = RECIPES[name]
+    table = open_table(store, classify=recipe.classify).slice(1_000, 15_500)
+    settings = recipe.settings(n_components=32, seed=3, **RECIPE_SETTINGS[name])
+    return recipe.fit(table, settings, Session(executor or ThreadExecutor(1), **session), estimator=name)
 
 
 def fit_in_memory() -> RidgeModel:

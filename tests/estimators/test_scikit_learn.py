@@ -15,12 +15,30 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor, KernelRidge, KernelRidgeClassifier
+from streamkernel import (
+    BayesianCommitteeMachine,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+    GaussianProcessRegressor,
+    KernelRidge,
+    KernelRidgeClassifier,
+)
+
+# What is found by evidence takes its time: with one estimator of each kind it is.
+GIVEN: dict[str, Any] = {"tune": "none", "signal_variance": 4.0}
+CHECKED = [
+    KernelRidge(),
+    KernelRidgeClassifier(),
+    GaussianProcessRegressor(),
+    BayesianCommitteeMachine(noise_variance=0.1, **GIVEN),
+    GaussianProcessClassifier(**GIVEN),
+    GaussianProcessPoissonRegressor(**GIVEN),
+]
 
 
 # The checks fit sets of a few rows, constant columns and copies of rows: what we warn of there is wanted elsewhere.
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
-@parametrize_with_checks([KernelRidge(), KernelRidgeClassifier(), GaussianProcessRegressor(), BayesianCommitteeMachine()])
+@parametrize_with_checks(CHECKED)
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 

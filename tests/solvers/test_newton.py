@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,72 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import FLOAT64, basis_of, blocks, cut_session
+from likelihood_cases import EVERY, SIX, TIGHT, Case, Sweeps, overshooting
+from problems import FLOAT64, basis_of, cut_session
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from strategies import cuts
 
 from streamkernel.basis import Basis
-from streamkernel.errors import NumericalError, ParameterError, StreamKernelWarning
+from streamkernel.errors import NumericalError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import Bernoulli, Features, Likelihood, Poisson, Sample, Softmax
-from streamkernel.solvers import (
-    GeneralisedFit,
-    generalised_costs,
-    solve_generalised,
-    solve_newton,
-    solve_quasi_newton,
-)
+from streamkernel.reductions import Bernoulli, Features, Poisson, Sample, Softmax
+from streamkernel.solvers import solve_newton, solve_quasi_newton
 from streamkernel.table import open_table
 
-SIX = [17, 4, 27, 33, 29, 20]  # SGMA's picks of the card
-TIGHT = {"tolerance": 1e-13}
-EVERY: dict[str, Likelihood] = {"bernoulli": Bernoulli(), "poisson": Poisson(), "softmax": Softmax(3)}
 every = pytest.mark.parametrize("name", EVERY)
-
-
-class Sweeps:
-    """Runs reductions over rows in memory, in blocks; remembers their names and what they returned."""
-
-    def __init__(self, X: Any, Y: Any, weights: Any = None, chunks: Any = (16,)) -> None:
-        lengths: list[int] = []
-        while sum(lengths) < len(X):
-            lengths.append(min(chunks[len(lengths) % len(chunks)], len(X) - sum(lengths)))
-        self._blocks = list(blocks(X, Y, lengths, weights))
-        self.names: list[str] = []
-
-    def __call__(self, reduction: Any, name: str, /) -> Any:
-        self.names.append(name)
-        state = reduction.map_block(self._blocks[0])
-        for block in self._blocks[1:]:
-            state = reduction.fold(state, block)
-        return reduction.finalize(state)
-
-
-class Case:
-    """The card's rows, with targets of a kind."""
-
-    def __init__(self, name: str, rows: Any = range(40)) -> None:
-        card = naive.card()
-        self.name, self.likelihood, self.X, self.K = name, EVERY[name], card.X, card.K
-        self.codes = {
-            "bernoulli": (card.t > 0).astype(int),
-            "poisson": np.round(np.exp(card.y)).astype(int),
-            "softmax": np.digitize(card.y, [-0.5, 0.6]),
-        }[name]
-        self.Y = naive.indicators(name, self.codes, self.likelihood.width)
-        self.basis = basis_of(self.X, rows)
-        self.features = Features.of_basis(self.basis)
-        self.G = self.features.of(self.X)
-
-    def sweeps(self, **options: Any) -> Sweeps:
-        return Sweeps(self.X, self.Y, **options)
-
-    def fit(self, solve: Any = solve_newton, **options: Any) -> GeneralisedFit:
-        found: GeneralisedFit = solve(self.sweeps(), self.features, self.likelihood, **options)
-        return found
-
-    def functions(self, fit: GeneralisedFit) -> Any:
-        return fit.latent.values(self.G)
 
 
 # ----------------------------------------------------------------------------------------------------------- the card
@@ -224,15 +170,6 @@ def test_a_full_step_that_is_accepted_costs_one_sweep(name: str, solve: Any) -> 
     assert (np.diff(objectives) < 1e-9).all()
 
 
-def overshooting() -> tuple[Sweeps, Features, Any, Any]:
-    """One count of 3,000 among zeros and ones: the first Newton step is far too long."""
-    X = np.linspace(0.0, 10.0, 60)[:, None]
-    counts = (np.arange(60) % 2).astype(np.float64)
-    counts[50] = 3000.0
-    basis = basis_of(X, range(0, 60, 4))
-    return Sweeps(X, counts[:, None]), Features.of_basis(basis), basis.features(X), counts.astype(int)
-
-
 @pytest.mark.parametrize("method", ["newton", "quasi-newton"])
 def test_a_step_that_is_too_long_is_shortened(method: str) -> None:
     sweeps, features, G, counts = overshooting()
@@ -360,86 +297,3 @@ def test_duplicate_rows_and_an_empty_basis() -> None:
     assert constant.u.shape == (0, 1)
     share = case.Y.mean()
     assert constant.b[0] == pytest.approx(np.log(share / (1 - share)), rel=1e-8)
-
-
-# ------------------------------------------------------------------------------------------------------- quasi-Newton
-def mixture(classes: int, m: int = 1000, n: int = 25) -> tuple[Any, Any, Features]:
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((m, 3))
-    f = 3.0 * np.sin(X @ rng.standard_normal((3, classes))) - 0.4 * np.arange(classes)
-    codes = (f + rng.gumbel(size=f.shape)).argmax(axis=1)
-    return X, np.eye(classes)[codes], Features.of_basis(basis_of(X, range(0, m, m // n), Gaussian(1.5)))
-
-
-@pytest.mark.parametrize("sampled", [False, True])
-@pytest.mark.parametrize("classes", [2, 4, 9])
-def test_quasi_newton_has_newtons_minimum(classes: int, sampled: bool) -> None:
-    X, Y, features = mixture(classes)
-    likelihood = Bernoulli() if classes == 2 else Softmax(classes)
-    rows = np.arange(0, len(X), 5)
-    sample = Sample(rows, X[rows], Y[rows], np.ones(len(rows))) if sampled else None
-    exact = solve_newton(Sweeps(X, Y, chunks=(500,)), features, likelihood, signal_variance=2.0, **TIGHT)
-    sweeps = Sweeps(X, Y, chunks=(500,))
-    cheap = solve_quasi_newton(sweeps, features, likelihood, signal_variance=2.0, tolerance=1e-13, sample=sample)
-    assert cheap.converged
-    assert cheap.objective == pytest.approx(exact.objective, rel=1e-11)
-    np.testing.assert_allclose(cheap.u, exact.u, atol=2e-4)
-    assert len(sweeps.names) < (30 if sampled else 70)
-
-
-@every
-@pytest.mark.parametrize("intercept", [False, True])
-def test_quasi_newton_of_the_card(name: str, intercept: bool) -> None:
-    case = Case(name, SIX)
-    exact, cheap = (
-        case.fit(solve, intercept=intercept, tolerance=1e-13) for solve in (solve_newton, solve_quasi_newton)
-    )
-    assert cheap.objective == pytest.approx(exact.objective, rel=1e-11)
-    np.testing.assert_allclose(cheap.u, exact.u, atol=2e-5)
-    np.testing.assert_allclose(cheap.b, exact.b, atol=2e-5)
-
-
-# ------------------------------------------------------------------------------------------------------ the cheaper way
-@pytest.mark.parametrize("method", ["auto", "newton", "quasi-newton"])
-def test_every_way_leads_to_the_minimum(method: str) -> None:
-    X, Y, features = mixture(4)
-    exact = solve_newton(Sweeps(X, Y), features, Softmax(4), **TIGHT)
-    rows = np.arange(0, len(X), 5)
-    sample = Sample(rows, X[rows], Y[rows], np.ones(len(rows)))
-    fit = solve_generalised(Sweeps(X, Y), features, Softmax(4), len(X), sample=sample, method=method)
-    assert fit.curvature is not None
-    assert fit.converged
-    assert fit.objective == pytest.approx(exact.objective, rel=1e-8)
-    if method != "auto":
-        assert fit.method == method
-
-
-def test_a_hessian_that_does_not_fit_is_not_summed() -> None:
-    X, Y, features = mixture(4)
-    exact = solve_newton(Sweeps(X, Y), features, Softmax(4), **TIGHT)
-    fit = solve_generalised(Sweeps(X, Y), features, Softmax(4), len(X), hessian_bytes=10_000)
-    assert fit.method == "quasi-newton"
-    assert fit.curvature is None
-    assert fit.objective == pytest.approx(exact.objective, rel=1e-7)
-    with pytest.raises(ParameterError, match="take fewer basis functions, or method 'quasi-newton'"):
-        solve_generalised(Sweeps(X, Y), features, Softmax(4), 1, method="newton", hessian_bytes=10_000)
-    with pytest.raises(ParameterError, match="choose one of auto, newton, quasi-newton"):
-        solve_generalised(Sweeps(X, Y), features, Softmax(4), 1, method="bfgs")
-
-
-def test_costs_choose() -> None:
-    """Few functions of two classes: few sweeps. Many functions or classes: few operations."""
-    X = np.random.default_rng(0).standard_normal((2000, 10))
-    few, many = (Features.of_basis(basis_of(X, range(n))) for n in (200, 2000))
-    assert generalised_costs(few, Bernoulli(), 10**6, 4000).method == "newton"
-    assert generalised_costs(many, Bernoulli(), 10**6, 4000).method == "quasi-newton"
-    assert generalised_costs(few, Softmax(10), 10**6, 4000).method == "quasi-newton"
-    costs = generalised_costs(few, Softmax(10), 10**6, 4000)
-    assert costs.hessian_bytes > 8 * (45 * 201**2 + 3 * (9 * 201) ** 2)
-
-
-def test_nothing_is_warned_of_on_the_way() -> None:
-    sweeps, features, _, _ = overshooting()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        solve_newton(sweeps, features, Poisson(), signal_variance=100.0)

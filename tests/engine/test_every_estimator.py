@@ -1,0 +1,94 @@
+"""Equal bits of Gaussian processes, classifiers, counts and committees: on any executor, and of a run that was killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import data_sets
+import fitting
+import numpy as np
+import pytest
+from fitting import RECIPE_SETTINGS, fit_recipe
+from problems import zarr_of_chunks
+
+from streamkernel.engine import Silent, ThreadExecutor
+from streamkernel.engine.cluster import local_cluster
+from streamkernel.store import Checkpoints
+
+ROWS, CHUNK = 16_000, 700
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The same features, and targets of the estimator's kind."""
+    folder = tmp_path_factory.mktemp("estimators")
+    data = data_sets.friedman(ROWS, 5, seed=1)
+    targets = {
+        "gp": data.y,
+        "gp-classifier": (data.y > 14.0).astype(np.float64),
+        "poisson": np.maximum(np.round(data.y / 4.0), 0.0),
+        "committee": data.y,
+    }
+    X = data.X.astype(np.float32)
+    return {name: zarr_of_chunks(folder / f"{name}.zarr", X, y, CHUNK) for name, y in targets.items()}
+
+
+@pytest.fixture(scope="module")
+def whole(stores: dict[str, str]) -> dict[str, Any]:
+    """One thread, one task after the other."""
+    return {name: fit_recipe(store, name) for name, store in stores.items()}
+
+
+def shuffled(leaves: list[int]) -> list[int]:
+    return random.Random(len(leaves)).sample(leaves, len(leaves))
+
+
+@pytest.mark.parametrize("executor", [ThreadExecutor(2), ThreadExecutor(3, shuffled)], ids=["2 threads", "3, shuffled"])
+@pytest.mark.parametrize("name", RECIPE_SETTINGS)
+def test_threads(stores: dict[str, str], whole: dict[str, Any], executor: ThreadExecutor, name: str) -> None:
+    assert fit_recipe(stores[name], name, executor).digest == whole[name].digest
+
+
+def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
+    with local_cluster(2, 1) as executor:
+        for name, store in stores.items():
+            assert fit_recipe(store, name, executor).digest == whole[name].digest, name
+
+
+def test_several_spans_exist(stores: dict[str, str]) -> None:
+    tasks: list[int] = []
+
+    class Watcher(Silent):
+        def begin(self, name: str, rows: int, tasks_: int) -> None:
+            tasks.append(tasks_)
+
+    for name, store in stores.items():
+        fit_recipe(store, name, progress=Watcher())
+        assert min(tasks) >= 4
+
+
+@pytest.mark.parametrize("name", ["gp", "gp-classifier", "committee"])
+def test_killed_and_resumed(stores: dict[str, str], whole: dict[str, Any], name: str, tmp_path: Path) -> None:
+    folder, config = tmp_path / "run", {"estimator": name}
+    environment = {**os.environ, "PYTHONPATH": str(Path(fitting.__file__).parent.parent)}
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from fitting import *\n"
+        "with Checkpoints(sys.argv[3], {'estimator': sys.argv[4]}) as checkpoints:\n"
+        "    fit_recipe(sys.argv[2], sys.argv[4], progress=Killer(2, None), checkpoints=checkpoints)"
+    )
+    command = [sys.executable, "-c", program, str(Path(fitting.__file__).parent), stores[name], str(folder), name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with Checkpoints(folder, config) as checkpoints:
+        assert len(checkpoints.steps()) == 2
+        model = fit_recipe(stores[name], name, ThreadExecutor(2), checkpoints=checkpoints)
+    assert model.digest == whole[name].digest
+    resumed = [record["resumed"] for record in model.config["run"]["sweeps"]]
+    assert resumed == [True, True, *[False] * (len(resumed) - 2)]
+    assert len(resumed) > 2

@@ -1,0 +1,262 @@
+"""Ridge regression by conjugate gradients: the model of the direct solve, but for the sums."""
+
+from __future__ import annotations
+
+from functools import partialmethod
+from pathlib import Path
+from typing import Any
+
+import data_sets
+import numpy as np
+import pytest
+from distributed import Client
+from problems import zarr_of_chunks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
+from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
+from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
+from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge, plan_ridge
+from streamkernel.solvers import FalkonSystem
+from streamkernel.store import Checkpoints
+from streamkernel.table import Table
+
+M, N = 3000, 80
+ROWS = data_sets.friedman(M, 5, seed=2)
+X, Y = ROWS.X, ROWS.y
+TARGETS = np.column_stack([Y, 100.0 - 3.0 * np.sin(X[:, 0])])
+# Of a lengthscale that makes the functions as good as independent: what is compared is not the rounding of pivots.
+OPTIONS: dict[str, Any] = {"n_components": N, "lengthscale": 1.0, "alpha": 0.3}
+
+
+def one() -> Session:
+    return Session(ThreadExecutor(1))
+
+
+def fit(table: Table, solver: str, session: Session | None = None, **options: Any) -> RidgeModel:
+    return fit_ridge(table, RidgeSettings(solver=solver, **{**OPTIONS, **options}), session or one())
+
+
+def values(model: RidgeModel, table: Table) -> Any:
+    rows = model.prepare(table)
+    return model.predictions().check_values(rows.read(rows.start, rows.stop).X)["predicted"]
+
+
+# ----------------------------------------------------------------------------------------------------- the same numbers
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"alpha": 1e-4},
+        {"alpha": 50.0, "fit_intercept": False},
+        {"rule": "uniform", "kernel": "matern32"},
+        {"objective": "trace", "scale": "none", "lengthscale": 0.3},
+    ],
+    ids=str,
+)
+def test_predictions_are_those_of_the_direct_solve(options: dict[str, Any]) -> None:
+    table = open_table(X, TARGETS)
+    cg, direct = (fit(table, solver, **options) for solver in ("cg", "direct"))
+    expected = values(direct, table)
+    error = np.abs(values(cg, table) - expected).max(axis=0)
+    assert (error <= 1e-6 * np.abs(expected - expected.mean(axis=0)).max(axis=0)).all()
+    assert cg.config["certificate"] == pytest.approx(direct.config["certificate"], rel=1e-8)
+    np.testing.assert_allclose(cg.arrays["residual_path"], direct.arrays["residual_path"], rtol=1e-8)
+    np.testing.assert_array_equal(cg.arrays["components"], direct.arrays["components"])
+    for name in ("totals", "alpha", "rows", "rounds", "lengthscale"):
+        assert cg.config[name] == direct.config[name]
+    found, known = cg.config["solution"], direct.config["solution"]
+    np.testing.assert_allclose(found["training_rmse"], known["training_rmse"], rtol=1e-6)
+    assert (found["solver"], known["solver"], found["ended"]) == ("cg", "direct", "tolerance")
+    assert found["gcv"] is found["effective_df"] is None
+    assert max(found["relative_residual"]) <= 1e-10
+    # Gather, right side, an iteration each, and the residual at the end.
+    assert cg.config["sweep_count"] == direct.config["sweep_count"] - 1 + 1 + 1 + found["iterations"] + 1
+
+
+def test_weights_and_float32() -> None:
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, M)
+    table = open_table(X.astype(np.float32), Y, weights=weights)
+    cg, direct = (fit(table, solver) for solver in ("cg", "direct"))
+    np.testing.assert_allclose(values(cg, table), values(direct, table), rtol=1e-6, atol=1e-6)
+    assert cg.config["totals"] == direct.config["totals"]
+
+
+def test_classes() -> None:
+    labels = np.array(["low", "mid", "high"])[np.digitize(Y, [10.0, 18.0])]
+    cg, direct = (
+        KernelRidgeClassifier(N, lengthscale=1.0, alpha=0.3, solver=solver).fit(X, labels)
+        for solver in ("cg", "direct")
+    )
+    np.testing.assert_allclose(cg.decision_function(X), direct.decision_function(X), rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(cg.predict(X), direct.predict(X))
+    assert cg.alpha_ == 0.3
+
+
+@pytest.mark.parametrize("options", [{"n_components": 20, "tol": 1.0}, {"n_components": 60, "rule": "uniform"}], ids=str)
+def test_a_basis_of_one_function_and_of_all_rows(options: dict[str, Any]) -> None:
+    table = open_table(X[:60], Y[:60])
+    cg, direct = (fit(table, solver, **options) for solver in ("cg", "direct"))
+    assert len(cg.basis) == (1 if "tol" in options else 60)
+    np.testing.assert_allclose(values(cg, table), values(direct, table), rtol=1e-8)
+
+
+# Rows that are few, constant or copies are what the checks fit; what we warn of there is wanted elsewhere.
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
+@parametrize_with_checks([KernelRidge(10, alpha=1.0, solver="cg"), KernelRidgeClassifier(10, alpha=1.0, solver="cg")])
+def test_estimator_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+# ------------------------------------------------------------------------------------------------------------- the choice
+def test_auto_is_the_solver_of_less_work_and_direct_where_alpha_needs_the_sums() -> None:
+    def chosen(m: int, n: int, **options: Any) -> str:
+        return RidgeSettings(**options).solver_for(open_table(np.zeros((m, 5)), np.zeros(m)), n)
+
+    assert chosen(20_000, 200, alpha=1.0) == "direct"
+    assert chosen(2000, 1000, alpha=1.0) == "cg"
+    for alpha in ("gcv", 0.0):
+        assert chosen(2000, 1000, alpha=alpha) == "direct"
+    assert chosen(2000, 1000, alpha=1.0, solver="direct") == "direct"
+    assert chosen(20_000, 200, alpha=1.0, solver="cg") == "cg"
+
+
+def test_auto_fits_what_it_chooses() -> None:
+    by_count, by_gcv = (KernelRidge(300, lengthscale=1.0, alpha=alpha).fit(X[:300], Y[:300]) for alpha in (1.0, "gcv"))
+    assert by_count.model_.solver == "cg"
+    assert by_gcv.model_.solver == "direct"
+    assert by_count.model_.config["settings"]["solver"] == "auto"
+
+
+@pytest.mark.parametrize("alpha", ["gcv", 0, 0.0])
+@pytest.mark.parametrize("estimator", [KernelRidge, KernelRidgeClassifier])
+def test_one_alpha_has_to_be_given(estimator: Any, alpha: Any) -> None:
+    """Before anything is opened: there is no table at the path."""
+    with pytest.raises(ParameterError, match=r"solver='cg' .* alpha is .*; give alpha \(--alpha\) a number > 0"):
+        estimator(20, solver="cg", alpha=alpha).fit("no-such-table.zarr")
+
+
+def test_other_solvers_are_refused() -> None:
+    for solver in ("falkon", None, 1):
+        with pytest.raises(ParameterError, match="solver must be one of auto, direct, cg"):
+            RidgeSettings(solver=solver)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------- what it says of itself
+def test_iterations_that_do_not_suffice_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FalkonSystem, "solve", partialmethod(FalkonSystem.solve, most=2))
+    with pytest.warns(StreamKernelWarning, match=r"ended by their number after 2 iterations, .* --solver direct"):
+        model = fit(open_table(X, Y), "cg")
+    assert model.config["solution"]["ended"] == "iterations"
+
+
+def test_so_is_what_rounding_leaves_of_a_solution_where_it_shows() -> None:
+    table = open_table(X, Y)
+    with pytest.warns(StreamKernelWarning, match=r"ended by (rounding|their number) .* deviations of the target"):
+        fit(table, "cg", lengthscale=20.0, alpha=1e-7)
+    harmless = fit(table, "cg", lengthscale=8.0, alpha=1.0)
+    assert harmless.config["solution"]["ended"] == "rounding"
+    np.testing.assert_allclose(
+        values(harmless, table), values(fit(table, "direct", lengthscale=8.0, alpha=1.0), table), rtol=1e-6
+    )
+
+
+def test_the_plan_has_the_steps_of_the_iterations() -> None:
+    table, session = open_table(X, Y), one()
+    model = fit(table, "cg", session)
+    settings = RidgeSettings(solver="cg", **OPTIONS)
+    plan = plan_ridge(table, settings, Machine(0, 1))
+    names = [step.name for step in plan.steps]
+    assert names[-4:] == [
+        "rows for the preconditioner",
+        "right side of the normal equations",
+        "sample for the preconditioner",
+        "product with G^T G",
+    ]
+    assert not {"final sweep", "solve"} & set(names)
+    *_, gather, _, sample, products = plan.steps
+    assert (gather.where, sample.where, sample.rows) == ("sweep", "sample", 8 * N)
+    assert gather.state_bytes >= 8 * N * 5 * 8
+    done = [record.name for record in session.records]
+    iterations = model.config["solution"]["iterations"]
+    assert done.count(products.name) == iterations + 1
+    assert len(done) == plan.sweeps - products.times + iterations + 1
+    direct = plan_ridge(table, RidgeSettings(solver="direct", **OPTIONS), Machine(0, 1))
+    assert [step.name for step in direct.steps][-2:] == ["final sweep", "solve"]
+
+
+def test_many_workers_need_less_memory_and_the_refusal_says_so() -> None:
+    table = open_table(np.zeros((20_000, 5), np.float32), np.zeros(20_000))
+    settings = [RidgeSettings(4000, alpha=1.0, rule="uniform", solver=solver) for solver in ("direct", "cg")]
+    direct, cg = (plan_ridge(table, each, Machine(8, 1)) for each in settings)
+    assert cg.worker_bytes < 0.4 * direct.worker_bytes
+    with pytest.raises(ResourceLimitError, match=r"--basis \d+ would fit, or use --solver cg with a number for --alpha"):
+        fit_ridge(table, settings[0], one(), memory_limit=1 << 30)
+
+
+# ------------------------------------------------------------------------------------------------------------- no sums
+def test_a_model_without_sums_is_saved_and_not_updated(tmp_path: Path) -> None:
+    estimator = KernelRidge(N, lengthscale=1.0, alpha=0.3, solver="cg").fit(X[:2000], Y[:2000])
+    model = estimator.model_
+    assert not {"sum_H", "sum_g", "sum_YY", "sum_G1", "sum_Y1", "centre", "gcv_alphas"} & model.arrays.keys()
+    estimator.save(tmp_path / "m")
+    loaded = KernelRidge.load(tmp_path / "m")
+    assert loaded.model_.digest == model.digest
+    np.testing.assert_array_equal(loaded.predict(X), estimator.predict(X))
+    with pytest.raises(ParameterError, match=r"keeps no sums.*--solver direct"):
+        _ = loaded.model_.sums
+    for choices in ({}, {"alpha": 1.0}):
+        with pytest.raises(ParameterError, match=r"keeps no sums.*--solver direct"):
+            loaded.update(X[2000:], Y[2000:], **choices)
+    assert loaded.model_.digest == model.digest
+
+
+def test_a_direct_model_must_have_them(tmp_path: Path) -> None:
+    model = fit(open_table(X, Y), "direct")
+    arrays = {name: values for name, values in model.arrays.items() if name != "sum_g"}
+    model.with_parts(model.config, arrays).save(tmp_path / "m")
+    with pytest.raises(ModelFormatError, match="lacks the array sum_g"):
+        RidgeModel.load(tmp_path / "m")
+
+
+# ------------------------------------------------------------------------------------------------- wherever, and resumed
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    rows = data_sets.friedman(20_000, 5, seed=1)
+    return zarr_of_chunks(tmp_path_factory.mktemp("cg") / "X.zarr", rows.X.astype(np.float32), rows.y, 1000)
+
+
+@pytest.fixture(scope="module")
+def digest(store: str) -> str:
+    return fit(open_table(store), "cg", n_components=24).digest
+
+
+def test_one_digest(store: str, digest: str) -> None:
+    session = Session(ThreadExecutor(3, lambda leaves: leaves[::-1]))
+    assert fit(open_table(store), "cg", session, n_components=24).digest == digest
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        assert fit(open_table(store), "cg", Session(ClusterExecutor(client)), n_components=24).digest == digest
+
+
+class Interrupt(Silent):
+    """Stops the run after some sweeps."""
+
+    def __init__(self, sweeps: int) -> None:
+        self.left = sweeps
+
+    def end(self, seconds: float) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("sweeps", [3, 9])
+def test_a_resumed_run_is_the_uninterrupted_one(store: str, digest: str, tmp_path: Path, sweeps: int) -> None:
+    with Checkpoints(tmp_path / "run", {}) as checkpoints, pytest.raises(KeyboardInterrupt):
+        session = Session(ThreadExecutor(1), progress=Interrupt(sweeps), checkpoints=checkpoints)
+        fit(open_table(store), "cg", session, n_components=24)
+    with Checkpoints(tmp_path / "run", {}) as checkpoints:
+        session = Session(ThreadExecutor(2), checkpoints=checkpoints)
+        assert fit(open_table(store), "cg", session, n_components=24).digest == digest
+    assert [record.resumed for record in session.records].count(True) == sweeps
