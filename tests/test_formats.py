@@ -60,7 +60,10 @@ WRITTEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "model, updated": ("Model", lambda path: updated().save(path)),
     "classifier": ("Model", lambda path: KernelRidgeClassifier(20, scale="none").fit(X, LABELS).save(path)),
     "gp": ("Gaussian process", lambda path: GaussianProcessRegressor(20).fit(X, Y).save(path)),
-    "gp, dtc": ("Gaussian process", lambda path: GaussianProcessRegressor(20, approximation="dtc").fit(X, Y).save(path)),
+    "gp, dtc": (
+        "Gaussian process",
+        lambda path: GaussianProcessRegressor(20, approximation="dtc").fit(X, Y).save(path),
+    ),
     "gp, full": (
         "Gaussian process",
         lambda path: GaussianProcessRegressor(20, tune="full", ard=True).fit(X, Y[:, 0]).save(path),

@@ -1,4 +1,4 @@
-"""Peers that are too heavy for our own environment: one of their own, `.venv-peers`, made when it is first asked for."""
+"""Peers that are too heavy for our environment: they have one of their own, `.venv-peers`, made when asked for."""
 
 from __future__ import annotations
 

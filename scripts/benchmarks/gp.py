@@ -1,9 +1,9 @@
 """Gaussian processes: RMSE, NLPD and coverage against GPyTorch's SGPR at equal hyper-parameters, on four real sets.
 
-Ours: DTC on n rows chosen in a few sweeps, lengthscales (one per feature), signal and noise by evidence. The peer is given
-the same hyper-parameters and as many inducing points, drawn uniformly from the rows and, better for it, centres of
-k-means; the better of the two counts. Targets and columns are standardised; NLPD is per row, in nats, of the standardised
-target, and the mean of the target 0 for both.
+Ours: FITC on n rows chosen in a few sweeps, lengthscales (one per feature), signal and noise by evidence. The peer is
+given the same hyper-parameters and as many inducing points, drawn uniformly from the rows and, better for it, centres
+of k-means; the better of the two counts. Targets and columns are standardised; NLPD is per row, in nats, of the
+standardised target, and the mean of the target 0 for both.
 """
 
 from __future__ import annotations

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import column_or_1d
 
 from streamkernel.estimators.generalised_estimator import GeneralisedEstimator
 
@@ -32,6 +34,11 @@ class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
 
     _kind = "poisson"
 
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        X, y = super()._validated(X, y)
+        # One target: a column of it is taken as scikit-learn's own do, with a warning.
+        return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Mean rates (m,), and with `return_std` standard deviations of the counts."""
         work = self._fitted().predictions(std=return_std)
@@ -42,3 +49,8 @@ class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of the mean rates, as scikit-learn's regressors have it."""
         return float(super().score(X, np.asarray(y, dtype=np.float64), sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags

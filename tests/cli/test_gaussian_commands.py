@@ -114,7 +114,7 @@ def test_predict_writes_what_the_estimator_says(
     assert result["rows"] == group["prediction"].shape[0] == 700
     if name == "gp-classifier":
         assert set(result["arrays"]) == {"prediction", "probability"}
-        np.testing.assert_allclose(group["probability"][:], model.predict_proba(X[100:800]), rtol=1e-9)
+        np.testing.assert_allclose(group["probability"][:], model.predict_proba(X[100:800]), rtol=1e-6, atol=1e-7)
         classes = np.asarray(group.attrs["classes"])
         np.testing.assert_array_equal(classes[group["prediction"][:]], model.predict(X[100:800]))
         assert "leave --std out" in cli("predict", *pair.rest, tmp_path / "q", "--std", *THREADS).error
@@ -124,7 +124,7 @@ def test_predict_writes_what_the_estimator_says(
         for written, expected in zip(
             (group["prediction"][:], group["std"][:]), model.predict(X[100:800], return_std=True), strict=True
         ):
-            np.testing.assert_allclose(written, expected, rtol=1e-9)
+            np.testing.assert_allclose(written, expected, rtol=1e-6, atol=1e-7)
         plain = cli("predict", *pair.rest, tmp_path / "q", *THREADS, "--json").result
         assert plain["arrays"] == ["prediction"]
 
@@ -133,7 +133,16 @@ def test_predict_writes_what_the_estimator_says(
 def test_fit_and_info_tell_what_was_found(cli: Callable, pairs: dict[str, Pair], name: str, tmp_path: Path) -> None:
     pair = pairs[name]
     again = cli(
-        "fit", pair.store, tmp_path / "m", "--estimator", name, *OPTIONS[name], "--rows", f"0:{FITTED}", *THREADS, "--json"
+        "fit",
+        pair.store,
+        tmp_path / "m",
+        "--estimator",
+        name,
+        *OPTIONS[name],
+        "--rows",
+        f"0:{FITTED}",
+        *THREADS,
+        "--json",
     ).result
     told = cli("info", pair.model, "--json").result
     for key in ("estimator", "digest", "basis_size", "signal_variance", "log_evidence", "effective_df", "lengthscale"):
@@ -167,8 +176,9 @@ def test_update(cli: Callable, pairs: dict[str, Pair], name: str, tmp_path: Path
     store, model = tmp_path / "store", tmp_path / "model"
     ingest(open_table(X[:600], Y[:600]), store, dtype="float64", chunk_rows=150)
     # Of a fit to whole members, so that those of the fit to all rows are the same.
-    options = ("--basis", 120, "--lengthscale", 1.5, "--noise-variance", 0.01, "--signal-variance", 1.0)
-    members = ("--block-size", 100) if name == "committee" else ("--approximation", "dtc")
+    options = ("--lengthscale", 1.5, "--noise-variance", 0.01, "--signal-variance", 1.0)
+    members = ("--basis", 120, "--block-size", 100)
+    members = members if name == "committee" else ("--basis", 30, "--approximation", "dtc")
     assert cli("fit", store, model, "--estimator", name, *options, *members, *THREADS).status == 0
     append_rows(open_table(X[600:], Y[600:]), store)
     result = cli("update", model, store, *THREADS, "--json").result
@@ -181,7 +191,8 @@ def test_update(cli: Callable, pairs: dict[str, Pair], name: str, tmp_path: Path
     table = old.prepare(open_table(store))
     sums = Session(ThreadExecutor(1)).sweep(old.reduction_of_rows(M), table, "again")
     whole = old.with_sums(sums)
-    np.testing.assert_allclose(old.arrays["dual_coef"], whole.arrays["dual_coef"], rtol=1e-5, atol=1e-6)
+    scaled = table.read(0, M).X
+    np.testing.assert_allclose(old.predictions().values(scaled), whole.predictions().values(scaled), atol=1e-6)
     assert result["log_evidence"] == pytest.approx(whole.config["solution"]["log_evidence"], rel=1e-9)
     assert cli("evaluate", model, store, *THREADS, "--json").result["r2"] > 0.9
     assert cli("report", model, tmp_path / "r.html").status == 0

@@ -1,4 +1,4 @@
-"""Equal bits of Gaussian processes, classifiers, counts and committees: on any executor, and of a run that was killed."""
+"""Equal bits of Gaussian processes, classifiers and committees: on any executor, and of a run that was killed."""
 
 from __future__ import annotations
 

@@ -187,6 +187,13 @@ def test_the_promise_is_kept(tmp_path: Path, objective: str) -> None:
     assert planned < 3 * peak  # a promise that means something
 
 
+def test_the_promise_is_kept_by_conjugate_gradients(tmp_path: Path) -> None:
+    """Of the driver, whose factors come on top of what the allocator keeps of the tasks."""
+    store = stored(tmp_path / "t", 30_000, 10, 10_000)
+    planned, peak = measured(store, n_components=1000, rule="uniform", lengthscale=1.0, solver="cg", alpha=10.0)
+    assert peak <= planned < 2 * peak
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "n", "features", "threads", "dtype"),

@@ -388,9 +388,7 @@ def test_equal_rows_have_no_median_lengthscale() -> None:
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_very_few_rows(m: int) -> None:
-    mean, std = (
-        GaussianProcessRegressor(1, scale="none", **GIVEN).fit(X[:m], Y[:m]).predict(ASKED, return_std=True)
-    )
+    mean, std = GaussianProcessRegressor(1, scale="none", **GIVEN).fit(X[:m], Y[:m]).predict(ASKED, return_std=True)
     assert np.isfinite(mean).all()
     assert (std**2 >= NOISE * (1 - 1e-12)).all()
     assert (std**2 <= SIGNAL + NOISE + 1e-12).all()
@@ -428,7 +426,9 @@ def test_bad_parameters_before_any_io(name: str, value: Any) -> None:
     assert "random_state" in message or name.partition("_")[0] in message
 
 
-@pytest.mark.parametrize("given", [{"lengthscale": 1.0}, {"gamma": 1.0}, {"tune": "none"}, {"kernel": "linear"}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"lengthscale": 1.0}, {"gamma": 1.0}, {"tune": "none"}, {"kernel": "linear"}], ids=str
+)
 def test_lengthscales_that_are_given_are_not_found_for_each_feature(given: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="ard has lengthscales found by evidence"):
         GaussianProcessRegressor(ard=True, **given).fit(Untouchable(), Untouchable())

@@ -50,7 +50,9 @@ def test_without_a_constant_the_mode_is_scikit_learns() -> None:
     """Its classifier has no constant; the settings of ours can leave it out."""
     table = open_table(X[FEW], TWO[FEW], classify=True)
     options = {**GIVEN, **PLAIN, "n_components": 70, "fit_intercept": False}
-    model = fit_generalised(table, GeneralisedSettings(**options), Session(ThreadExecutor(1)), estimator="gp-classifier")
+    model = fit_generalised(
+        table, GeneralisedSettings(**options), Session(ThreadExecutor(1)), estimator="gp-classifier"
+    )
     kernel = ConstantKernel(SIGNAL, "fixed") * RBF(LENGTH, "fixed")
     theirs = Reference(kernel, optimizer=None, max_iter_predict=100).fit(X[FEW], TWO[FEW])
     assert model.arrays["intercept"].tolist() == [0.0]
@@ -58,7 +60,9 @@ def test_without_a_constant_the_mode_is_scikit_learns() -> None:
     posterior = model.posterior
     f = posterior.basis.block(ASKED) @ posterior.coefficients
     inner = theirs.base_estimator_
-    np.testing.assert_allclose(f[:, 0], inner.kernel_(ASKED, X[FEW]) @ (inner.y_train_ - inner.pi_), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        f[:, 0], inner.kernel_(ASKED, X[FEW]) @ (inner.y_train_ - inner.pi_), rtol=1e-6, atol=1e-7
+    )
     # Its integral is by five error functions, good to some 1e-3.
     probability = model.predictions().map_block(open_table(ASKED).read(0, 25))["probability"]
     np.testing.assert_allclose(probability, theirs.predict_proba(ASKED), atol=2e-3)
@@ -82,7 +86,9 @@ def test_three_classes_are_the_dense_softmax() -> None:
     dense = generalised(K, codes, "softmax", classes=3, intercept=True)
     mean = laplace_posterior(K, codes, "softmax", dense, K_QM, SIGNAL * Gaussian(LENGTH)(ASKED))[0]
     found = latent(model, ASKED)
-    np.testing.assert_allclose(found - found.mean(axis=1, keepdims=True), mean - mean.mean(axis=1, keepdims=True), atol=1e-5)
+    np.testing.assert_allclose(
+        found - found.mean(axis=1, keepdims=True), mean - mean.mean(axis=1, keepdims=True), atol=1e-5
+    )
 
 
 def test_the_mode_is_logistic_regression_on_whitened_features() -> None:
@@ -116,7 +122,9 @@ def test_counts_are_poisson_regression_on_whitened_features() -> None:
 # --- what users see -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("labels", [TWO, THREE, (THREE == "mid") * 5 - 7, THREE.astype(object)], ids=["two", "three", "numbers", "objects"])
+@pytest.mark.parametrize(
+    "labels", [TWO, THREE, (THREE == "mid") * 5 - 7, THREE.astype(object)], ids=["two", "three", "numbers", "objects"]
+)
 def test_labels_and_probabilities(labels: NDArray[Any]) -> None:
     model = GaussianProcessClassifier(30, **GIVEN).fit(X, labels)
     np.testing.assert_array_equal(model.classes_, np.unique(labels))

@@ -48,10 +48,8 @@ def test_the_share_makes_targets_likeliest(name: str) -> None:
     assert chosen.residual_share < 0.1
     assert found.residual_share == 1.0
     if name != "poisson":
-        losses = {
-            share: -np.log((ClassProbabilities(replace(found, residual_share=share)).probabilities(X) * Y).sum(1)).mean()
-            for share in SHARES
-        }
+        maps = {share: ClassProbabilities(replace(found, residual_share=share)) for share in SHARES}
+        losses = {share: -np.log((work.probabilities(X) * Y).sum(1)).mean() for share, work in maps.items()}
         assert losses[chosen.residual_share] == min(losses.values())
 
 
