@@ -184,6 +184,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
         signal_variance=signal,
         intercept=settings.fit_intercept,
         tolerance=settings.newton_tol,
+        most_iterations=settings.max_iterations,
         sample=chosen.sample or None,
     )
     laplace = LaplaceApproximation.of(fit)

@@ -34,7 +34,7 @@ class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
     signal_variance : "evidence" or float, default "evidence"
         Variance s of the prior.
     tune : "sample" or "none", default "sample"
-        "none": a lengthscale of "evidence" is the median distance; the signal variance must be a number.
+        "none": a lengthscale of "evidence" is the median distance; a signal variance of "evidence" is still found.
     newton_tol : float, default 1e-6
         Newton's method ends when a step promises less than this share of the loss.
     max_iterations : int, default 30

@@ -46,11 +46,11 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     """
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
-    ridge = isinstance(settings, RidgeSettings)
-    if ridge and settings.solver_for(table, n) == "cg":
+    if isinstance(settings, RidgeSettings) and settings.solver_for(table, n) == "cg":
         further, disk = _iterations(problem, n, settings.preconditioner_rows(table, n), machine)
     else:
-        further, disk = _decomposition(problem, n, "--solver cg with a number for --alpha" if ridge else "")
+        way_out = "--solver cg with a number for --alpha" if isinstance(settings, RidgeSettings) else ""
+        further, disk = _decomposition(problem, n, way_out)
     return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk)
 
 

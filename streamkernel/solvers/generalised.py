@@ -87,6 +87,7 @@ def solve_generalised(
     sample: Sample | None = None,
     method: str = "auto",
     hessian_bytes: int = _HESSIAN_BYTES,
+    most_iterations: int | None = None,
 ) -> GeneralisedFit:
     """Minimise ``-log p(y | f) + |u|^2 / 2``.
 
@@ -98,6 +99,7 @@ def solve_generalised(
     method : "newton", "quasi-newton" or "auto".
     hessian_bytes : most that the Hessian may take. One that takes more is not summed: the result has the mean
         curvature of the rows in its place.
+    most_iterations : of each method; None for its own default.
 
     Other parameters, and errors, are those of `solve_newton`.
     """
@@ -112,6 +114,7 @@ def solve_generalised(
             f"Newton's method needs {costs.hessian_bytes / 1e6:.0f} MB for its Hessian, allowed are "
             f"{hessian_bytes / 1e6:.0f}; take fewer basis functions, or method 'quasi-newton'"
         )
+    limit = {} if most_iterations is None else {"most_iterations": most_iterations}
     if method == "newton":
         return solve_newton(
             sweep,
@@ -120,6 +123,7 @@ def solve_generalised(
             signal_variance=signal_variance,
             intercept=intercept,
             tolerance=tolerance,
+            **limit,
         )
     rough = solve_quasi_newton(
         sweep,
@@ -129,6 +133,7 @@ def solve_generalised(
         intercept=intercept,
         tolerance=max(tolerance, _ROUGH) if fits else tolerance,
         sample=sample,
+        **limit,
     )
     if not fits:
         return rough
@@ -140,5 +145,6 @@ def solve_generalised(
         intercept=intercept,
         tolerance=tolerance,
         start=rough.latent,
+        **limit,
     )
     return replace(fit, iterations=rough.iterations + fit.iterations, method=rough.method)

@@ -36,7 +36,7 @@ RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
     "gp": {"noise_variance": 1.0, "tune": "none", **_LONG},
     "gp-classifier": _LONG,
     "poisson": _LONG,
-    "committee": {"noise_variance": 10.0, "block_size": 300, "partition": "cells", **_LONG, "lengthscale": 8.0},
+    "committee": {"noise_variance": 10.0, "block_size": 100, "partition": "cells", **_LONG, "lengthscale": 8.0},
 }
 
 

@@ -94,7 +94,9 @@ def test_classes() -> None:
     assert cg.alpha_ == 0.3
 
 
-@pytest.mark.parametrize("options", [{"n_components": 20, "tol": 1.0}, {"n_components": 60, "rule": "uniform"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"n_components": 20, "tol": 1.0}, {"n_components": 60, "rule": "uniform"}], ids=str
+)
 def test_a_basis_of_one_function_and_of_all_rows(options: dict[str, Any]) -> None:
     table = open_table(X[:60], Y[:60])
     cg, direct = (fit(table, solver, **options) for solver in ("cg", "direct"))
@@ -109,7 +111,7 @@ def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-# ------------------------------------------------------------------------------------------------------------- the choice
+# --------------------------------------------------------------------------------------------------------- the choice
 def test_auto_is_the_solver_of_less_work_and_direct_where_alpha_needs_the_sums() -> None:
     def chosen(m: int, n: int, **options: Any) -> str:
         return RidgeSettings(**options).solver_for(open_table(np.zeros((m, 5)), np.zeros(m)), n)
@@ -143,7 +145,7 @@ def test_other_solvers_are_refused() -> None:
             RidgeSettings(solver=solver)  # type: ignore[arg-type]
 
 
-# ------------------------------------------------------------------------------------------------- what it says of itself
+# --------------------------------------------------------------------------------------------- what it says of itself
 def test_iterations_that_do_not_suffice_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FalkonSystem, "solve", partialmethod(FalkonSystem.solve, most=2))
     with pytest.warns(StreamKernelWarning, match=r"ended by their number after 2 iterations, .* --solver direct"):
@@ -191,11 +193,13 @@ def test_many_workers_need_less_memory_and_the_refusal_says_so() -> None:
     settings = [RidgeSettings(4000, alpha=1.0, rule="uniform", solver=solver) for solver in ("direct", "cg")]
     direct, cg = (plan_ridge(table, each, Machine(8, 1)) for each in settings)
     assert cg.worker_bytes < 0.4 * direct.worker_bytes
-    with pytest.raises(ResourceLimitError, match=r"--basis \d+ would fit, or use --solver cg with a number for --alpha"):
+    with pytest.raises(
+        ResourceLimitError, match=r"--basis \d+ would fit, or use --solver cg with a number for --alpha"
+    ):
         fit_ridge(table, settings[0], one(), memory_limit=1 << 30)
 
 
-# ------------------------------------------------------------------------------------------------------------- no sums
+# -------------------------------------------------------------------------------------------------------------- no sums
 def test_a_model_without_sums_is_saved_and_not_updated(tmp_path: Path) -> None:
     estimator = KernelRidge(N, lengthscale=1.0, alpha=0.3, solver="cg").fit(X[:2000], Y[:2000])
     model = estimator.model_
@@ -220,7 +224,7 @@ def test_a_direct_model_must_have_them(tmp_path: Path) -> None:
         RidgeModel.load(tmp_path / "m")
 
 
-# ------------------------------------------------------------------------------------------------- wherever, and resumed
+# ------------------------------------------------------------------------------------------------- wherever, and resume
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = data_sets.friedman(20_000, 5, seed=1)
@@ -253,9 +257,10 @@ class Interrupt(Silent):
 
 @pytest.mark.parametrize("sweeps", [3, 9])
 def test_a_resumed_run_is_the_uninterrupted_one(store: str, digest: str, tmp_path: Path, sweeps: int) -> None:
-    with Checkpoints(tmp_path / "run", {}) as checkpoints, pytest.raises(KeyboardInterrupt):
+    with Checkpoints(tmp_path / "run", {}) as checkpoints:
         session = Session(ThreadExecutor(1), progress=Interrupt(sweeps), checkpoints=checkpoints)
-        fit(open_table(store), "cg", session, n_components=24)
+        with pytest.raises(KeyboardInterrupt):
+            fit(open_table(store), "cg", session, n_components=24)
     with Checkpoints(tmp_path / "run", {}) as checkpoints:
         session = Session(ThreadExecutor(2), checkpoints=checkpoints)
         assert fit(open_table(store), "cg", session, n_components=24).digest == digest
