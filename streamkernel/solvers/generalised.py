@@ -8,6 +8,7 @@ or two at its end. The operations of both decide, a number that is read counted 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ def solve_generalised(
             f"Newton's method needs {costs.hessian_bytes / 1e6:.0f} MB for its Hessian, allowed are "
             f"{hessian_bytes / 1e6:.0f}; take fewer basis functions, or method 'quasi-newton'"
         )
-    limit = {} if most_iterations is None else {"most_iterations": most_iterations}
+    limit: dict[str, Any] = {} if most_iterations is None else {"most_iterations": most_iterations}
     if method == "newton":
         return solve_newton(
             sweep,
