@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from _tables import Rows  # noqa: F401  it finds the next
 from data_sets import friedman
 
 from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor

@@ -20,8 +20,8 @@ from streamkernel.estimators import RidgeModel, updating_saved
 THREADS = ("--scheduler", "threads")
 KEYS = {
     "model", "store", "rows_folded", "rows_seen_before", "rows", "residual_of_fit", "residual_of_new", "stale", "grown",
-    "basis_size", "trace", "residual_trace", "relative_residual_trace", "alpha", "solver", "gcv", "effective_df", "sweeps",
-    "resumed_sweeps", "seconds", "digest",
+    "basis_size", "trace", "residual_trace", "relative_residual_trace", "alpha", "solver", "gcv", "effective_df",
+    "sweeps", "resumed_sweeps", "seconds", "digest",
 }  # fmt: skip
 
 
