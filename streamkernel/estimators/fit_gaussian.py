@@ -136,5 +136,9 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=held))
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
+    if isinstance(noise, BlockNoise):
+        # The kernel matrix of the sample that degrees of freedom are estimated from, and LAPACK's copies of it.
+        asked = 24 * min(DEGREES_ROWS, table.n_rows) ** 2
+        steps.append(Step("degrees of freedom", "driver", 0, 1, 0.0, 0, 0, 0, 0, asked))
     disk = final.state_bytes() * 3 + n * table.n_features * 8
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)
