@@ -55,7 +55,7 @@ def fit_gaussian(
 def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> GaussianFitted:
     """Hyper-parameters, basis, sums, posterior."""
     tuner = GaussianTuner(settings, session)
-    chosen = tuner.polished(choose_basis(table, settings, session, n, tuner if tuner.wanted else None))
+    chosen = tuner.polished(choose_basis(table, settings, session, n, tuner if settings.tunes else None))
     queries = _queries(settings)
     if queries is not None:
         points = chosen.table.scaled(queries)
@@ -112,16 +112,14 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
-    tuner = GaussianTuner(settings, Session())
-    held = 16 * n * n
-    if tuner.wanted:
+    if settings.tunes:
         steps += tuning_steps(problem, settings.sampled_rows(table))
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
     queries = _queries(settings)
     basis = unfilled_basis(problem, n + (0 if queries is None else len(queries)))
     n = len(basis)
     held = 16 * n * n
-    if settings.tune == "full" and tuner.wanted:
+    if settings.tune == "full" and settings.tunes:
         steps += evidence_steps(problem, n, table.n_rows, times=FULL_EVALUATIONS)
     noise: RowNoise = ConstantNoise()
     if settings.approximation == "fitc":

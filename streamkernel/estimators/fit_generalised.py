@@ -14,7 +14,7 @@ from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.gaussian_settings import EVIDENCE, GeneralisedSettings
 from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.plan import steps_of_choice
-from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of
+from streamkernel.estimators.record import basis_arrays, certificate_of, model_record, path_of
 from streamkernel.estimators.supervised import fit_supervised
 from streamkernel.estimators.tuning import TUNING_BYTES, tuning_arrays, tuning_record
 from streamkernel.kernels import Kernel
@@ -34,7 +34,13 @@ from streamkernel.reductions import (
 )
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import unfilled_basis
-from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised, tune_likelihood
+from streamkernel.solvers import (
+    LaplaceApproximation,
+    LikelihoodTuning,
+    calibrated,
+    solve_generalised,
+    tune_likelihood,
+)
 from streamkernel.table import Table
 
 __all__ = ["fit_generalised", "plan_generalised"]
@@ -83,7 +89,7 @@ class _Tuner:
     likelihood: Likelihood
     session: Session
 
-    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> Any:
+    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> LikelihoodTuning:
         settings = self.settings
         given = settings.signal_variance
         fixed = [] if settings.tunes_lengthscale else ["lengthscale"]
@@ -134,20 +140,19 @@ class _Fitted:
         }
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        table, fit = self.chosen.table, self.laplace.fit
+        fit = self.laplace.fit
         return {
-            "estimator": estimator,
-            **basis_record(self.chosen, self.settings, self.n),
+            **model_record(
+                self.chosen,
+                self.settings,
+                self.n,
+                estimator=estimator,
+                targets_are_2d=targets_are_2d,
+                sweeps=self.sweeps,
+            ),
             "likelihood": self.likelihood.name,
             "signal_variance": fit.signal_variance,
             "residual_share": self.posterior.residual_share,
-            "columns": list(table.columns),
-            "target_names": list(table.target_names),
-            "classes": None if table.classes is None else table.classes.tolist(),
-            "targets_are_2d": targets_are_2d,
-            "target_scale": self.chosen.scale.tolist(),
-            "dtype": str(table.dtype),
-            "sweep_count": self.sweeps,
             "totals": {"rows": self.start.count, "trace": self.start.trace},
             "certificate": certificate_of(self.start.trace, self.start.residual_trace),
             "tuning": tuning_record(self.chosen),
@@ -175,7 +180,8 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
             started.append(found)
         return found
 
-    signal = float(settings.signal_variance) if chosen.tuning is None else chosen.tuning.signal  # type: ignore[attr-defined]
+    tuning = chosen.tuning
+    signal = tuning.signal if isinstance(tuning, LikelihoodTuning) else float(settings.signal_variance)
     fit = solve_generalised(
         sweep,
         Features.of_basis(basis),

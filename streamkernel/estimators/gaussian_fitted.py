@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamkernel.committee import QuerySetRule
 from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.gaussian_settings import GaussianSettings
-from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of
+from streamkernel.estimators.record import basis_arrays, certificate_of, model_record, path_of
 from streamkernel.estimators.seen import seen_by_fit
 from streamkernel.estimators.tuning import tuning_arrays, tuning_record
 from streamkernel.reductions import BlockNoise, DiagonalNoise, GaussianPredictions, GaussianSums, RowNoise
@@ -63,24 +63,23 @@ class GaussianFitted:
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
         """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
-        table, noise = self.chosen.table, self.row_noise
+        noise = self.row_noise
         made = [noise.signal, noise.noise] if isinstance(noise, (DiagonalNoise, BlockNoise)) else None
         return {
-            "estimator": estimator,
-            **basis_record(self.chosen, self.settings, self.n),
+            **model_record(
+                self.chosen,
+                self.settings,
+                self.n,
+                estimator=estimator,
+                targets_are_2d=targets_are_2d,
+                sweeps=self.sweeps,
+            ),
             "approximation": self.settings.approximation,
             "row_noise": made,
             "block_size": self.settings.block_size if isinstance(noise, BlockNoise) else None,
-            "columns": list(table.columns),
-            "target_names": list(table.target_names),
-            "classes": None,
-            "targets_are_2d": targets_are_2d,
-            "target_scale": self.chosen.scale.tolist(),
-            "dtype": str(table.dtype),
-            "sweep_count": self.sweeps,
             "tuning": tuning_record(self.chosen),
             "query_set": None if self.query_set is None else asdict(self.query_set),
-            **seen_by_fit(table),
+            **seen_by_fit(self.chosen.table),
             **gaussian_record(self.sums, self.solution),
         }
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.estimators.choosing import Chosen
-from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of
+from streamkernel.estimators.record import basis_arrays, certificate_of, model_record
 from streamkernel.estimators.seen import seen_by_fit
 from streamkernel.estimators.settings import RidgeSettings
 from streamkernel.reductions import Predictions, RidgeSums, TargetSums
@@ -53,19 +53,16 @@ class Fitted:
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
         """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
-        table = self.chosen.table
-        classes = table.classes
         return {
-            "estimator": estimator,
-            **basis_record(self.chosen, self.settings, self.n),
-            "columns": list(table.columns),
-            "target_names": list(table.target_names),
-            "classes": None if classes is None else classes.tolist(),
-            "targets_are_2d": targets_are_2d,
-            "target_scale": self.chosen.scale.tolist(),
-            "dtype": str(table.dtype),
-            "sweep_count": self.sweeps,
-            **seen_by_fit(table),
+            **model_record(
+                self.chosen,
+                self.settings,
+                self.n,
+                estimator=estimator,
+                targets_are_2d=targets_are_2d,
+                sweeps=self.sweeps,
+            ),
+            **seen_by_fit(self.chosen.table),
             **self.own_record,
         }
 

@@ -12,7 +12,7 @@ from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.estimators.software import software_record
 
-__all__ = ["basis_arrays", "basis_record", "certificate_of", "path_of", "run_record"]
+__all__ = ["basis_arrays", "basis_record", "certificate_of", "model_record", "path_of", "run_record"]
 
 Float = NDArray[np.float64]
 
@@ -41,6 +41,29 @@ def basis_record(chosen: Chosen, settings: BasisSettings, n: int) -> dict[str, A
         "rounds": [record.to_config() for record in selection.rounds],
         "volatile": ["run", "volatile", "software"],
         "software": software_record(),
+    }
+
+
+def model_record(
+    chosen: Chosen, settings: BasisSettings, n: int, *, estimator: str, targets_are_2d: bool, sweeps: int
+) -> dict[str, Any]:
+    """Configuration that every model of targets has: `basis_record`, and what its rows and targets are.
+
+    Parameters
+    ----------
+    sweeps : passes over the rows.
+    """
+    table = chosen.table
+    return {
+        "estimator": estimator,
+        **basis_record(chosen, settings, n),
+        "columns": list(table.columns),
+        "target_names": list(table.target_names),
+        "classes": None if table.classes is None else table.classes.tolist(),
+        "targets_are_2d": targets_are_2d,
+        "target_scale": chosen.scale.tolist(),
+        "dtype": str(table.dtype),
+        "sweep_count": sweeps,
     }
 
 

@@ -41,11 +41,6 @@ class GaussianTuner:
     settings: GaussianSettings
     session: Session
 
-    @property
-    def wanted(self) -> bool:
-        """Whether there is anything to find before the final sweep."""
-        return self.settings.tunes
-
     def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> Tuning:
         settings, unit = self.settings, float((scale**2).mean())
         given = {

@@ -115,37 +115,15 @@ def solve_generalised(
             f"Newton's method needs {costs.hessian_bytes / 1e6:.0f} MB for its Hessian, allowed are "
             f"{hessian_bytes / 1e6:.0f}; take fewer basis functions, or method 'quasi-newton'"
         )
-    limit: dict[str, Any] = {} if most_iterations is None else {"most_iterations": most_iterations}
+    problem = (sweep, features, likelihood)
+    options: dict[str, Any] = {"signal_variance": signal_variance, "intercept": intercept}
+    if most_iterations is not None:
+        options["most_iterations"] = most_iterations
     if method == "newton":
-        return solve_newton(
-            sweep,
-            features,
-            likelihood,
-            signal_variance=signal_variance,
-            intercept=intercept,
-            tolerance=tolerance,
-            **limit,
-        )
-    rough = solve_quasi_newton(
-        sweep,
-        features,
-        likelihood,
-        signal_variance=signal_variance,
-        intercept=intercept,
-        tolerance=max(tolerance, _ROUGH) if fits else tolerance,
-        sample=sample,
-        **limit,
-    )
+        return solve_newton(*problem, tolerance=tolerance, **options)
+    rough_enough = max(tolerance, _ROUGH) if fits else tolerance
+    rough = solve_quasi_newton(*problem, tolerance=rough_enough, sample=sample, **options)
     if not fits:
         return rough
-    fit = solve_newton(
-        sweep,
-        features,
-        likelihood,
-        signal_variance=signal_variance,
-        intercept=intercept,
-        tolerance=tolerance,
-        start=rough.latent,
-        **limit,
-    )
+    fit = solve_newton(*problem, tolerance=tolerance, start=rough.latent, **options)
     return replace(fit, iterations=rough.iterations + fit.iterations, method=rough.method)
