@@ -28,6 +28,7 @@ __all__ = [
     "HeldLock",
     "array_digest",
     "canonical_json",
+    "generation_of",
     "fsync_path",
     "partial_sibling",
     "publish_folder",
@@ -38,6 +39,15 @@ __all__ = [
 _MANY_FOLDERS = 64
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
+
+
+def generation_of(folder: Path) -> tuple[int, int, int] | None:
+    """What tells one generation of the folder at a path from the next; None where there is none."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def canonical_json(value: Any) -> str:

@@ -15,6 +15,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels import Kernel, Laplacian
 from streamkernel.kernels.base import StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
+from streamkernel.reductions.row_noise import SUPER_BLOCK
 from streamkernel.selection import Problem, RowCache
 from streamkernel.selection.kmeans import KMeans
 from streamkernel.table import Table
@@ -22,7 +23,7 @@ from streamkernel.table import Table
 __all__ = ["CELLS", "PARTITIONS", "cell_centres", "cell_problem", "cells_of", "sample_means"]
 
 PARTITIONS = ("rows", "cells")
-CELLS = 16  # as many as the members whose rows are sorted at once: a cell then has about a member's rows
+CELLS = SUPER_BLOCK  # as many as the members whose rows are sorted at once: a cell then has about a member's rows
 
 
 def cell_centres(

@@ -19,6 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
+from streamkernel.atomic import generation_of
 from streamkernel.engine import Session
 from streamkernel.errors import (
     CheckpointMismatchError,
@@ -68,7 +69,7 @@ def update_saved(
     """
     folder = Path(os.path.abspath(path))
     for _ in range(_TRIES):
-        before = _identity(folder)
+        before = generation_of(folder)
         model = load(folder)
         target = check_target(folder, overwrite=True)
         config = {
@@ -78,13 +79,13 @@ def update_saved(
             "options": {name: options.get(name) for name in ("stale", "grow", "as_new")},
         }
         with _checkpoints(target.with_name(f".{target.name}.update"), config) as checkpoints:
-            if _identity(folder) != before:
+            if generation_of(folder) != before:
                 # Another update ended between the reading and the lock: what was read is no longer the model.
                 checkpoints.discard()
                 continue
             update = update_model(model, table, partial(session_of, checkpoints), **options)
             if update.changed:
-                if _identity(folder) != before:
+                if generation_of(folder) != before:
                     raise InputChangedError(
                         f"{folder} was replaced by another process while it was updated; nothing was written: run again"
                     )
@@ -115,12 +116,3 @@ def _checkpoints(folder: Path, config: dict[str, Any]) -> Iterator[Checkpoints]:
             if isinstance(error, (DataError, ParameterError, InputChangedError)) or not checkpoints.steps():
                 checkpoints.discard()
             raise
-
-
-def _identity(folder: Path) -> tuple[int, int, int] | None:
-    """What tells one generation of the model from the next."""
-    try:
-        status = os.stat(folder)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_ctime_ns

@@ -22,6 +22,7 @@ from streamkernel.factors.codes import Codes
 from streamkernel.factors.features import FeatureRows
 from streamkernel.kernels import PreparedKernel
 from streamkernel.reductions import Reduction, State
+from streamkernel.reductions.contract import SentAsFields
 from streamkernel.table import RowBlock, open_table
 
 __all__ = ["NearestRows", "Neighbours", "nearest_neighbours"]
@@ -60,7 +61,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class NearestRows(Reduction[Neighbours]):
+class NearestRows(SentAsFields, Reduction[Neighbours]):
     """Keep the `count` nearest rows of each query.
 
     Parameters
@@ -75,12 +76,6 @@ class NearestRows(Reduction[Neighbours]):
     queries: Float
     count: int
     exact: bool = True
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("basis", "queries", "count", "exact")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @cached_property
     def codes(self) -> Codes:

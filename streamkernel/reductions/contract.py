@@ -11,18 +11,29 @@ The engine owns the loop: which process maps which block is its business, and ne
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 from streamkernel.table import RowBlock
 
-__all__ = ["Reduction", "State", "add_states"]
+__all__ = ["Reduction", "SentAsFields", "State", "add_states"]
 
 State = dict[str, NDArray[Any]]
 """Named arrays: what travels between processes, and what a checkpoint keeps."""
 
 Result = TypeVar("Result", covariant=True)
+
+
+class SentAsFields:
+    """Of dataclasses that derive more from their fields: that is cheap to make again and dear to send, and stays."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
 
 class Reduction(ABC, Generic[Result]):

@@ -14,9 +14,8 @@ kernel; the second is small algebra on what is summed. Titsias 2009, eq. (9); Sn
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.kernels import LengthscaleGradient, prepare_gradient
 from streamkernel.linalg import solve_lower_t
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
 from streamkernel.table import RowBlock
 
 __all__ = ["EvidenceGradient", "EvidenceSlopes"]
@@ -51,7 +50,7 @@ class EvidenceSlopes:
 
 
 @dataclass(frozen=True)
-class EvidenceGradient(Reduction[EvidenceSlopes]):
+class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
     """Contract ``dF / dK_bn`` with the slopes of the kernel.
 
     Parameters
@@ -72,13 +71,6 @@ class EvidenceGradient(Reduction[EvidenceSlopes]):
     inverse: Float
     u: Float
     fitc: bool = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What is derived is cheap to make again and dear to send.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @property
     def heard(self) -> int:

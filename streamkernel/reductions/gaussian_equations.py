@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
 from streamkernel.reductions.normal_equations import NormalEquations
 from streamkernel.reductions.row_noise import ConstantNoise, Members, RowNoise
 from streamkernel.table import RowBlock
@@ -78,7 +77,7 @@ class GaussianSums:
 
 
 @dataclass(frozen=True)
-class GaussianEquations(Reduction[GaussianSums]):
+class GaussianEquations(SentAsFields, Reduction[GaussianSums]):
     """Accumulate `GaussianSums` over the rows of a table.
 
     Parameters
@@ -107,12 +106,6 @@ class GaussianEquations(Reduction[GaussianSums]):
     @cached_property
     def _plain(self) -> NormalEquations:
         return NormalEquations(self.basis, self.centre, whiten_first=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @property
     def row_multiple(self) -> int:

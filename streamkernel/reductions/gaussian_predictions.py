@@ -12,7 +12,7 @@ which far from the basis is the prior's, not 0 (ALGORITHMS 6.1, 10.1). The varia
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, solve_lower_t
+from streamkernel.reductions.contract import SentAsFields
 from streamkernel.reductions.rows import RowMap
 from streamkernel.table import RowBlock
 
@@ -30,7 +31,7 @@ Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class GaussianPredictions(RowMap):
+class GaussianPredictions(SentAsFields, RowMap):
     """Means, and with `std` standard deviations beside them.
 
     Parameters
@@ -54,12 +55,6 @@ class GaussianPredictions(RowMap):
     flat: bool = True
     std: bool = False
     latent: bool = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @cached_property
     def _directions(self) -> Float:

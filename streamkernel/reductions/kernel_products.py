@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, PreparedKernel
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
 from streamkernel.table import RowBlock, Table
 
 __all__ = ["CrossProducts", "KernelProducts"]
@@ -98,7 +98,7 @@ class KernelProducts(Reduction[Float]):
 
 
 @dataclass(frozen=True)
-class CrossProducts(Reduction[Float]):
+class CrossProducts(SentAsFields, Reduction[Float]):
     """``k(Z, X) V`` (q, d) for given rows Z and the rows X that are swept.
 
     Parameters
@@ -113,12 +113,6 @@ class CrossProducts(Reduction[Float]):
     points: NDArray[Any]
     V: Float
     first: int
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("kernel", "points", "V", "first")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @cached_property
     def prepared(self) -> list[PreparedKernel]:

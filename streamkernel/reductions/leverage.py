@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import Whitener, cholesky, single_threaded_blas
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.counter import row_uniforms
 from streamkernel.table import RowBlock
 
@@ -34,7 +34,7 @@ _FLOOR = 1e-13
 
 
 @dataclass(frozen=True)
-class SampledKernel:
+class SampledKernel(SentAsFields):
     """Rows that stand for those they were drawn from, and a ridge.
 
     Parameters
@@ -47,13 +47,6 @@ class SampledKernel:
     sample: Basis
     probabilities: NDArray[np.float64]
     ridge: float
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The factor is cheap to make again and dear to send.
-        return {"sample": self.sample, "probabilities": self.probabilities, "ridge": self.ridge}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @cached_property
     def L(self) -> NDArray[np.float64]:

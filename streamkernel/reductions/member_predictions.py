@@ -14,9 +14,8 @@ posterior given these, and what a member adds follows from the Schur complement:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import InPlaceCholesky, single_threaded_blas
 from streamkernel.reductions.combiners import Combiner
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.members import each_member, factor_member
 from streamkernel.reductions.row_noise import BlockNoise
@@ -73,7 +72,7 @@ class _Shared:
 
 
 @dataclass(frozen=True)
-class MemberPredictions(Reduction[CommitteePosterior]):
+class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
     """Accumulate S, E and N of `combiners` over the members of a table.
 
     Parameters
@@ -99,13 +98,6 @@ class MemberPredictions(Reduction[CommitteePosterior]):
     def __post_init__(self) -> None:
         if self.combiner.shares_rows != (self.shared is not None):
             raise ValueError(f"{self.combiner.name} and rows that members share do not go together")
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What is derived is cheap to make again and dear to send.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @property
     def row_multiple(self) -> int:

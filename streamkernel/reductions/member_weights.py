@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from streamkernel.kernels import Kernel
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gaussian_equations import GaussianEquations, GaussianSums
-from streamkernel.reductions.row_noise import BlockNoise, Members
+from streamkernel.reductions.row_noise import SUPER_BLOCK, BlockNoise, Members
 from streamkernel.table import RowBlock
 
 __all__ = ["MemberSums", "MemberWeights"]
 
 Float = NDArray[np.float64]
-
-_SUPER_BLOCK = 16
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class MemberWeights(Reduction[MemberSums]):
         assert isinstance(noise, BlockNoise)
         multiple = noise.row_multiple
         # Sixteen members' rows end with a short member in every cell.
-        each = 1 if noise.cells is None else _SUPER_BLOCK + len(noise.cells)
+        each = 1 if noise.cells is None else SUPER_BLOCK + len(noise.cells)
         return self.equations.state_bytes() + 16 * each * -(-self.n_rows // multiple)
 
     def scratch_bytes(self, rows: int) -> int:

@@ -21,14 +21,14 @@ from scipy.linalg import solve_triangular
 from streamkernel.basis import Basis
 from streamkernel.kernels import PreparedKernel
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
 from streamkernel.table import RowBlock
 
 __all__ = ["PoolColumns", "PoolGram", "PoolSums"]
 
 
 @dataclass(frozen=True)
-class PoolColumns:
+class PoolColumns(SentAsFields):
     """The columns ``[G, 1, R, Yc]`` of a row block, whichever way they are then accumulated.
 
     Parameters
@@ -45,12 +45,6 @@ class PoolColumns:
     centre: NDArray[np.float64]
     precision: np.dtype[Any]
     constant: bool = False
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("basis", "pool", "centre", "precision", "constant")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @property
     def projected(self) -> int:

@@ -30,13 +30,13 @@ from streamkernel.linalg import InPlaceCholesky, subtract_gram
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.table import RowBlock
 
-__all__ = ["BlockNoise", "ConstantNoise", "DiagonalNoise", "Members", "RowNoise"]
+__all__ = ["SUPER_BLOCK", "BlockNoise", "ConstantNoise", "DiagonalNoise", "Members", "RowNoise"]
 
 Float = NDArray[np.float64]
 
 _TOGETHER = 1024  # rows of small members that are worked on at once: SYRK runs at its rate from some hundreds on
 _ASSIGNED = 1024  # rows whose distances to the centres of cells are held at once
-_SUPER_BLOCK = 16  # members among which rows are sorted by cells
+SUPER_BLOCK = 16  # members among which rows are sorted by cells
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class BlockNoise(RowNoise):
 
     @property
     def row_multiple(self) -> int:
-        return self.block_size * (1 if self.cells is None else _SUPER_BLOCK)
+        return self.block_size * (1 if self.cells is None else SUPER_BLOCK)
 
     def members(self, X: NDArray[Any], kernel: Kernel) -> list[Members]:
         b, size = len(X), self.block_size

@@ -17,9 +17,8 @@ class -t, each with half the cost: for every solution there is its mirror image,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from sklearn.svm import SVC
 from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, subtract_gram
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
 from streamkernel.reductions.likelihoods import Bernoulli
 from streamkernel.reductions.members import each_member, factor_member
 from streamkernel.reductions.row_noise import BlockNoise
@@ -86,7 +85,7 @@ class SVMSums:
 
 
 @dataclass(frozen=True)
-class SVMMembers(Reduction[SVMSums]):
+class SVMMembers(SentAsFields, Reduction[SVMSums]):
     """Accumulate `SVMSums` over the members of a table of two classes.
 
     Parameters
@@ -104,13 +103,6 @@ class SVMMembers(Reduction[SVMSums]):
     C: float
     tau: float
     members: BlockNoise
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What is derived is cheap to make again and dear to send.
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
     @property
     def row_multiple(self) -> int:
