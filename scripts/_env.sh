@@ -61,7 +61,8 @@ install_environment() {
   mv "$stamp.new" "$stamp"
 }
 
-if ! is_current; then
+# scripts/pin resolves versions anew: it must not need those of before.
+if [ -z "${STREAMKERNEL_NO_INSTALL:-}" ] && ! is_current; then
   (
     # Two scripts started together: one installs, the other waits and finds it done.
     if command -v flock >/dev/null 2>&1; then flock 9 || true; fi
