@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from streamkernel.atomic import array_digest, canonical_json, text_digest, write_json
+from streamkernel.atomic import array_digest, canonical_json, generation_of, text_digest, write_json
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -140,12 +140,12 @@ def read_bundle(
     folder = Path(os.path.abspath(path))
     limit = psutil.virtual_memory().total if max_bytes is None else max_bytes
     for _ in range(_GENERATIONS):
-        before = _identity(folder)
+        before = generation_of(folder)
         try:
             return _read(folder, kind, versions, arrays, limit)
         except StoreError:
             # Overwritten while we read: what we saw was parts of two generations, so read the new one.
-            if _identity(folder) == before:
+            if generation_of(folder) == before:
                 raise
     return _read(folder, kind, versions, arrays, limit)
 
@@ -220,15 +220,6 @@ def _write(
 
 def _described(values: NDArray[Any]) -> dict[str, Any]:
     return {"shape": list(values.shape), "dtype": values.dtype.name, "digest": array_digest(values)}
-
-
-def _identity(folder: Path) -> tuple[int, int, int] | None:
-    """What tells one generation at this path from the next."""
-    try:
-        status = os.stat(folder)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
 def _open(folder: Path) -> tuple[dict[str, Any], str, dict[str, int]]:
