@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
+from s3_server import S3Server, running_s3
 
 # Deterministic and without a deadline: a busy machine is no failure. HYPOTHESIS_PROFILE=thorough digs deeper.
 settings.register_profile(
@@ -40,3 +41,18 @@ def shared_data() -> Callable[[str], Mapping[str, NDArray[Any]]]:
             return {key: archive[key] for key in archive.files}
 
     return load
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A real S3 server on loopback, one a test process."""
+    with running_s3(tmp_path_factory.mktemp("s3") / "moto.log") as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URL of a new bucket; the environment says how to reach it."""
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return s3_server.bucket()

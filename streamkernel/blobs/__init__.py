@@ -1,0 +1,28 @@
+"""Named byte strings in a local folder or an object store, and what several machines agree on through them.
+
+Level 0: three operations are all that is asked of a place: read whole, write whole, and *create*, which of several
+who try at once succeeds for one. Folders (a hard link), S3, Google and Azure (a conditional put) have all three. On
+`create` stand the numbered records of `RecordLog`, on these the pointer to the latest generation of an output and the
+`Lease` of a run.
+"""
+
+from __future__ import annotations
+
+from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.lease import Lease
+from streamkernel.blobs.local import LocalBlobs
+from streamkernel.blobs.locations import blobs_at, is_url, joined, local_path, parent_of
+from streamkernel.blobs.records import Record, RecordLog
+
+__all__ = [
+    "Blobs",
+    "Lease",
+    "LocalBlobs",
+    "Record",
+    "RecordLog",
+    "blobs_at",
+    "is_url",
+    "joined",
+    "local_path",
+    "parent_of",
+]

@@ -1,0 +1,27 @@
+"""Which driver serves a URL: obstore for the large object stores, fsspec for every other scheme."""
+
+from __future__ import annotations
+
+from streamkernel.blobs.blobs import Blobs
+from streamkernel.errors import ParameterError
+
+try:
+    from streamkernel.blobs.object_store import ObjectBlobs
+except ImportError:  # pragma: no cover - the extra is part of the development environment
+    ObjectBlobs = None  # type: ignore[assignment,misc]
+
+from streamkernel.blobs.filesystem import FilesystemBlobs
+
+__all__ = ["OBSTORE_SCHEMES", "remote_blobs"]
+
+OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
+
+
+def remote_blobs(url: str) -> Blobs:
+    """The byte strings below `url`."""
+    scheme = url.partition("://")[0].lower()
+    if scheme not in OBSTORE_SCHEMES:
+        return FilesystemBlobs(url)
+    if ObjectBlobs is None:
+        raise ParameterError(f"{url} needs the driver of object stores: pip install 'streamkernel[objects]'")
+    return ObjectBlobs(url)

@@ -1,0 +1,101 @@
+"""A local folder (or one on a shared disk) that holds byte strings as files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from streamkernel.atomic import fsync_path
+from streamkernel.blobs.blobs import Blobs
+from streamkernel.errors import StoreAccessError, StoreError
+
+__all__ = ["LocalBlobs"]
+
+_PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial")
+
+
+class LocalBlobs(Blobs):
+    """Files below `folder`, which need not exist before something is written.
+
+    Neither locks nor the order of directory entries are used, so that network file systems will do: `create` is
+    link(2), which they promise to be atomic.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(os.path.abspath(folder))
+        self.location = str(self.folder)
+
+    def read(self, key: str) -> bytes | None:
+        with self._errors("reading", key):
+            try:
+                return (self.folder / key).read_bytes()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return None
+
+    def write(self, key: str, value: bytes) -> None:
+        with self._errors("writing", key), self._written(key, value) as (temporary, path):
+            os.replace(temporary, path)
+            fsync_path(path.parent)
+
+    def create(self, key: str, value: bytes) -> bool:
+        with self._errors("creating", key), self._written(key, value) as (temporary, path):
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            fsync_path(path.parent)
+            return True
+
+    def keys(self, prefix: str = "") -> list[str]:
+        base = prefix.rpartition("/")[0]
+        found = []
+        with self._errors("listing", prefix):
+            for folder, _, names in os.walk(self.folder / base):
+                inner = Path(folder).relative_to(self.folder)
+                found += [str(inner / name) for name in names if not _PARTIAL.fullmatch(name)]
+        return sorted(key for key in found if key.startswith(prefix))
+
+    def remove(self, key: str) -> None:
+        with self._errors("removing", key), suppress(FileNotFoundError, NotADirectoryError):
+            (self.folder / key).unlink()
+
+    def size(self, key: str) -> int:
+        with self._errors("reading", key):
+            try:
+                return (self.folder / key).stat().st_size
+            except (FileNotFoundError, NotADirectoryError):
+                return -1
+
+    @contextmanager
+    def _written(self, key: str, value: bytes) -> Iterator[tuple[Path, Path]]:
+        """The value in a file of its own, on the disk; removed in the end if it still has that name."""
+        path = self.folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
+        try:
+            with open(temporary, "wb") as handle:
+                handle.write(value)
+                handle.flush()
+                os.fsync(handle.fileno())
+            yield temporary, path
+        finally:
+            with suppress(OSError):
+                temporary.unlink()
+
+    @contextmanager
+    def _errors(self, doing: str, key: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except PermissionError as error:
+            raise StoreAccessError(f"no permission while {doing} {self.folder / key}; ask its owner") from error
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            way_out = "free some space, then run again" if full else "check the disk, then run again"
+            raise StoreError(f"{error.strerror or error} while {doing} {self.folder / key}; {way_out}") from error

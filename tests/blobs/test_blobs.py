@@ -1,0 +1,127 @@
+"""One contract for folders, S3 and fsspec's drivers."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import uuid
+from pathlib import Path
+
+import pytest
+
+from streamkernel.blobs import Blobs, blobs_at, is_url, joined, local_path, parent_of
+from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
+
+
+@pytest.fixture(params=["folder", "s3", "memory"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    if request.param == "folder":
+        return blobs_at(tmp_path / "not" / "yet")
+    if request.param == "memory":
+        return blobs_at(f"memory://{uuid.uuid4().hex}/place")
+    return blobs_at(f"{request.getfixturevalue('s3')}/place")
+
+
+def test_read_and_write(blobs: Blobs) -> None:
+    assert blobs.read("a/b") is None
+    assert blobs.size("a/b") == -1
+    blobs.write("a/b", b"first")
+    blobs.write("a/b", b"second one")
+    assert blobs.read("a/b") == b"second one"
+    assert blobs.size("a/b") == 10
+    blobs.write("a/empty", b"")
+    assert blobs.read("a/empty") == b""
+
+
+def test_create_succeeds_once(blobs: Blobs) -> None:
+    assert blobs.create("lock", b"mine")
+    assert not blobs.create("lock", b"yours")
+    assert blobs.read("lock") == b"mine"
+    blobs.remove("lock")
+    assert blobs.create("lock", b"yours")
+
+
+def test_keys(blobs: Blobs) -> None:
+    assert blobs.keys() == blobs.keys("x/") == []
+    for key in ("x/2", "x/1", "xy", "z/a/b"):
+        blobs.write(key, b"1")
+    assert blobs.keys() == ["x/1", "x/2", "xy", "z/a/b"]
+    assert blobs.keys("x") == ["x/1", "x/2", "xy"]
+    assert blobs.keys("x/") == ["x/1", "x/2"]
+    assert blobs.keys("x/2") == ["x/2"]
+    blobs.remove("x/1")
+    blobs.remove("x/1")
+    assert blobs.keys("x/") == ["x/2"]
+
+
+def test_one_of_many_creates(tmp_path: Path, s3: str) -> None:
+    for place in (blobs_at(tmp_path), blobs_at(f"{s3}/p")):
+        won: list[int] = []
+        ready = threading.Barrier(8)
+
+        def attempt(number: int, place: Blobs = place, won: list[int] = won, ready: threading.Barrier = ready) -> None:
+            ready.wait()
+            if place.create("prize", str(number).encode()):
+                won.append(number)
+
+        threads = [threading.Thread(target=attempt, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+        assert place.read("prize") == str(won[0]).encode()
+
+
+def test_pickled_without_credentials(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-very-secret-key")
+    place = blobs_at(f"{s3}/p")
+    place.write("a", b"1")
+    sent = pickle.dumps(place)
+    assert b"secret" not in sent
+    assert pickle.loads(sent).read("a") == b"1"
+
+
+def test_no_such_bucket(s3: str) -> None:
+    place = blobs_at(f"s3://no-{uuid.uuid4().hex[:8]}/p")
+    for call in (lambda: place.read("a"), lambda: place.keys(), lambda: place.write("a", b"1")):
+        with pytest.raises(StoreNotFoundError, match="no bucket"):
+            call()
+
+
+def test_a_dead_endpoint(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    place = blobs_at(f"{s3}/p")
+    with pytest.raises(StoreError, match=r"failed while reading.*check the endpoint") as caught:
+        place.read("a")
+    assert not isinstance(caught.value, (StoreNotFoundError, StoreAccessError))
+
+
+def test_a_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("streamkernel.blobs.local.os.link", refused)
+    place = blobs_at(tmp_path)
+    with pytest.raises(StoreAccessError, match="no permission"):
+        place.create("a", b"1")
+    assert place.keys() == []
+
+
+def test_locations(tmp_path: Path) -> None:
+    assert is_url("s3://b/p")
+    assert is_url("memory://x")
+    assert not is_url("file:///tmp/x")
+    assert not is_url(tmp_path)
+    assert not is_url("C:/x")
+    assert joined("s3://b/p/", "q", "r") == "s3://b/p/q/r"
+    assert joined(tmp_path, "q") == str(tmp_path / "q")
+    assert parent_of("s3://b/p/q") == ("s3://b/p", "q")
+    assert parent_of(tmp_path / "q") == (str(tmp_path), "q")
+    assert local_path("file:///a/b") == Path("/a/b")
+    with pytest.raises(ParameterError, match="whole bucket"):
+        parent_of("s3://b")
+    with pytest.raises(ParameterError, match="is a URL"):
+        local_path("s3://b/p")
+    with pytest.raises(ParameterError, match="fsspec"):
+        blobs_at("nonsense://a/b")

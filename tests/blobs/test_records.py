@@ -1,0 +1,187 @@
+"""Numbered records and leases: of several, one; after a death, another; never two."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from streamkernel.blobs import Blobs, Lease, RecordLog, blobs_at
+from streamkernel.errors import CorruptMetadataError, RunLockedError
+
+
+@pytest.fixture(params=["folder", "s3"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    return blobs_at(tmp_path / "p" if request.param == "folder" else f"{request.getfixturevalue('s3')}/p")
+
+
+def test_records_follow_each_other(blobs: Blobs) -> None:
+    log = RecordLog(blobs, "log", kept=3)
+    assert log.latest() is None
+    first = log.append({"n": 1}, after=None)
+    assert first is not None
+    assert log.append({"n": "other"}, after=None) is None
+    record = first
+    for n in range(2, 7):
+        following = log.append({"n": n}, after=record)
+        assert following is not None
+        record = following
+    assert log.latest() == record
+    assert [entry.value["n"] for entry in log.all()] == [4, 5, 6]
+
+
+def test_who_slept_while_numbers_were_cleared_away_has_lost(blobs: Blobs) -> None:
+    log = RecordLog(blobs, "log", kept=2)
+    stale = record = log.append({"n": 1}, after=None)
+    for n in range(2, 7):
+        record = log.append({"n": n}, after=record)
+    assert log.append({"n": "late"}, after=stale) is None
+    assert log.latest() == record
+
+
+def test_a_lost_answer_is_not_a_lost_record(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = RecordLog(blobs, "log")
+    create = type(blobs).create
+
+    def twice(self: Blobs, key: str, value: bytes) -> bool:
+        create(self, key, value)
+        return create(self, key, value)
+
+    monkeypatch.setattr(type(blobs), "create", twice)
+    assert log.append({"n": 1}, after=None) is not None
+
+
+def test_a_torn_record_is_named(tmp_path: Path) -> None:
+    log = RecordLog(blobs_at(tmp_path), "log")
+    log.append({"n": 1}, after=None)
+    path = tmp_path / "log" / "00000001.json"
+    for content in ("", "[]", "{", '{"number": 2, "nonce": "a", "value": {}}'):
+        path.write_text(content)
+        with pytest.raises(CorruptMetadataError, match=r"00000001\.json"):
+            log.latest()
+
+
+@pytest.mark.parametrize("writers", [2, 6])
+def test_many_writers_lose_nothing(tmp_path: Path, writers: int) -> None:
+    place = blobs_at(tmp_path)
+
+    def count() -> None:
+        log = RecordLog(place, "log", kept=None)
+        for _ in range(10):
+            while True:
+                latest = log.latest()
+                total = 0 if latest is None else latest.value["total"]
+                if log.append({"total": total + 1}, after=latest) is not None:
+                    break
+
+    threads = [threading.Thread(target=count) for _ in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [record.value["total"] for record in RecordLog(place, "log").all()] == list(range(1, 10 * writers + 1))
+
+
+class Clock:
+    """Time that passes when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def taken(blobs: Blobs, clock: Clock, wait: float = 0.0, ttl: float = 10.0) -> Lease | None:
+    return Lease.acquire(blobs, ttl=ttl, wait=wait, keep_alive=False, clock=clock, sleep=clock.sleep)
+
+
+def test_one_holder_at_a_time(blobs: Blobs) -> None:
+    clock = Clock()
+    first = taken(blobs, clock)
+    assert first is not None
+    assert first.held
+    assert taken(blobs, clock, wait=5) is None
+    assert first.renew()
+    # Watching for longer than its life is of no use while it is renewed.
+    first.release()
+    assert not first.held
+    second = taken(blobs, clock)
+    assert second is not None
+    first.release()
+    assert second.held
+    with pytest.raises(RunLockedError, match="lost"):
+        first.check()
+
+
+def test_a_silent_holder_is_found_out(blobs: Blobs) -> None:
+    clock = Clock()
+    first = taken(blobs, clock)
+    assert first is not None
+    second = taken(blobs, clock, wait=15)
+    assert second is not None
+    assert not first.held
+    assert not first.renew()
+    assert second.held
+    assert second.renew()
+    assert [value["holder"] for value in (record.value for record in RecordLog(blobs, "lease").all())][
+        -1
+    ] == second.holder
+
+
+def test_kept_alive_by_its_thread(tmp_path: Path) -> None:
+    place = blobs_at(tmp_path)
+    with Lease.acquire(place, ttl=0.6) or pytest.fail("free") as lease:
+        assert Lease.acquire(place, ttl=0.6, wait=1.8) is None
+        assert lease.held
+    assert Lease.acquire(place, ttl=0.6) is not None
+
+
+CHILD = """
+import sys, time
+from streamkernel.blobs import Lease, blobs_at
+place = blobs_at(sys.argv[1])
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    lease = Lease.acquire(place, ttl=0.8, wait=2.0)
+    if lease is None:
+        continue
+    for _ in range(5):
+        if lease.held:
+            # An append-only witness: who held it, from when to when (one clock for all processes of a machine).
+            began = time.monotonic()
+            time.sleep(0.02)
+            if lease.held:
+                print(lease.holder, began, time.monotonic(), flush=True)
+    lease.release()
+"""
+
+
+def test_processes_killed_at_any_moment_never_hold_it_together(tmp_path: Path) -> None:
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(tmp_path / "p"), "7"], stdout=subprocess.PIPE, text=True
+        )
+
+    processes = [start() for _ in range(3)]
+    for _ in range(3):
+        time.sleep(1.2)
+        victim = processes[-1]
+        os.kill(victim.pid, signal.SIGKILL)
+        processes.append(start())
+    lines = [line.split() for process in processes for line in process.communicate(timeout=30)[0].splitlines()]
+    spans = sorted((float(line[1]), float(line[2]), line[0]) for line in lines if len(line) == 3)
+    assert len(Counter(holder for *_, holder in spans)) >= 4
+    for (_, ended, before), (began, _, after) in pairwise(spans):
+        assert before == after or began >= ended
