@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators import GaussianModel, RidgeModel
 
 __all__ = ["Drawn", "committee_of", "counts_of", "gaussian_of", "labels_of", "with_parts", "with_tuning"]
 
@@ -21,7 +20,7 @@ _OF_RIDGE = ("alpha", "solution", "lengthscale_choice")
 
 
 @dataclass(frozen=True)
-class Drawn(PredictingModel):
+class Drawn(GaussianModel):
     """Any configuration and arrays."""
 
     KIND: ClassVar[str] = "drawn"
@@ -117,10 +116,9 @@ def labels_of(ridge: RidgeModel, *, sharp: float = 1.0) -> Drawn:
         "check_true": np.eye(classes)[codes],
         "check_probability": said,
         "dual_coef": ridge.arrays["dual_coef"],
-        "signal_variance": np.array([4.0]),
     }
     kept = {name: value for name, value in ridge.config.items() if name not in _OF_RIDGE}
-    return Drawn({**kept, "estimator": "gp-classifier", "tuning": None}, arrays)
+    return Drawn({**kept, "estimator": "gp-classifier", "signal_variance": 4.0, "tuning": None}, arrays)
 
 
 def counts_of(ridge: RidgeModel, *, spread: float = 0.0) -> Drawn:
@@ -132,7 +130,6 @@ def counts_of(ridge: RidgeModel, *, spread: float = 0.0) -> Drawn:
         "check_true": true,
         "check_predicted": rate,
         "dual_coef": ridge.arrays["dual_coef"],
-        "signal_variance": np.array([1.0]),
     }
     kept = {name: value for name, value in ridge.config.items() if name not in _OF_RIDGE}
-    return Drawn({**kept, "estimator": "poisson", "tuning": None}, arrays)
+    return Drawn({**kept, "estimator": "poisson", "signal_variance": 1.0, "tuning": None}, arrays)

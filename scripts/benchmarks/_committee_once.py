@@ -9,8 +9,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from _tables import Rows  # noqa: F401  it finds the next
-from data_sets import friedman
+from _sets import data_sets
 
 from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor
 
@@ -28,7 +27,7 @@ def _committee(store: str, n: int, block_size: int) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         model.fit(store)
     run = model.model_.config["run"]
-    test = friedman(20_000, P, start=2_000_000)
+    test = data_sets.friedman(20_000, P, start=2_000_000)
     X = test.X.astype(np.float32)
     model.predict(X[:2000], return_std=True)
     began = time.perf_counter()
@@ -46,7 +45,7 @@ def _tune(store: str, n: int) -> dict[str, Any]:
     began = time.perf_counter()
     model = GaussianProcessRegressor(n, ard=True).fit(store)
     seconds = time.perf_counter() - began
-    test = friedman(20_000, P, start=2_000_000)
+    test = data_sets.friedman(20_000, P, start=2_000_000)
     mean, std = model.predict(test.X.astype(np.float32), return_std=True)
     run, tuning = model.model_.config["run"], model.model_.config["tuning"]
     return {

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from _rates import gemm_rate
 from _report import at_least, at_most, in_fresh_process, main, unasked
 from _tables import write_store
 from data_sets import friedman
-from threadpoolctl import threadpool_limits
 
 P, N, BLOCK_SIZE, THREADS, REPEATS = 10, 500, 1000, 2, 40
 
@@ -39,10 +36,10 @@ def run(quick: bool = False) -> dict[str, Any]:
             shares = []
             found[m] = []
             for _ in range(repetitions):
-                before = _gemm_rate(block_size)
+                before = gemm_rate(block_size, block_size, THREADS, REPEATS)
                 asked = {"what": "committee", "store": str(store), "n": n, "block_size": block_size}
                 found[m].append(in_fresh_process("_committee_once", asked, THREADS))
-                rate = (before + _gemm_rate(block_size)) / 2
+                rate = (before + gemm_rate(block_size, block_size, THREADS, REPEATS)) / 2
                 shares.append(m * _operations(n, block_size) / found[m][-1]["sweep"] / rate)
             share = statistics.median(shares)
             rows.append(["committee", m, *_medians(found[m], "sweep", 2), round(share, 3),
@@ -83,21 +80,6 @@ def _operations(n: int, b: int) -> float:
 
 def _medians(runs: list[dict[str, Any]], name: str, digits: int) -> list[float]:
     return [round(statistics.median(each[name] for each in runs), digits)]
-
-
-def _gemm_rate(size: int) -> float:
-    """2 b^3 operations a product, all threads together."""
-    blocks = [np.random.default_rng(thread).standard_normal((size, size)) for thread in range(THREADS)]
-
-    def work(A: np.ndarray) -> None:
-        for _ in range(REPEATS):
-            A @ A
-
-    with threadpool_limits(1), ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(lambda A: A @ A, blocks))
-        began = time.perf_counter()
-        list(pool.map(work, blocks))
-        return THREADS * REPEATS * 2 * size**3 / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from _rates import gemm_rate
 from _report import at_least, at_most, in_fresh_process, main, unasked
 from _tables import write_store
 from data_sets import smooth_target_table
-from threadpoolctl import threadpool_limits
 
 P, N, BLOCK_ROWS, BLOCKS = 20, 500, 4096, 16
 THREADS = 2
@@ -76,10 +73,10 @@ def _written(
     """Every factor's measurements, and the median share of the machine's rate."""
     written, shares = [], []
     for _ in range(repetitions):
-        before = _dgemm_rate(n)
+        before = gemm_rate(BLOCK_ROWS, n, THREADS, BLOCKS)
         asked = {"store": str(store), "out": str(folder / "factor"), "n": n, "dtype": dtype}
         written.append(in_fresh_process("_factor_once", asked, THREADS))
-        rate = (before + _dgemm_rate(n)) / 2
+        rate = (before + gemm_rate(BLOCK_ROWS, n, THREADS, BLOCKS)) / 2
         shares.append(m * (n**2 + 2 * n * P) / written[-1]["write"] / rate)
     return written, statistics.median(shares)
 
@@ -92,22 +89,6 @@ def _rules(m: int, n: int, repetitions: int) -> dict[str, list[dict[str, Any]]]:
             asked = {"memory": m, "p": P, "n": n, "rule": rule, "seed": seed}
             runs.append(in_fresh_process("_factor_once", asked, THREADS))
     return found
-
-
-def _dgemm_rate(n: int) -> float:
-    """2 b n^2 operations a product, all threads together."""
-    blocks = [np.random.default_rng(thread).standard_normal((BLOCK_ROWS, n)) for thread in range(THREADS)]
-    A = np.random.default_rng(9).standard_normal((n, n))
-
-    def work(K: np.ndarray) -> None:
-        for _ in range(BLOCKS):
-            K @ A
-
-    with threadpool_limits(1), ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(lambda K: K @ A, blocks))
-        began = time.perf_counter()
-        list(pool.map(work, blocks))
-        return THREADS * BLOCKS * 2 * BLOCK_ROWS * n**2 / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _rates import syrk_rate
 from _report import at_least, main, unasked
 from _tables import write_store
 from data_sets import smooth_target_table
-from threadpoolctl import threadpool_limits
 
 from streamkernel import open_table
 from streamkernel.engine import Session, ThreadExecutor, available_cpus
@@ -69,26 +67,11 @@ def _measure(store: Path, n: int, threads: int, repetitions: int) -> tuple[Norma
     seconds, rates = [], []
     session.sweep(reduction, table, "warm-up")
     for _ in range(repetitions):
-        rates.append(_dsyrk_rate(n, threads))
+        rates.append(syrk_rate(BLOCK_ROWS, n, threads, BLOCKS))
         session.sweep(reduction, table, "final sweep")
         seconds.append(session.records[-1].seconds)
-    rates.append(_dsyrk_rate(n, threads))
+    rates.append(syrk_rate(BLOCK_ROWS, n, threads, BLOCKS))
     return reduction, statistics.median(seconds), statistics.median(rates)
-
-
-def _dsyrk_rate(n: int, threads: int) -> float:
-    """b n^2 operations a product, all threads together."""
-    blocks = [np.random.default_rng(thread).standard_normal((BLOCK_ROWS, n)) for thread in range(threads)]
-
-    def work(K: np.ndarray) -> None:
-        for _ in range(BLOCKS):
-            K.T @ K
-
-    with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda K: K.T @ K, blocks))
-        began = time.perf_counter()
-        list(pool.map(work, blocks))
-        return threads * BLOCKS * BLOCK_ROWS * n**2 / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

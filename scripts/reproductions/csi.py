@@ -7,7 +7,7 @@ least n at which the mean score over the folds is within one standard deviation 
 
     scripts/reproduce csi                     # docs/results/csi: the table, pictures, and what they show
     scripts/reproduce csi --sets boston       # some sets
-    scripts/reproduce csi --keep /tmp/csi     # go on where a run was interrupted: a file a set, whatever is there stays
+    scripts/reproduce csi --keep csi-sets     # go on where a run was interrupted: a file a set, whatever is there stays
 """
 
 from __future__ import annotations

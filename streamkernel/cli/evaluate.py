@@ -8,7 +8,7 @@ import click
 
 from streamkernel.cli.kinds import predicting_model
 from streamkernel.cli.machine import place_of
-from streamkernel.cli.options import common, rows, run_options
+from streamkernel.cli.options import Scheduler, common, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.scoring import check_memory, opened
@@ -27,7 +27,7 @@ def command(
     model: str,
     store: str,
     rows: tuple[int | None, int | None] | None,
-    scheduler: str,
+    scheduler: Scheduler,
     workers: int | None,
     memory: str | None,
     as_json: bool,

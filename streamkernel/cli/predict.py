@@ -8,7 +8,7 @@ import click
 
 from streamkernel.cli.kinds import predicting_model
 from streamkernel.cli.machine import place_of
-from streamkernel.cli.options import common, overwrite, rows, run_options
+from streamkernel.cli.options import Scheduler, common, overwrite, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.scoring import check_memory, opened
@@ -35,7 +35,7 @@ def command(
     out: str,
     rows: tuple[int | None, int | None] | None,
     std: bool,
-    scheduler: str,
+    scheduler: Scheduler,
     workers: int | None,
     memory: str | None,
     overwrite: bool,

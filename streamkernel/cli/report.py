@@ -56,6 +56,8 @@ def command(
         raise ParameterError(
             f"{other} is not a factor: a page is about one model, or about one or several factors; make a page for each"
         )
+    if rows is not None and data is None:
+        raise ParameterError("--rows says which rows of --data are drawn; give --data, or leave it out")
     for path, replaced in ((out, overwrite), (png, True)):
         if path is not None:
             checked_output(path, overwrite=replaced)

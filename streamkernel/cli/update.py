@@ -11,7 +11,7 @@ import click
 
 from streamkernel.cli.kinds import updatable_model
 from streamkernel.cli.machine import place_of
-from streamkernel.cli.options import NumberOr, common, cut, run_options
+from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_options
 from streamkernel.cli.options import rows as rows_option
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
@@ -30,6 +30,13 @@ __all__ = ["command"]
 @click.argument("store")
 @rows_option
 @click.option("--alpha", type=NumberOr("gcv", "keep"), default=None, help="Of ridge. [default: as it was fitted]")
+@click.option(
+    "--variances",
+    type=click.Choice(["keep", "evidence"]),
+    default=None,
+    help="Of gp, committee: those of the model, or of the largest evidence, also those that were given. [default: as "
+    "they were fitted]",
+)
 @click.option(
     "--stale",
     type=click.FloatRange(min=0),
@@ -53,10 +60,11 @@ def command(
     store: str,
     rows: tuple[int | None, int | None] | None,
     alpha: Any,
+    variances: str | None,
     stale: float,
     grow: int,
     as_new: bool,
-    scheduler: str,
+    scheduler: Scheduler,
     workers: int | None,
     memory: str | None,
     as_json: bool,
@@ -86,7 +94,7 @@ def command(
             updatable_model,
             table,
             session,
-            choices={"alpha": alpha},
+            choices={"alpha": alpha, "variances": variances},
             stale=stale,
             grow=grow,
             as_new=as_new,

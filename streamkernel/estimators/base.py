@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -64,9 +65,9 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         """What the parameters ask."""
         return self._settings_class.from_parameters(self.get_params(deep=False))
 
+    @abstractmethod
     def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> PredictingModel:
         """The fitted model; options are those of `fit_supervised`."""
-        raise NotImplementedError
 
     def _executor(self) -> Executor:
         return ThreadExecutor() if self.client is None else ClusterExecutor(self.client)

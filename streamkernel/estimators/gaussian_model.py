@@ -111,15 +111,18 @@ class GaussianModel(PredictingModel):
 
         Parameters
         ----------
-        choices : `variances` "keep" those of the model, or are found by "evidence" from the sums; by default as by
+        choices : `variances` "keep" those of the model, or are all found by "evidence" from the sums; by default as by
             the fit, where a variance that was given stays.
         """
         settings, arrays = self.config["settings"], self.arrays
+        variances = (choices or {}).get("variances")
         system = GaussianSystem(self.basis, sums, self.row_noise)
-        if (choices or {}).get("variances") == "keep":
+        if variances == "keep":
             solution = system.solve(arrays["signal_variance"], arrays["noise_variance"])
         else:
-            solution = solved(system, settings["signal_variance"], settings["noise_variance"])
+            names = ("signal_variance", "noise_variance")
+            signal, noise = (settings[name] if variances is None else variances for name in names)
+            solution = solved(system, signal, noise)
         parts = {**arrays, "residual_path": path_of(sums.trace, sums.squares), **gaussian_arrays(sums, solution)}
         parts.pop("member_weights", None)
         return self.with_parts({**self.config, **gaussian_record(sums, solution)}, parts).with_basis(self.basis)

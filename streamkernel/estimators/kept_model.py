@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +17,14 @@ from streamkernel.table import Table
 __all__ = ["PredictingModel"]
 
 
-class PredictingModel(SavedModel):
+class PredictingModel(SavedModel, ABC):
     """Base of `RidgeModel`, `GaussianModel` and `GeneralisedModel`."""
 
+    @abstractmethod
     def predictions(self) -> RowMap:
         """The row map of values (b, d) that predicts, on rows that are scaled already."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outputs(self, *, std: bool = False) -> RowMap:
         """The row map that `streamkernel predict` writes.
 
@@ -31,15 +33,14 @@ class PredictingModel(SavedModel):
         ParameterError
             Standard deviations are asked of a model that has none.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(self) -> Reduction[Any]:
         """What `streamkernel evaluate` scores it by; its result is a dict of numbers or has one, `scalars`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def told(self) -> dict[str, Any]:
         """What `streamkernel fit` prints of the solution."""
-        raise NotImplementedError
 
     @property
     def target_count(self) -> int:
@@ -57,7 +58,7 @@ class PredictingModel(SavedModel):
         Raises
         ------
         ShapeMismatchError, DataError
-            Another number of targets, or labels that the model does not know.
+            Another number of targets, numbers for labels, or labels that the model does not know.
         """
         labels, targets = self.classes, table.targets
         assert targets is not None
@@ -65,7 +66,8 @@ class PredictingModel(SavedModel):
             d = self.target_count
             if table.classes is not None:
                 raise DataError(
-                    "the table's targets are class labels, the model is a regression; evaluate a classifier"
+                    "the table's targets are class labels, the model is a regression; give targets that are numbers, "
+                    "or a classifier"
                 )
             if table.n_targets != d:
                 raise ShapeMismatchError(f"the table has {table.n_targets} targets, the model {d}; give equal ones")
@@ -76,4 +78,9 @@ class PredictingModel(SavedModel):
                 # Fewer rows may lack a class.
                 return replace(table, targets=targets.recoded(labels))
             return table
+        if labels.dtype.kind not in "biuf" and targets.rows.dtype.kind in "biuf":
+            raise DataError(
+                f"the table's targets are numbers, the model's classes are text ({', '.join(map(str, labels[:5]))}"
+                f"{', ...' if len(labels) > 5 else ''}); give targets with these labels"
+            )
         return replace(table, targets=replace(targets, classes=labels))

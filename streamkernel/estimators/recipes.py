@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,7 +19,10 @@ from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.plan import plan_ridge
 from streamkernel.estimators.settings import BasisSettings, RidgeSettings
 
-__all__ = ["RECIPES", "Recipe", "settings_of"]
+__all__ = ["RECIPES", "Recipe", "check_options", "settings_of"]
+
+# Settings of sums over blocks of rows, which only some approximations have.
+_OF_BLOCKS = frozenset({"block_size", "partition"})
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,22 @@ def settings_of(recipe: Recipe, given: dict[str, Any]) -> Any:
         An option is given that the estimator does not have; or one is out of range.
     """
     wanted = {name: value for name, value in given.items() if value is not None}
-    for name in wanted:
+    check_options(recipe, wanted)
+    settings = recipe.settings(**wanted)
+    if isinstance(settings, GaussianSettings) and settings.approximation != "pitc":
+        for name in sorted(_OF_BLOCKS & wanted.keys()):
+            raise ParameterError(
+                f"--{name.replace('_', '-')} means nothing to the approximation {settings.approximation}; it is an "
+                "option of pitc (--approximation pitc), and of the estimator committee"
+            )
+    return settings
+
+
+def check_options(recipe: Recipe, names: Iterable[str]) -> None:
+    """Refuse options that the recipe does not have: `ParameterError`."""
+    for name in names:
         if name not in recipe.options:
             raise ParameterError(
                 f"--{name.replace('_', '-')} means nothing to the estimator {recipe.name}; it is an option of "
                 f"{', '.join(takers(name))}"
             )
-    return recipe.settings(**wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -38,15 +39,15 @@ class SavedModel(KeptBasis):
         return cls(bundle.config, bundle.arrays).checked(path)  # type: ignore[call-arg]
 
 
-class SavedEstimator:
+class SavedEstimator(ABC):
     """Base of the estimators: all they know once they are fitted is in `model_`."""
 
     _kind: ClassVar[str]
     _model: ClassVar[type[SavedModel]]
 
+    @abstractmethod
     def _adopt(self, model: Any) -> Self:
         """Take a model's parts as fitted attributes."""
-        raise NotImplementedError
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write what was fitted as a Zarr group with JSON beside it: no pickle."""

@@ -151,7 +151,9 @@ class Seen:
         try:
             return cls(tuple(SeenInput.from_config(entry) for entry in config))
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelFormatError(f"the model's record of the rows that it has seen is damaged ({error!r})") from error
+            raise ModelFormatError(
+                f"the model's record of the rows that it has seen is damaged ({error!r}); restore the model from a copy"
+            ) from error
 
     def to_config(self) -> list[dict[str, Any]]:
         """Plain JSON."""
@@ -204,6 +206,20 @@ class Seen:
                 f"what was seen; give rows up to {first} (--rows), or the table with the rows behind them"
             )
         return Recognised(tuple(same), clipped(seen, table.start, table.stop), unseen)
+
+    def check_grown(self, table: Table, found: Recognised) -> None:
+        """Raise `InputChangedError` unless the table is one that was seen, with no rows fewer than then."""
+        if not found.inputs:
+            raise InputChangedError(
+                "the table holds none of the rows that the model has seen: it is another one; if its rows are to be "
+                "folded in all the same, do so once by hand (streamkernel update)"
+            )
+        most = max(self.inputs[position].rows[-1][1] for position in found.inputs)
+        if most > _end(table):
+            raise InputChangedError(
+                f"the table has {_end(table)} rows, the model has seen {most} of it: it has shrunk; restore it, or fit "
+                "again on the rows that it has now"
+            )
 
     def with_rows(self, table: Table, found: Recognised) -> Seen:
         """The record once the unseen rows of a table were folded in."""

@@ -25,7 +25,7 @@ from streamkernel.estimators.updatable import Updatable
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.table import Table, open_table
 
-__all__ = ["Update", "new_rows", "update_model"]
+__all__ = ["Update", "check_options", "new_rows", "update_model"]
 
 M = TypeVar("M", bound=Updatable[Any])
 
@@ -84,6 +84,7 @@ def update_model(
     stale: float = STALE,
     grow: int = 0,
     as_new: bool = False,
+    grown_only: bool = False,
     memory_limit: int | None = None,
     driver_bytes: int | None = None,
 ) -> Update[M]:
@@ -95,11 +96,12 @@ def update_model(
     table : rows as they are stored, with targets.
     session : where and with what checkpoints it runs, or what gives one: it is asked for once there is work. One sweep
         for each run of unseen rows, two more if the basis grows.
-    choices : see `Updatable.with_sums`; ``{"alpha": "keep"}``.
+    choices : see `Updatable.with_sums`; ``{"alpha": "keep"}``, ``{"variances": "keep"}``.
     stale : warn where the basis leaves more than this times as much of the new rows as of those of the fit.
     grow : if the basis is stale, add at most so many functions chosen from the new rows. The sums of all rows are
         swept for anew, so that the table must hold them all.
     as_new : take a table whose rows have changed since they were seen for another one.
+    grown_only : refuse a table of which the model has seen nothing, or more rows than it has: `InputChangedError`.
     memory_limit : bytes of all processes together; None for what the machines have.
     driver_bytes : resident before.
 
@@ -113,7 +115,7 @@ def update_model(
     ShapeError, ShapeMismatchError, DataError, StoreError, ResourceLimitError, NumericalError
         See `streamkernel.errors`.
     """
-    _check_options(stale, grow)
+    check_options(stale, grow)
     chosen = {name: value for name, value in (choices or {}).items() if value is not None}
     model.check_choices(chosen)
     if table.n_targets == 0:
@@ -122,8 +124,13 @@ def update_model(
     scaled = model.prepare(model.prepare_targets(table))
     seen = seen_by(model)
     found = seen.recognise(table, lambda: rows_of_basis(model, scaled, as_new=as_new), as_new=as_new)
+    if grown_only:
+        seen.check_grown(table, found)
     known = Staleness.known(model.config)
     room = rows_to_grow_on(scaled, seen, found) if grow else None
+    if room:
+        # Nor are there more functions than rows; the plan counts them.
+        grow = min(grow, room[0].n_rows)
     if not found.unseen and not (room and known.before):
         return Update(model, False, 0, count(found.seen), known)
     session = session if isinstance(session, Session) else session()
@@ -179,7 +186,8 @@ def _record(config: dict[str, Any], done: Update[Any]) -> dict[str, Any]:
     }
 
 
-def _check_options(stale: float, grow: int) -> None:
+def check_options(stale: float, grow: int) -> None:
+    """Refuse what cannot be asked, whatever the model and the rows are: `ParameterError`."""
     if isinstance(stale, bool) or not isinstance(stale, (int, float)) or not math.isfinite(stale) or stale < 0:
         raise ParameterError(f"stale must be a finite number >= 0, not {stale!r}")
     if isinstance(grow, bool) or not isinstance(grow, int) or grow < 0:

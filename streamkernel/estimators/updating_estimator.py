@@ -43,7 +43,8 @@ class UpdatingEstimator(SupervisedEstimator):
         stale : warn where the basis leaves more than this times as much of the new rows as of those of the fit.
         grow : if it does, add at most so many functions to the basis; X must then hold all rows, old and new.
         as_new : take rows of which some, but not all, were changed since they were seen for others.
-        choices : ``alpha="gcv"``, "keep" or a number; by default it is chosen as by `fit`.
+        choices : of ridge models ``alpha="gcv"``, "keep" or a number; of processes and committees
+            ``variances="evidence"`` or "keep". By default they are chosen as by `fit`, where what was given stays.
 
         Returns
         -------

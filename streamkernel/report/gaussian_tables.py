@@ -98,8 +98,9 @@ def _lengthscale(model: PredictingModel) -> tuple[str, str]:
 
 
 def _variances(model: PredictingModel, name: str) -> np.ndarray | None:
-    values = model.arrays.get(name)
-    return None if values is None or not len(values) else np.asarray(values, dtype=np.float64)
+    # Of classes and counts there is one for all functions, a number.
+    values = np.atleast_1d(model.arrays.get(name, model.config.get(name, ())))
+    return np.asarray(values, dtype=np.float64) if len(values) else None
 
 
 def _noise_card(model: PredictingModel) -> Card:

@@ -118,8 +118,8 @@ def _tuning_caption(path: TuningPath, finite: NDArray[np.bool_]) -> str:
     places = [f"{plural(on_sample, 'time')} on {sample}"] if on_sample else []
     places += [f"{plural(on_all, 'time')} over all rows"] if on_all else []
     words = (
-        f"The {path.objective} was evaluated {' and '.join(places)}; it is to be as large as can be. "
-        "Targets are in units of their standard deviation here."
+        f"The {path.objective} was evaluated {' and '.join(places)}; it is to be as large as can be."
+        f"{' Targets are in units of their standard deviation here.' if _has_noise(path) else ''}"
     )
     if len(_runs(path.stage)) > 1:
         words += " Values on the sample and over all rows are not to be compared."
@@ -155,7 +155,8 @@ def _parameters(path: TuningPath) -> Panel:
         keys.append(Key(colour, "line", f"{kind}s" if thin else kind))
     hover(plot, lines, [("@name", "$y{0.[0000]}"), ("evaluation", "$x{0}")])
     plot.add_layout(Span(dimension="height", location=path.best + 1, line_color=ORANGE, line_dash=[4, 3], line_width=1))
-    caption = f"Where these evaluations were. Taken: {_taken(path)}; variances in units of the targets' own variance."
+    units = "; variances in units of the targets' own variance" if _has_noise(path) else ""
+    caption = f"Where these evaluations were. Taken: {_taken(path)}{units}."
     return Panel("parameters", "Hyper-parameters on the way", caption, plot,
                  keys=(*keys, Key(ORANGE, "dash", "taken")))  # fmt: skip
 
@@ -170,6 +171,11 @@ def _taken(path: TuningPath) -> str:
         words = [f"lengthscales {significant(min(several))} to {significant(max(several))}"]
     words += [f"{name} {significant(value)}" for name, value in pairs[:_MOST_TOLD]]
     return ", ".join(words) + (f" and {count(len(pairs) - _MOST_TOLD)} more" if len(pairs) > _MOST_TOLD else "")
+
+
+def _has_noise(path: TuningPath) -> bool:
+    """Whether targets are values with noise, in whose units variances are; not of classes and counts."""
+    return any(name.startswith("noise") for name in path.names)
 
 
 def _kind_of(name: str) -> tuple[str, str]:

@@ -219,6 +219,12 @@ def test_what_cannot_be_updated(cli: Callable, pairs: dict[str, Pair], name: str
         ("ridge", ("--signal-variance", 1.0), "it is an option of gp, gp-classifier, poisson, committee"),
         ("ridge", ("--tune", "none"), "--tune means nothing to the estimator ridge"),
         ("ridge", ("--lengthscale", "evidence"), "lengthscale must be 'median', 'auto' or a number"),
+        ("gp", ("--block-size", 50), "--block-size means nothing to the approximation fitc; it is an option of pitc"),
+        (
+            "gp",
+            ("--partition", "cells", "--approximation", "dtc"),
+            "--partition means nothing to the approximation dtc",
+        ),
         ("gp", ("--signal-variance", 0.0), "signal_variance"),
         ("gp", ("--noise-variance", "nan"), "noise_variance"),
         ("gp", ("--ard", "--lengthscale", 1.0), "ard has lengthscales found by evidence"),

@@ -1,0 +1,105 @@
+"""What a careless user of fit, update, evaluate and report meets: one line that says the way out, and nothing left."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamkernel import GaussianProcessClassifier, KernelRidgeClassifier, ingest, open_table
+from streamkernel.errors import NumericalError
+from streamkernel.estimators import RidgeModel
+
+THREADS = ("--scheduler", "threads", "--quiet")
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((400, 3))
+F = X[:, 0] + X[:, 1]
+LABELS = np.where(F > 0, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("careless")
+    targets = {"numbers": F, "codes": (F > 0).astype(int), "text": LABELS}
+    for name, y in targets.items():
+        ingest(open_table(X, y, classify=name == "text"), folder / name, dtype="float64", chunk_rows=100)
+    return {name: folder / name for name in targets}
+
+
+@pytest.fixture(scope="module")
+def classifiers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of labels that are text."""
+    folder = tmp_path_factory.mktemp("classifiers")
+    given = {"lengthscale": 2.0, "signal_variance": 2.0}
+    GaussianProcessClassifier(10, **given).fit(X, LABELS).save(folder / "gp-classifier")
+    KernelRidgeClassifier(10).fit(X, LABELS).save(folder / "ridge-classifier")
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("kind", ["gp-classifier", "ridge-classifier"])
+@pytest.mark.parametrize("targets", ["numbers", "codes"])
+def test_numbers_for_a_classifier_of_text(
+    cli: Callable, stores: dict[str, Path], classifiers: dict[str, Path], kind: str, targets: str
+) -> None:
+    said = "the table's targets are numbers, the model's classes are text (no, yes); give targets with these labels"
+    assert said in cli("evaluate", classifiers[kind], stores[targets], *THREADS).error
+    if kind == "ridge-classifier":
+        assert said in cli("update", classifiers[kind], stores[targets], *THREADS).error
+    assert cli("evaluate", classifiers[kind], stores["text"], *THREADS).status == 0
+
+
+def test_labels_for_a_regression(cli: Callable, tmp_path: Path, stores: dict[str, Path]) -> None:
+    assert cli("fit", stores["numbers"], tmp_path / "m", "--basis", 10, *THREADS).status == 0
+    for command in ("evaluate", "update"):
+        error = cli(command, tmp_path / "m", stores["text"], *THREADS).error
+        assert error.endswith("the model is a regression; give targets that are numbers, or a classifier")
+
+
+def test_rows_of_a_report_without_data(cli: Callable, model: Path, tmp_path: Path) -> None:
+    said = "--rows says which rows of --data are drawn; give --data, or leave it out"
+    assert said in cli("report", model, tmp_path / "r.html", "--rows", "0:10").error
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stale", ["nan", "inf"])
+def test_a_factor_that_is_no_number(cli: Callable, model: Path, store: Path, stale: str) -> None:
+    error = cli("update", model, store, "--stale", stale, *THREADS).error
+    assert error == f"error: stale must be a finite number >= 0, not {stale}"
+
+
+def test_a_fit_that_fails_in_its_numbers_leaves_nothing_to_resume(
+    cli: Callable, stores: dict[str, Path], tmp_path: Path
+) -> None:
+    options = ("--estimator", "gp", "--basis", 10, "--signal-variance", 1e300, *THREADS)
+    assert "unexpected" not in cli("fit", stores["numbers"], tmp_path / "m", *options).error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_update_that_fails_in_its_numbers_leaves_nothing_to_resume(
+    cli: Callable, model: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Path(shutil.copytree(model, tmp_path / "m"))
+
+    def failing(*arguments: Any) -> None:
+        raise NumericalError("the sums are not finite")
+
+    monkeypatch.setattr(RidgeModel, "with_sums", failing)
+    assert "the sums are not finite" in cli("update", own, store, *THREADS).error
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_what_libraries_warn_of_is_not_for_users(cli: Callable, tmp_path: Path, stores: dict[str, Path]) -> None:
+    """Squares of targets that overflow: the errors say so where it matters."""
+    assert cli("fit", stores["numbers"], tmp_path / "m", "--basis", 10, *THREADS).status == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ingest(open_table(X, 1e200 * F), tmp_path / "huge", dtype="float64", chunk_rows=100)
+        warnings.simplefilter("default")
+        ran = cli("evaluate", tmp_path / "m", tmp_path / "huge", *THREADS, "--json")
+    assert ran.result["rmse"] is None
+    assert ran.err == ""

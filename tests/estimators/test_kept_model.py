@@ -1,0 +1,24 @@
+"""What every kind of model and estimator must have is asked for when one is made, not when it is missed."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.saved import SavedEstimator
+
+
+@pytest.mark.parametrize(
+    ("base", "missing"),
+    [
+        (PredictingModel, {"predictions", "outputs", "scores", "told"}),
+        (SavedEstimator, {"_adopt"}),
+        (SupervisedEstimator, {"_fit_model"}),
+    ],
+)
+def test_a_kind_that_lacks_a_method_cannot_be_made(base: type, missing: set[str]) -> None:
+    incomplete = type("Incomplete", (base,), {})
+    with pytest.raises(TypeError, match="abstract") as caught:
+        incomplete()
+    assert all(name in str(caught.value) for name in missing)

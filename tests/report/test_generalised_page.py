@@ -1,0 +1,41 @@
+"""Pages of classes and counts: their functions are of log odds and log rates, not in units of the targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamkernel import GaussianProcessClassifier, GaussianProcessPoissonRegressor, GaussianProcessRegressor
+from streamkernel.report import write_report
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (300, 2))
+F = np.sin(2 * X[:, 0])
+CLASSES = GaussianProcessClassifier, np.where(F + 0.3 * RNG.standard_normal(300) > 0, "yes", "no")
+COUNTS = GaussianProcessPoissonRegressor, RNG.poisson(np.exp(1 + F)).astype(float)
+VALUES = GaussianProcessRegressor, F + 0.1 * RNG.standard_normal(300)
+IN_UNITS = ("Targets are in units of their standard deviation here", "variances in units of the targets")
+
+
+def page(folder: Path, estimator: Any, y: Any, **options: Any) -> str:
+    write_report(estimator(20, **options).fit(X, y).model_, folder / "r.html")
+    return (folder / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("estimator", "y"), [CLASSES, COUNTS])
+def test_the_deviation_of_the_function_is_told(tmp_path: Path, estimator: Any, y: Any) -> None:
+    drawn = page(tmp_path, estimator, y, lengthscale=1.0, signal_variance=6.25)
+    assert '<dt>Signal</dt><dd class="value">2.50</dd>' in drawn
+
+
+@pytest.mark.parametrize(("case", "in_units"), [(CLASSES, False), (COUNTS, False), (VALUES, True)])
+def test_variances_of_what_has_no_noise_are_in_no_units_of_the_targets(
+    tmp_path: Path, case: Any, in_units: bool
+) -> None:
+    drawn = page(tmp_path, *case, lengthscale=1.0)
+    assert "Hyper-parameters on the way" in drawn
+    for words in IN_UNITS:
+        assert (words in drawn) == in_units
