@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, query_set
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
@@ -13,7 +14,7 @@ from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.gaussian_fitted import GaussianFitted
 from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, CommitteeSettings, GaussianSettings
+from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, EVIDENCE, CommitteeSettings, GaussianSettings
 from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.supervised import fit_supervised
 from streamkernel.estimators.tuning import (
@@ -24,7 +25,14 @@ from streamkernel.estimators.tuning import (
     solved,
     tuning_steps,
 )
-from streamkernel.reductions import BlockNoise, ConstantNoise, DiagonalNoise, GaussianEquations, RowNoise
+from streamkernel.reductions import (
+    BlockNoise,
+    ConstantNoise,
+    DiagonalNoise,
+    GaussianEquations,
+    GaussianSums,
+    RowNoise,
+)
 from streamkernel.reductions.member_weights import MemberWeights
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.solvers import GaussianSystem
@@ -55,24 +63,34 @@ def fit_gaussian(
 def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> GaussianFitted:
     """Hyper-parameters, basis, sums, posterior."""
     tuner = GaussianTuner(settings, session)
-    chosen = tuner.polished(choose_basis(table, settings, session, n, tuner if settings.tunes else None))
+    chosen, found = tuner.polished(choose_basis(table, settings, session, n, tuner if settings.tunes else None))
     queries = _queries(settings)
     if queries is not None:
         points = chosen.table.scaled(queries)
         chosen = replace(chosen, selection=chosen.selection.joined(query_set(chosen.selection.basis, points)[0]))
-    basis, table = chosen.selection.basis, chosen.table
+    basis = chosen.selection.basis
     noise = _row_noise(settings, chosen, session)
-    equations = GaussianEquations.of(basis, chosen.centre, noise, table.n_rows)
-    weights = None
-    if isinstance(noise, BlockNoise):
-        members = session.sweep(MemberWeights(equations, table.n_rows), table, "final sweep")
-        sums, weights = members.sums, members.weights
+    if found is not None and settings.sums_of_polish:
+        sums, weights = found, None
     else:
-        sums = session.sweep(equations, table, "final sweep")
+        sums, weights = _swept(settings, chosen, noise, session)
     system = GaussianSystem(basis, sums, noise, scale=chosen.scale)
     solution = solved(system, settings.signal_variance, settings.noise_variance)
     rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
     return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
+
+
+def _swept(
+    settings: GaussianSettings, chosen: Chosen, noise: RowNoise, session: Session
+) -> tuple[GaussianSums, NDArray[np.float64] | None]:
+    """The sums of the final sweep, and the shares of blocks in them."""
+    table, variances = chosen.table, _variances(settings, chosen)
+    alpha = None if variances is None else variances[1] / variances[0]
+    equations = GaussianEquations.of(chosen.selection.basis, chosen.centre, noise, table.n_rows, alpha)
+    if isinstance(noise, BlockNoise):
+        members = session.sweep(MemberWeights(equations, table.n_rows), table, "final sweep")
+        return members.sums, members.weights
+    return session.sweep(equations, table, "final sweep"), None
 
 
 def _queries(settings: GaussianSettings) -> Any:
@@ -97,15 +115,21 @@ def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> 
     """What is taken for cov(y | f at the basis), of variances in squared units of the targets' spread."""
     if not settings.whitens_rows:
         return ConstantNoise()
-    tuning = chosen.tuning
-    if isinstance(tuning, Tuning):
-        signal, noise = tuning.signal, tuning.noise
-    else:
-        signal, noise = float(settings.signal_variance), float(settings.noise_variance)
+    variances = _variances(settings, chosen)
+    assert variances is not None
+    signal, noise = variances
     if settings.approximation == "fitc":
         return DiagonalNoise(signal, noise)
     cells = cells_of(settings.partition, chosen.table, chosen.kernel, session=session, seed=settings.seed)
     return BlockNoise(signal, noise, settings.block_size, cells)
+
+
+def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float] | None:
+    """Signal and noise before the final sweep: those that were found, or given; None of dtc, where neither is so."""
+    if isinstance(chosen.tuning, Tuning):
+        return chosen.tuning.signal, chosen.tuning.noise
+    signal, noise = settings.signal_variance, settings.noise_variance
+    return None if EVIDENCE in (signal, noise) else (float(signal), float(noise))
 
 
 def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n: int | None = None) -> Plan:
@@ -119,7 +143,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     basis = unfilled_basis(problem, n + (0 if queries is None else len(queries)))
     n = len(basis)
     held = 16 * n * n
-    if settings.tune == "full" and settings.tunes:
+    if settings.polishes:
         steps += evidence_steps(problem, n, table.n_rows, times=FULL_EVALUATIONS)
     noise: RowNoise = ConstantNoise()
     if settings.approximation == "fitc":
@@ -132,7 +156,8 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
         noise = BlockNoise(1.0, 1.0, settings.block_size, cells)
     final = GaussianEquations(basis, problem.centre, noise)
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
-    steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=held))
+    if not settings.sums_of_polish:
+        steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=held))
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
     if isinstance(noise, BlockNoise):
         # The kernel matrix of the sample that degrees of freedom are estimated from, and LAPACK's copies of it.

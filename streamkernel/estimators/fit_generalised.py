@@ -10,23 +10,20 @@ from numpy.typing import NDArray
 
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
 from streamkernel.errors import ParameterError
-from streamkernel.estimators.choosing import Chosen, choose_basis
+from streamkernel.estimators.choosing import choose_basis
 from streamkernel.estimators.gaussian_settings import EVIDENCE, GeneralisedSettings
+from streamkernel.estimators.generalised_fitted import GeneralisedFitted
 from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.plan import steps_of_choice
-from streamkernel.estimators.record import basis_arrays, certificate_of, model_record, path_of
 from streamkernel.estimators.supervised import fit_supervised
-from streamkernel.estimators.tuning import TUNING_BYTES, tuning_arrays, tuning_record
+from streamkernel.estimators.tuning import TUNING_BYTES
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import (
-    ClassProbabilities,
     Features,
     Latent,
-    LatentPosterior,
     Likelihood,
     NewtonStart,
     NewtonStep,
-    PoissonPredictions,
     Reduction,
     Sample,
     StartSums,
@@ -110,63 +107,7 @@ class _Tuner:
         return found
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """The results of the steps; see `FittedSteps`."""
-
-    chosen: Chosen
-    settings: GeneralisedSettings
-    n: int
-    likelihood: Likelihood
-    start: StartSums
-    laplace: LaplaceApproximation
-    posterior: LatentPosterior
-    sweeps: int
-
-    def predictions(self) -> ClassProbabilities | PoissonPredictions:
-        posterior = self.posterior
-        return PoissonPredictions(posterior) if self.likelihood.name == "poisson" else ClassProbabilities(posterior)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        posterior = self.posterior
-        squares = np.diagonal(self.start.gram)[:-1]
-        return {
-            **basis_arrays(self.chosen, path_of(self.start.trace, squares)),
-            "dual_coef": posterior.coefficients,
-            "intercept": posterior.intercept,
-            "contrasts": posterior.contrasts,
-            **posterior.covariance.to_arrays(),
-            **tuning_arrays(self.chosen),
-        }
-
-    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        fit = self.laplace.fit
-        return {
-            **model_record(
-                self.chosen,
-                self.settings,
-                self.n,
-                estimator=estimator,
-                targets_are_2d=targets_are_2d,
-                sweeps=self.sweeps,
-            ),
-            "likelihood": self.likelihood.name,
-            "signal_variance": fit.signal_variance,
-            "residual_share": self.posterior.residual_share,
-            "totals": {"rows": self.start.count, "trace": self.start.trace},
-            "certificate": certificate_of(self.start.trace, self.start.residual_trace),
-            "tuning": tuning_record(self.chosen),
-            "solution": {
-                **{name: value for name, value in fit.to_config().items() if name != "iterations"},
-                "path": fit.to_config()["iterations"],
-                "iterations": len(fit.iterations),
-                "log_evidence": self.laplace.log_evidence,
-                "effective_df": self.laplace.effective_parameters,
-            },
-        }
-
-
-def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) -> _Fitted:
+def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) -> GeneralisedFitted:
     """Hyper-parameters, basis, the minimum, how sure it is."""
     likelihood = likelihood_for(table)
     tuner = _Tuner(settings, likelihood, session)
@@ -197,7 +138,9 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     posterior, sample = laplace.posterior(basis), chosen.sample
     if sample is not None:
         posterior = calibrated(posterior, likelihood, sample.X, sample.Y)
-    return _Fitted(chosen, settings, n, likelihood, started[0], laplace, posterior, sweeps=len(session.records))
+    return GeneralisedFitted(
+        chosen, settings, n, likelihood, started[0], laplace, posterior, sweeps=len(session.records)
+    )
 
 
 def _tuning_step(problem: Problem, rows: int, likelihood: Likelihood) -> Step:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 
 from streamkernel.engine import Progress
-from streamkernel.errors import ParameterError, StreamKernelWarning
+from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators.basis_estimator import BasisTransformer
 from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import FactorEigen, FeatureRows
@@ -116,11 +115,9 @@ class KernelPCA(BasisTransformer):
         model = KernelPCAModel.of(found.solved, found.config(self._kind), found.arrays(), wanted)
         self._adopt(model.with_basis(found.chosen.selection.basis))
         if wanted is not None and len(self.eigenvalues_) < wanted:
-            warnings.warn(
+            warn_user(
                 f"only {len(self.eigenvalues_)} of {wanted} components have an eigenvalue above rounding; the others "
-                "were left out",
-                StreamKernelWarning,
-                stacklevel=2,
+                "were left out"
             )
         return self
 

@@ -12,7 +12,14 @@ from streamkernel.engine import Session, Step, step_of
 from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.gaussian_settings import EVIDENCE, GaussianSettings
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import DiagonalNoise, EvidenceGradient, GaussianEquations, PoolColumns, Sample
+from streamkernel.reductions import (
+    DiagonalNoise,
+    EvidenceGradient,
+    GaussianEquations,
+    GaussianSums,
+    PoolColumns,
+    Sample,
+)
 from streamkernel.selection import Problem
 from streamkernel.selection.forms import GramForm
 from streamkernel.selection.problem import unfilled_basis
@@ -66,10 +73,13 @@ class GaussianTuner:
         self.session.progress.note(f"hyper-parameters of {len(found.points)} looks at {found.rows} sampled rows")
         return found
 
-    def polished(self, chosen: Chosen) -> Chosen:
-        """The same basis points with hyper-parameters that all rows agree on, where that was asked for."""
-        if self.settings.tune != "full" or not isinstance(chosen.tuning, Tuning):
-            return chosen
+    def polished(self, chosen: Chosen) -> tuple[Chosen, GaussianSums | None]:
+        """The same basis points with hyper-parameters that all rows agree on, where that was asked for.
+
+        With the sums there, which those of the final sweep of "fitc" would be; None where nothing was asked for.
+        """
+        if not self.settings.polishes or not isinstance(chosen.tuning, Tuning):
+            return chosen, None
         count = iter(range(1, 10**6))
 
         def sweep(reduction: Any) -> Any:
@@ -87,9 +97,9 @@ class GaussianTuner:
         if len(found.basis) < len(selection.basis):
             kept = np.flatnonzero(np.isin(selection.basis.rows, found.basis.rows))
             selection = selection.first(len(kept), ended="rank")
-        return replace(
-            chosen, kernel=found.basis.kernel, selection=replace(selection, basis=found.basis), tuning=found.tuning
-        )
+        selection = replace(selection, basis=found.basis)
+        chosen = replace(chosen, kernel=found.basis.kernel, selection=selection, tuning=found.tuning)
+        return chosen, found.sums
 
 
 def tuning_steps(problem: Problem, rows: int) -> list[Step]:

@@ -23,6 +23,9 @@ __all__ = [
 Lengthscale = float | tuple[float, ...]
 """One length for all features, or one per feature."""
 
+# Inverse squares of these, and what the loops make of them, are ordinary numbers in float32.
+_SHORTEST, _LONGEST = 1e-18, 1e18
+
 
 def checked_number(name: str, value: object, *, zero: bool = False) -> float:
     """`value` as a finite positive float (with ``zero=True`` also 0), or ParameterError."""
@@ -55,8 +58,18 @@ def checked_lengthscale(value: object, name: str = "lengthscale") -> Lengthscale
     if isinstance(value, (list, tuple)):
         if not value:
             raise ParameterError(f"{name} is empty; give one number, or one per feature")
-        return tuple(checked_number(f"{name}[{j}]", v) for j, v in enumerate(value))
-    return checked_number(name, value)
+        return tuple(_in_range(f"{name}[{j}]", v) for j, v in enumerate(value))
+    return _in_range(name, value)
+
+
+def _in_range(name: str, value: object) -> float:
+    """A lengthscale whose square, and that of its inverse, is an ordinary number."""
+    number = checked_number(name, value)
+    if not _SHORTEST <= number <= _LONGEST:
+        raise ParameterError(
+            f"{name} is {number:.6g}; it must lie between {_SHORTEST:g} and {_LONGEST:g}: scale the features"
+        )
+    return number
 
 
 def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDArray[Any]:

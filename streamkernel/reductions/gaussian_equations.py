@@ -30,6 +30,10 @@ __all__ = ["GaussianEquations", "GaussianSums"]
 
 Float = NDArray[np.float64]
 
+# Rounding of the whitened sums, as a share of alpha: the search for the variances begins at 100 times what it sees of
+# it (`RidgePath.smallest_alpha`), and has to begin below alpha.
+_MOST_LIFTED = 1e-3
+
 
 @dataclass(frozen=True)
 class GaussianSums:
@@ -98,10 +102,24 @@ class GaussianEquations(SentAsFields, Reduction[GaussianSums]):
             raise ValueError("rows whose noise depends on their residuals are whitened first")
 
     @classmethod
-    def of(cls, basis: Basis, centre: Float, row_noise: RowNoise, rows: int) -> GaussianEquations:
-        """Half the operations, where the noise and the basis allow it; as `NormalEquations.of`."""
-        constant = isinstance(row_noise, ConstantNoise)
-        return cls(basis, centre, row_noise, not constant or NormalEquations.of(basis, centre, rows).whiten_first)
+    def of(
+        cls, basis: Basis, centre: Float, row_noise: RowNoise, rows: int, alpha: float | None = None
+    ) -> GaussianEquations:
+        """Half the operations, where the noise and the basis allow it.
+
+        Parameters
+        ----------
+        alpha : noise / signal, about; None where nothing is known of it, and every block is whitened first.
+
+        Notes
+        -----
+        Whitening the sums lifts their rounding to ``eps rows sqrt(n) / least pivot``. The alpha of a process is what
+        the evidence says, often 1e-5 where functions are smooth, and rounding has to stay below it.
+        """
+        if alpha is None or not isinstance(row_noise, ConstantNoise):
+            return cls(basis, centre, row_noise)
+        lifted = np.finfo(np.float64).eps * rows * np.sqrt(len(basis)) / basis.least_pivot
+        return cls(basis, centre, row_noise, bool(lifted > _MOST_LIFTED * alpha))
 
     @cached_property
     def _plain(self) -> NormalEquations:

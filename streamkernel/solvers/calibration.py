@@ -4,6 +4,11 @@ A prediction averages over ``s (k(x, x) - |z|^2)``, the prior variance of f that
 fit is in the span: rows like those of the fit have their targets explained without it, and averaging over all of it
 makes probabilities of a small basis too timid, rates too large. Of a few shares the one is taken under which targets
 of some rows are likeliest: one number from thousands of rows, and what is far from the basis keeps its share.
+
+The rows are of the fit. Measured on 12 fits (covtype, a9a, pendigits, Friedman's function in 3 classes, counts; 1,500
+to 20,000 rows), the log loss of other rows was within .0002 nats of the best share's for classes and .0015 for counts.
+A share chosen on sampled rows that coefficients were not fitted to, those of the rest of the sample, was never better:
+8 times as good, 4 times worse by .0003 to .005. Fewer rows leave more open than the fit does.
 """
 
 from __future__ import annotations

@@ -55,10 +55,11 @@ def choose_solver(
     ::
 
         direct    m (n^2 + n (v + 2 d)) + 12 n^3
-        cg        iterations m n (v + 4 d) + m n (v + 2 d) + 4/3 n^3
-                  + m n^2 for the exact residual trace + (sample) n^2 for a better preconditioner
+        cg        (iterations + 1) m n (v + 4 d) + m n (v + 2 d) + 4/3 n^3
+                  + m n^2 for the exact residual trace + sample (2 n^2 + n v) for a better preconditioner
 
-    where v is what a kernel value costs.
+    where v is what a kernel value costs. A basis whose rounding does not bear it is whitened before the sum, and the
+    direct way takes another m n^2 (`NormalEquations.of`); this is not known before the basis is.
 
     Parameters
     ----------

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
-from streamkernel.errors import NumericalError
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
+from streamkernel.solvers.climb import climb
 from streamkernel.solvers.sample_evidence import Evidence
 from streamkernel.solvers.tuning_bounds import Bounds
 
@@ -23,8 +21,6 @@ Float = NDArray[np.float64]
 MOVABLE = ("lengthscale", "signal", "noise")
 
 _FLAT = 2e-6  # gain of an iteration, nats a row, at which a round ends
-_LEVEL = 1e-5  # and slope
-_MEMORY = 20  # steps that the Hessian is made of
 
 
 @dataclass(frozen=True)
@@ -53,10 +49,6 @@ class Objective(Protocol):
     def at(self, kernel: Kernel, signal: float, noise: float) -> Evidence: ...
 
 
-class _SpentError(Exception):
-    """The evaluations of a round are used up, in the middle of a line search."""
-
-
 class EvidenceSearch:
     """Rounds of a search over (log lengthscales, log signal, log noise).
 
@@ -82,52 +74,20 @@ class EvidenceSearch:
     ) -> tuple[Float, Evidence]:
         """The best of at most `evaluations` points from `start` on, and what it is worth.
 
-        L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995) on the evidence per row and target.
+        `climb` on the evidence per row and target.
 
         Raises
         ------
         NumericalError
             The evidence cannot be had at the start.
         """
-        best: tuple[Float, Evidence] | None = None
-        worst, spent = -np.inf, 0
 
-        def negative(free: Float) -> tuple[float, Float]:
-            nonlocal best, worst, spent
-            if spent == evaluations:
-                raise _SpentError
-            spent += 1
-            values = start.copy()
-            values[self._free] = free
+        def look(values: Float) -> tuple[float, Float, Evidence]:
             signal, noise = float(np.exp(values[-2])), float(np.exp(values[-1]))
-            try:
-                found = objective.at(with_log_lengthscales(self.kernel, values[:-2]), signal, noise)
-            except NumericalError:
-                if best is None:
-                    raise
-                # The line search has gone to where digits end: it turns back.
-                return worst + 1.0, np.zeros(len(free))
+            found = objective.at(with_log_lengthscales(self.kernel, values[:-2]), signal, noise)
             value = found.value / found.count
-            worst = max(worst, -value)
             lengthscales = tuple(np.exp(values[:-2]).tolist())
             self.points.append(TuningPoint(stage, number, len(found.basis), lengthscales, signal, noise, value))
-            if best is None or found.value > best[1].value:
-                best = values, found
-            return -value, -found.gradient[self._free] / found.count
+            return value, found.gradient / found.count, found
 
-        low, high = self._bounds.low[self._free], self._bounds.high[self._free]
-        first: Float = np.clip(start[self._free], low, high)
-        with suppress(_SpentError):
-            if len(first) == 0:
-                negative(first)
-            else:
-                minimize(
-                    negative,
-                    first,
-                    jac=True,
-                    method="L-BFGS-B",
-                    bounds=list(zip(low.tolist(), high.tolist(), strict=True)),
-                    options={"maxfun": evaluations, "ftol": _FLAT, "gtol": _LEVEL, "maxcor": _MEMORY},
-                )
-        assert best is not None
-        return best
+        return climb(look, start, self._free, self._bounds.low, self._bounds.high, evaluations, _FLAT)

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import require_finite
-from streamkernel.reductions import Likelihood, Reduction, Sample, Softmax
+from streamkernel.reductions import Likelihood, Sample, Softmax
+from streamkernel.solvers.climb import climb
 from streamkernel.solvers.laplace_evidence import LaplaceEvidence
 from streamkernel.solvers.sample_basis import Run, greedy_points
-from streamkernel.solvers.sample_evidence import sweep_rows
+from streamkernel.solvers.sample_evidence import in_this_thread
 from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
-from streamkernel.table import Table, open_table
+from streamkernel.table import open_table
 
 __all__ = ["LikelihoodPoint", "LikelihoodTuning", "tune_likelihood"]
 
@@ -45,7 +45,6 @@ _MOST_CLASSES = 12
 _MOST_UNKNOWNS = 1000  # n r, of which a Hessian is factored at every step
 _ENOUGH = 1e-3  # nats a row: a round that gains no more ends the search
 _FLAT = 5e-6  # gain of an iteration, nats a row, at which a round ends
-_LEVEL = 1e-5  # and slope
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def tune_likelihood(
     ParameterError, ShapeError, DataError
         An argument is wrong, or targets are not the likelihood's.
     NumericalError
-        The sample is not finite.
+        The sample is not finite, or its evidence nowhere is.
     """
     unknown = sorted(set(fixed) - set(MOVABLE))
     if isinstance(fixed, str) or unknown:
@@ -148,7 +147,7 @@ def tune_likelihood(
     if ard:
         kernel = spread_lengthscales(kernel, sample.X)
     kernel.check_features(sample.X.shape[1])
-    search = _Search(sample, kernel, likelihood, n, fixed, seed, run or _in_this_thread)
+    search = _Search(sample, kernel, likelihood, n, fixed, seed, run or in_this_thread)
     start = search.look_around(None if signal is None else checked_number("signal", signal))
     for number in range(1, checked_integer("rounds", rounds) + 1):
         before = search.best[1]
@@ -156,6 +155,11 @@ def tune_likelihood(
         if search.best[1] < before + _ENOUGH:
             break
     values, value = search.best
+    if not np.isfinite(value):
+        raise NumericalError(
+            f"the evidence of the {len(sample)} sampled rows is not finite at any point that was looked at; "
+            "look at the scale of the features"
+        )
     return LikelihoodTuning(
         with_log_lengthscales(kernel, values[:-1]),
         float(np.exp(values[-1])),
@@ -164,10 +168,6 @@ def tune_likelihood(
         tuple(name for name in MOVABLE if name not in fixed),
         tuple(search.points),
     )
-
-
-class _SpentError(Exception):
-    """The evaluations of a round are used up, in the middle of a line search."""
 
 
 class _Search:
@@ -217,39 +217,15 @@ class _Search:
     def round(self, start: Float, evaluations: int, number: int) -> Float:
         """The best of at most so many points from `start` on, with basis points chosen there."""
         evidence = self._evidence(start[:-1], (number,))
-        best, worst, spent = (start, -np.inf), -np.inf, 0
 
-        def negative(free: Float) -> tuple[float, Float]:
-            nonlocal best, worst, spent
-            if spent == evaluations:
-                raise _SpentError
-            spent += 1
-            values = start.copy()
-            values[self._free] = free
-            try:
-                value, gradient = self._evaluate(evidence, values, "search", number)
-            except NumericalError:
-                # The line search has gone to where digits end: it turns back.
-                return worst + 1.0, np.zeros(len(free))
-            worst = max(worst, -value)
-            if value > best[1]:
-                best = values, value
-            return -value, -gradient[self._free]
+        def look(values: Float) -> tuple[float, Float, None]:
+            return *self._evaluate(evidence, values, "search", number), None
 
-        first = np.clip(start[self._free], self._low[self._free], self._high[self._free])
-        with suppress(_SpentError):
-            if len(first) == 0:
-                negative(first)
-            else:
-                minimize(
-                    negative,
-                    first,
-                    jac=True,
-                    method="L-BFGS-B",
-                    bounds=list(zip(self._low[self._free].tolist(), self._high[self._free].tolist(), strict=True)),
-                    options={"maxfun": evaluations, "ftol": _FLAT, "gtol": _LEVEL, "maxcor": 20},
-                )
-        return best[0]
+        try:
+            return climb(look, start, self._free, self._low, self._high, evaluations, _FLAT)[0]
+        except NumericalError:
+            # At other basis points digits may end where they did not at those of the round before.
+            return start
 
     def _evidence(self, lengthscales: Float, stream: tuple[int, ...]) -> LaplaceEvidence:
         """With basis points chosen for these lengthscales."""
@@ -279,8 +255,3 @@ def _commonest(sample: Sample, likelihood: Likelihood) -> tuple[Sample, Likeliho
     kept = np.sort(np.argsort(-count, kind="stable")[:_MOST_CLASSES])
     rows = sample.at_positions(np.flatnonzero(np.isin(codes, kept)))
     return Sample(rows.rows, rows.X, np.ascontiguousarray(rows.Y[:, kept]), rows.weights), Softmax(_MOST_CLASSES)
-
-
-def _in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
-    block = table.read(table.start, table.stop)
-    return sweep_rows(block.X, np.zeros((len(block), 0)), None)(reduction)

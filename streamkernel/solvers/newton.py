@@ -10,11 +10,9 @@ section 9.5). Once half of it is within the tolerance, the last step is taken wi
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from streamkernel.errors import NumericalError, StreamKernelWarning
+from streamkernel.errors import NumericalError, warn_user
 from streamkernel.reductions import Features, Latent, Likelihood, NewtonStart, NewtonStep
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 
@@ -59,11 +57,9 @@ def solve_newton(
     space = Coordinates(likelihood, features.width, signal_variance, intercept)
     fit = newton_minimum(sweep, features, space, tolerance, most_iterations, start)
     if not fit.converged:
-        warnings.warn(
+        warn_user(
             f"Newton's method made {most_iterations} iterations and another would take {0.5 * fit.decrement:.3g} off "
-            f"the objective of {fit.objective:.6g}; allow more, or a larger tolerance",
-            StreamKernelWarning,
-            stacklevel=2,
+            f"the objective of {fit.objective:.6g}; allow more, or a larger tolerance"
         )
     return fit
 

@@ -9,13 +9,12 @@ functions, ``mean curvature kron G^T G``. The sample is what makes it fast where
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import NumericalError, StreamKernelWarning
+from streamkernel.errors import NumericalError, warn_user
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Features, GradientStep, Likelihood, NewtonStart, Sample
 from streamkernel.solvers.hessians import CheapHessian, ConstantHessian, SampledHessians
@@ -90,11 +89,9 @@ def solve_quasi_newton(
         pairs.add(step, after - gradient)
         gradient = after
     if not converged:
-        warnings.warn(
+        warn_user(
             f"the quasi-Newton method made {most_iterations} iterations and another would take {0.5 * decrement:.3g} "
-            f"off the objective of {objective:.6g}; allow more, or a larger tolerance",
-            StreamKernelWarning,
-            stacklevel=2,
+            f"off the objective of {objective:.6g}; allow more, or a larger tolerance"
         )
     return space.fit(
         V,

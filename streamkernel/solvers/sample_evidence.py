@@ -35,9 +35,9 @@ from streamkernel.reductions import (
     GaussianSums,
     Reduction,
 )
-from streamkernel.table import RowBlock
+from streamkernel.table import RowBlock, Table
 
-__all__ = ["FORMS", "Evidence", "SparseEvidence", "Sweep", "sparse_evidence", "sweep_rows"]
+__all__ = ["FORMS", "Evidence", "SparseEvidence", "Sweep", "in_this_thread", "sparse_evidence", "sweep_rows"]
 
 Float = NDArray[np.float64]
 
@@ -187,6 +187,13 @@ def sweep_rows(X: NDArray[Any], Y: Float, weights: Float | None = None) -> Sweep
         return reduction.finalize(state)
 
     return sweep
+
+
+def in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
+    """Runs a reduction over a table in memory, in the calling thread."""
+    block = table.read(table.start, table.stop)
+    Y = np.zeros((len(block), 0)) if block.Y is None else block.Y
+    return sweep_rows(block.X, Y, block.weights)(reduction)
 
 
 def sparse_evidence(

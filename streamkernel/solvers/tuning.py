@@ -23,10 +23,10 @@ from streamkernel.errors import DataError, ParameterError, ShapeError
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import require_finite
-from streamkernel.reductions import GaussianSums, Reduction, Sample
+from streamkernel.reductions import GaussianSums, Sample
 from streamkernel.solvers.evidence_search import MOVABLE, EvidenceSearch, TuningPoint
 from streamkernel.solvers.sample_basis import Run, greedy_points
-from streamkernel.solvers.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, sweep_rows
+from streamkernel.solvers.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread
 from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
 from streamkernel.table import Table, open_table
 
@@ -148,7 +148,7 @@ def tune(
     kernel.check_features(X.shape[1])
     weights = None if bool((sample.weights == 1.0).all()) else sample.weights
     table = open_table(X, Y, weights=weights)
-    run = run or _in_this_thread
+    run = run or in_this_thread
     bounds = Bounds.of(kernel, X)
     start = np.concatenate([log_lengthscales(kernel), np.zeros(2)])
     start[-2] = bounds.unit if signal is None else np.log(checked_number("signal", signal))
@@ -254,9 +254,3 @@ def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[n
 
 def _over(run: Run, table: Table) -> Sweep:
     return lambda reduction: run(reduction, table)
-
-
-def _in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
-    block = table.read(table.start, table.stop)
-    Y = np.zeros((len(block), 0)) if block.Y is None else block.Y
-    return sweep_rows(block.X, Y, block.weights)(reduction)

@@ -10,9 +10,9 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+from gaussian_rows import APPROXIMATIONS, ASKED, FEW, FEW_Y, GIVEN, LENGTH, NOISE, PLAIN, SIGNAL, X, Y
 from memory import measured
 from naive.gaussian_process import conditional_covariance, sparse_process
-from numpy.typing import NDArray
 from problems import zarr_of_chunks
 from sklearn.gaussian_process import GaussianProcessRegressor as Reference
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -20,31 +20,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor, KernelRidge, open_table
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.errors import (
-    DataError,
-    DegenerateBandwidthError,
-    DTypeError,
     ModelFormatError,
     ParameterError,
     StreamKernelWarning,
 )
 from streamkernel.estimators import GaussianSettings, fit_gaussian, plan_gaussian
 from streamkernel.kernels import Gaussian
-
-APPROXIMATIONS = ["dtc", "fitc", "pitc"]
-SIGNAL, NOISE, LENGTH = 2.0, 0.05, 1.3
-GIVEN: dict[str, Any] = {"lengthscale": LENGTH, "signal_variance": SIGNAL, "noise_variance": NOISE, "tune": "none"}
-PLAIN: dict[str, Any] = {"rule": "uniform", "scale": "none", "fit_intercept": False}
-
-
-def rows(m: int, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, 3))
-    return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(m)
-
-
-X, Y = rows(400)
-FEW, FEW_Y = X[:80], Y[:80]
-ASKED = np.random.default_rng(1).normal(scale=1.5, size=(40, 3))
 
 
 def exact(unit: Any, y: Any = FEW_Y) -> Any:
@@ -213,236 +194,6 @@ def test_models_of_another_kind_are_refused(tmp_path: Path, fitted: dict[str, Ga
     for other in (KernelRidge, BayesianCommitteeMachine):
         with pytest.raises(ModelFormatError):
             other.load(tmp_path / "gp")
-
-
-# --- hyper-parameters ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def tuned() -> dict[tuple[str, str], GaussianProcessRegressor]:
-    return {
-        (name, tune): GaussianProcessRegressor(40, approximation=name, tune=tune).fit(X, Y)
-        for name in ("dtc", "fitc")
-        for tune in ("none", "sample", "full")
-    }
-
-
-@pytest.mark.parametrize("approximation", ["dtc", "fitc"])
-def test_more_search_is_more_evidence(approximation: str, tuned: dict[tuple[str, str], Any]) -> None:
-    none, sample, full = (tuned[approximation, tune] for tune in ("none", "sample", "full"))
-    # From the same basis on.
-    np.testing.assert_array_equal(full.component_indices_, sample.component_indices_)
-    assert full.n_sweeps_ > sample.n_sweeps_
-    tuning, arrays = full.model_.config["tuning"], full.model_.arrays
-    stages, values = arrays["tuning_stage"], arrays["tuning_values"]
-    assert tuning["parameters"] == ["lengthscale", "signal variance", "noise variance"]
-    assert len(arrays["tuning_parameters"]) == len(values) == len(stages)
-    assert stages.tolist() == sorted(stages)
-    assert stages[tuning["best"]] == 1
-    # The first look at all rows is at what the sample had found.
-    assert values[tuning["best"]] == values[stages == 1].max() >= values[stages == 1][0]
-    assert np.exp(arrays["tuning_parameters"][tuning["best"], 0]) == pytest.approx(full.lengthscale_, rel=1e-9)
-    assert set(sample.model_.arrays["tuning_stage"]) == {0}
-    assert sample.log_marginal_likelihood_value_ > none.log_marginal_likelihood_value_ + 1.0
-    if approximation == "dtc":
-        assert full.evidence_lower_bound_ >= sample.evidence_lower_bound_ - 1e-6
-        assert sample.evidence_lower_bound_ > none.evidence_lower_bound_ + 1.0
-    assert 0.002 < full.noise_variance_[0] < 0.1  # 0.01, and what 40 functions leave
-
-
-def test_no_search_is_the_median_lengthscale(tuned: dict[tuple[str, str], Any]) -> None:
-    median = GaussianProcessRegressor(40, lengthscale="median").fit(X, Y)
-    none = tuned["fitc", "none"]
-    # Of a sample of 1000 or 5000 rows, which are all of them.
-    assert none.lengthscale_ == pytest.approx(median.lengthscale_, rel=1e-12)
-    assert none.model_.config["tuning"]["moved"] == ["signal", "noise"]
-    assert tuned["dtc", "none"].model_.config["tuning"] is None
-    assert none.noise_variance_[0] == pytest.approx(median.noise_variance_[0], rel=1e-9)
-
-
-@pytest.mark.parametrize("tune", ["sample", "full"])
-@pytest.mark.parametrize("approximation", ["dtc", "fitc"])
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"lengthscale": 1.7},
-        {"gamma": 0.25},
-        {"kernel": Gaussian(1.7)},
-        {"kernel": "linear"},
-        {"noise_variance": 0.3, "lengthscale": "median"},
-        {"noise_variance": 0.3},
-        {"signal_variance": 4.0},
-        {"signal_variance": 4.0, "noise_variance": 0.3, "lengthscale": [1.0, 2.0, 4.0]},
-    ],
-    ids=lambda given: " ".join(given),
-)
-def test_what_is_given_is_kept(given: dict[str, Any], approximation: str, tune: str) -> None:
-    options = {"approximation": approximation, "tune": tune, **given}
-    model = GaussianProcessRegressor(3 if "linear" in given.values() else 20, **options).fit(X[:120], Y[:120])
-    if "noise_variance" in given:
-        assert model.noise_variance_[0] == pytest.approx(0.3, rel=1e-12)
-    if "signal_variance" in given:
-        assert model.signal_variance_[0] == pytest.approx(4.0, rel=1e-12)
-    if isinstance(given.get("lengthscale"), (float, list)):
-        assert model.lengthscale_ == given["lengthscale"]
-    if "gamma" in given:
-        assert model.lengthscale_ == pytest.approx(np.sqrt(2.0))
-    if isinstance(given.get("kernel"), Gaussian):
-        assert model.kernel_ == given["kernel"]
-    assert np.isfinite(model.predict(X, return_std=True)).all()
-
-
-def test_a_feature_that_is_noise_gets_a_long_lengthscale() -> None:
-    model = GaussianProcessRegressor(60, ard=True).fit(X, Y)
-    lengths = np.asarray(model.lengthscale_)
-    assert lengths.shape == (3,)
-    assert lengths[2] > 5 * lengths[:2].max()
-    shared = GaussianProcessRegressor(60).fit(X, Y)
-    assert model.log_marginal_likelihood_value_ > shared.log_marginal_likelihood_value_ + 10
-    names = model.model_.config["tuning"]["parameters"]
-    assert names == [*(f"lengthscale of x{j}" for j in range(3)), "signal variance", "noise variance"]
-    Q, q = rows(500, seed=5)
-    assert model.score(Q, q) > shared.score(Q, q)
-
-
-@pytest.mark.parametrize("approximation", ["dtc", "fitc"])
-def test_units_of_targets_and_features(approximation: str, tuned: dict[tuple[str, str], Any]) -> None:
-    model = GaussianProcessRegressor(40, approximation=approximation).fit(X * [1.0, 50.0, 1e-3], 1e3 * Y - 5e4)
-    plain = tuned[approximation, "sample"]
-    mean, std = model.predict(ASKED * [1.0, 50.0, 1e-3], return_std=True)
-    expected, deviation = plain.predict(ASKED, return_std=True)
-    np.testing.assert_allclose(std, 1e3 * deviation, rtol=1e-2)
-    np.testing.assert_allclose(mean, 1e3 * expected - 5e4, atol=5.0)
-    np.testing.assert_allclose(model.noise_variance_, 1e6 * plain.noise_variance_, rtol=1e-2)
-
-
-def test_intervals_cover_what_they_say() -> None:
-    A, a = rows(1500, seed=7)
-    Q, q = rows(2000, seed=8)
-    mean, std = GaussianProcessRegressor(80, ard=True).fit(A, a).predict(Q, return_std=True)
-    assert 0.92 < (np.abs(q - mean) < 1.96 * std).mean() < 0.98
-
-
-def test_several_targets_have_variances_of_their_own() -> None:
-    rng = np.random.default_rng(3)
-    both = np.column_stack([Y, 100.0 * (Y + rng.standard_normal(400))])
-    model = GaussianProcessRegressor(40, approximation="dtc").fit(X, both)
-    assert model.noise_variance_.shape == model.signal_variance_.shape == model.effective_df_.shape == (2,)
-    assert 5e3 < model.noise_variance_[1] < 2e4
-    assert model.noise_variance_[0] < 0.1
-    options: dict[str, Any] = {"lengthscale": 1.3, "rule": "uniform", "approximation": "dtc"}
-    one, two = GaussianProcessRegressor(40, **options).fit(X, Y), GaussianProcessRegressor(40, **options).fit(X, both)
-    np.testing.assert_allclose(two.noise_variance_[0], one.noise_variance_[0], rtol=1e-6)
-    np.testing.assert_allclose(two.predict(ASKED)[:, 0], one.predict(ASKED), rtol=1e-6, atol=1e-8)
-    # Of the others the ratio of the two variances is shared, their level is not.
-    both_fitc = GaussianProcessRegressor(40, approximation="fitc").fit(X, both)
-    ratios = both_fitc.signal_variance_ / both_fitc.noise_variance_
-    assert ratios[0] == pytest.approx(ratios[1], rel=1e-9)
-    assert both_fitc.noise_variance_[1] > 1e3 * both_fitc.noise_variance_[0]
-
-
-# --- awkward data -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("constant", [0.0, 3.0, -1e8])
-def test_constant_targets(constant: float) -> None:
-    targets = np.full(400, constant)
-    with pytest.raises(DataError, match=r"constant, and no evidence tells .* give these as numbers"):
-        GaussianProcessRegressor(20).fit(X, targets)
-    for options in (GIVEN, {**GIVEN, "approximation": "dtc"}, {"tune": "none", "approximation": "dtc"}):
-        mean, std = GaussianProcessRegressor(20, **options).fit(X, targets).predict(ASKED, return_std=True)
-        np.testing.assert_allclose(mean, constant, rtol=1e-9, atol=1e-9)
-        assert np.isfinite(std).all()
-    mixed = GaussianProcessRegressor(20).fit(X, np.column_stack([targets, Y]))
-    np.testing.assert_allclose(mixed.predict(ASKED)[:, 0], constant, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(
-        mixed.predict(ASKED)[:, 1], GaussianProcessRegressor(20).fit(X, Y).predict(ASKED), atol=0.02
-    )
-
-
-@pytest.mark.parametrize("approximation", APPROXIMATIONS)
-def test_duplicate_rows(approximation: str) -> None:
-    copies, targets = np.repeat(X[:20], 5, axis=0), np.repeat(Y[:20], 5) + 0.1 * np.tile([-2, -1, 0, 1, 2], 20)
-    model = GaussianProcessRegressor(60, approximation=approximation, block_size=10)
-    with pytest.warns(StreamKernelWarning, match="only 20 of 60 basis functions are linearly independent"):
-        model.fit(copies, targets)
-    assert len(model.components_) == 20
-    assert model.noise_variance_[0] == pytest.approx(0.02, rel=0.7)  # of the copies, 0.02
-    assert model.score(copies, targets) > 0.9
-
-
-def test_more_functions_than_the_kernel_has() -> None:
-    options: dict[str, Any] = {"kernel": "polynomial", "degree": 2, "gamma": 1.0, "coef0": 1.0}
-    with pytest.warns(StreamKernelWarning, match=r"only 1\d of 30"):
-        model = GaussianProcessRegressor(30, **options).fit(X, 1.0 + X[:, 0] * X[:, 1] + 0.1 * Y)
-    assert 10 <= len(model.components_) <= 12  # 10, and what rounding tells apart
-    assert model.relative_residual_trace_ < 1e-9
-    np.testing.assert_allclose(model.predict(ASKED), 1.0 + ASKED[:, 0] * ASKED[:, 1], atol=1.0)
-
-
-@pytest.mark.filterwarnings("ignore:.*columns are constant")
-def test_equal_rows_have_no_median_lengthscale() -> None:
-    with pytest.raises(DegenerateBandwidthError, match="give a lengthscale as a number"):
-        GaussianProcessRegressor(5).fit(np.ones((50, 3)), Y[:50])
-
-
-@pytest.mark.parametrize("m", [1, 2, 3])
-def test_very_few_rows(m: int) -> None:
-    mean, std = GaussianProcessRegressor(1, scale="none", **GIVEN).fit(X[:m], Y[:m]).predict(ASKED, return_std=True)
-    assert np.isfinite(mean).all()
-    assert (std**2 >= NOISE * (1 - 1e-12)).all()
-    assert (std**2 <= SIGNAL + NOISE + 1e-12).all()
-
-
-class Untouchable:
-    """Rows that fail the test when anything is asked of them."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"{name} was asked of the rows before the parameters were checked")
-
-
-BAD: dict[str, list[Any]] = {
-    "n_components": [0, 2.5, "10", True],
-    "signal_variance": [0.0, -1.0, np.nan, np.inf, "gcv", True, None, [1.0]],
-    "noise_variance": [0.0, -1.0, np.nan, np.inf, "much", True, None, [1.0]],
-    "lengthscale": [0.0, -1.0, np.nan, "long", [1.0, -1.0, 1.0]],
-    "tune": ["yes", None, True, 3],
-    "approximation": ["vfe", "exact", None],
-    "block_size": [0, -5, 2.5, True, "many", None],
-    "partition": ["order", None],
-    "ard": ["yes", None, 2],
-    "kernel": ["gauss", 3],
-    "memory_limit": ["lots"],
-    "random_state": [-1],
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, v) for name, values in BAD.items() for v in values], ids=repr)
-def test_bad_parameters_before_any_io(name: str, value: Any) -> None:
-    with pytest.raises(ParameterError) as caught:
-        GaussianProcessRegressor(**{name: value}).fit(Untouchable(), Untouchable())
-    message = str(caught.value)
-    assert "\n" not in message
-    assert "random_state" in message or name.partition("_")[0] in message
-
-
-@pytest.mark.parametrize(
-    "given", [{"lengthscale": 1.0}, {"gamma": 1.0}, {"tune": "none"}, {"kernel": "linear"}], ids=str
-)
-def test_lengthscales_that_are_given_are_not_found_for_each_feature(given: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError, match="ard has lengthscales found by evidence"):
-        GaussianProcessRegressor(ard=True, **given).fit(Untouchable(), Untouchable())
-
-
-def test_bad_rows_and_targets() -> None:
-    with pytest.raises(DTypeError, match="text"):
-        GaussianProcessRegressor(5).fit(X, np.where(Y > 0, "a", "b"))
-    with pytest.raises(ParameterError, match="class labels, gp is a regression; use gp-classifier"):
-        GaussianProcessRegressor(5).fit(open_table(X, np.where(Y > 0, "a", "b"), classify=True))
-    with pytest.raises(ParameterError, match="more than the 400 rows"):
-        GaussianProcessRegressor(401).fit(X, Y)
-    with pytest.raises(ParameterError, match="no targets"):
-        GaussianProcessRegressor(5).fit(da.from_array(X))
 
 
 # --- the plan -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from generalised_rows import ASKED, COUNTS, FEW, GIVEN, K_QM, LENGTH, PLAIN, RNG, SIGNAL, THREE, TWO, K, X
 from memory import measured
 from naive.generalised import average_logistic, generalised, laplace_posterior
 from numpy.typing import NDArray
@@ -18,23 +19,12 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from streamkernel import GaussianProcessClassifier, GaussianProcessPoissonRegressor, open_table
 from streamkernel.engine import Machine, Session, ThreadExecutor
-from streamkernel.errors import DataError, DTypeError, ModelFormatError, ParameterError, SingleClassError
+from streamkernel.errors import (
+    ModelFormatError,
+    StreamKernelWarning,
+)
 from streamkernel.estimators import GeneralisedSettings, fit_generalised, plan_generalised
 from streamkernel.kernels import Gaussian
-
-SIGNAL, LENGTH = 3.0, 1.2
-GIVEN: dict[str, Any] = {"lengthscale": LENGTH, "signal_variance": SIGNAL, "tune": "none"}
-PLAIN: dict[str, Any] = {"rule": "uniform", "scale": "none", "newton_tol": 1e-12}
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((300, 2))
-F = 2.0 * np.sin(1.5 * X[:, 0]) + X[:, 1]
-TWO = np.where(RNG.uniform(size=300) < 1 / (1 + np.exp(-F)), "yes", "no")
-THREE = np.array(["low", "mid", "top"])[np.digitize(F + 0.3 * RNG.standard_normal(300), [-1.0, 1.0])]
-RATE = np.exp(1.0 + np.sin(1.5 * X[:, 0]))
-COUNTS = RNG.poisson(RATE)
-FEW = slice(0, 70)
-ASKED = np.random.default_rng(1).normal(scale=1.5, size=(25, 2))
-K, K_QM = SIGNAL * Gaussian(LENGTH)(X[FEW]), SIGNAL * Gaussian(LENGTH)(ASKED, X[FEW])
 
 
 def latent(model: Any, asked: NDArray[Any]) -> NDArray[Any]:
@@ -238,65 +228,11 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
             np.testing.assert_array_equal(again.classes_, model.classes_)
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------
-
-
-def test_targets_that_are_no_counts() -> None:
-    for bad, said in ((-1, "holds -1"), (-0.5, "holds -0.5")):
-        y = COUNTS.astype(float)
-        y[17] = bad
-        with pytest.raises(DataError, match=rf"takes finite counts >= 0, y {said} in row 17"):
-            GaussianProcessPoissonRegressor(10, **GIVEN).fit(X, y)
-    with pytest.raises(DTypeError, match="text"):
-        GaussianProcessPoissonRegressor(10, **GIVEN).fit(X, TWO)
-    with pytest.raises(ParameterError, match="class labels, poisson is a regression of counts"):
-        GaussianProcessPoissonRegressor(10, **GIVEN).fit(open_table(X, TWO, classify=True))
-    with pytest.raises(ParameterError, match="poisson takes one target, the table has 2"):
-        GaussianProcessPoissonRegressor(10, **GIVEN).fit(X, np.c_[COUNTS, COUNTS])
-
-
-def test_targets_that_are_no_classes() -> None:
-    for rows, labels in ((X, TWO[:1].repeat(300)), (da.from_array(X), da.from_array(np.ones(300, int)))):
-        with pytest.raises(SingleClassError, match="one class only"):
-            GaussianProcessClassifier(10, **GIVEN).fit(rows, labels)
-    with pytest.raises(ValueError, match="Unknown label type"):
-        GaussianProcessClassifier(10, **GIVEN).fit(X, F)
-    with pytest.raises(ParameterError, match="needs targets"):
-        GaussianProcessClassifier(10, **GIVEN).fit(da.from_array(X))
-
-
-def test_a_class_of_one_row_and_classes_that_a_line_parts() -> None:
-    rare = np.where(np.arange(300) == 7, "rare", "usual")
-    P = GaussianProcessClassifier(10, **GIVEN).fit(X, rare).predict_proba(X)
-    assert P[:, 0].max() < 0.5
-    parted = np.where(X[:, 0] > 0, 1, 0)
-    model = GaussianProcessClassifier(20, **{**GIVEN, "signal_variance": 1e4}).fit(X, parted)
-    assert np.isfinite(model.predict_proba(X)).all()
-    assert model.score(X, parted) > 0.98
-
-
-def test_counts_that_are_all_zero() -> None:
-    rate, std = GaussianProcessPoissonRegressor(10, **GIVEN).fit(X, np.zeros(300)).predict(X, return_std=True)
-    assert (rate < 0.01).all()
-    assert np.isfinite(std).all()
-
-
-BAD: dict[str, list[Any]] = {
-    "signal_variance": [0.0, -1.0, np.nan, np.inf, "much", True, None],
-    "tune": ["full", "yes", None],
-    "newton_tol": [0.0, -1.0, np.nan, "tight", True],
-    "max_iterations": [0, -1, 2.5, True, "many"],
-    "lengthscale": [0.0, "long"],
-    "n_components": [0, 1.5],
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, v) for name, values in BAD.items() for v in values], ids=repr)
-@pytest.mark.parametrize("estimator", [GaussianProcessClassifier, GaussianProcessPoissonRegressor])
-def test_bad_parameters_before_any_io(estimator: Any, name: str, value: Any) -> None:
-    with pytest.raises(ParameterError, match=name) as caught:
-        estimator(**{name: value}).fit(object(), object())
-    assert "\n" not in str(caught.value)
+@pytest.mark.parametrize("labels", [TWO, THREE], ids=["two", "three"])
+def test_a_fit_that_ends_early_warns_where_it_was_asked_for(labels: NDArray[Any]) -> None:
+    with pytest.warns(StreamKernelWarning, match="made 1 iterations and another would take") as caught:
+        GaussianProcessClassifier(20, **{**GIVEN, "max_iterations": 1}).fit(X, labels)
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 # --- the plan -----------------------------------------------------------------------------------------------------

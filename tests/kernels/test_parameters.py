@@ -26,7 +26,7 @@ from streamkernel.kernels import (
 BAD_NUMBERS = [float("nan"), float("inf"), -float("inf"), 0, 0.0, -1.0, True, np.True_, "1", None, [], (), 1j, object()]
 
 
-@pytest.mark.parametrize("value", [*BAD_NUMBERS, [1.0, 0.0], (1.0, float("nan")), [1.0, "2"], [[1.0]], np.ones((2, 2))])
+@pytest.mark.parametrize("value", [*BAD_NUMBERS, [1.0, 0.0], 1e-19, [1.0, 1e300], (1.0, float("nan")), [1.0, "2"], [[1.0]], np.ones((2, 2))])
 @pytest.mark.parametrize("kind", [Gaussian, Laplacian, Matern, RationalQuadratic])
 def test_bad_lengthscale(kind: type, value: Any) -> None:
     with pytest.raises(ParameterError, match="lengthscale"):

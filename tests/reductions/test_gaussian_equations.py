@@ -151,9 +151,12 @@ def test_the_quick_way_is_taken_where_the_noise_and_the_basis_allow_it() -> None
     X, _ = problem(m=200)
     good, bad = basis_of(X, range(0, 200, 40)), basis_of(np.linspace(0, 3, 50)[:, None], range(0, 50, 4))
     centre = np.zeros(1)
-    assert not GaussianEquations.of(good, centre, ConstantNoise(), 200).whiten_first
-    assert GaussianEquations.of(bad, centre, ConstantNoise(), 10**9).whiten_first
-    assert GaussianEquations.of(good, centre, DiagonalNoise(1.0, 0.1), 200).whiten_first
+    assert not GaussianEquations.of(good, centre, ConstantNoise(), 200, 0.1).whiten_first
+    assert GaussianEquations.of(bad, centre, ConstantNoise(), 10**9, 0.1).whiten_first
+    # What rounding is to stay below, or nothing is known of it.
+    assert GaussianEquations.of(good, centre, ConstantNoise(), 200, 1e-10).whiten_first
+    assert GaussianEquations.of(good, centre, ConstantNoise(), 200).whiten_first
+    assert GaussianEquations.of(good, centre, DiagonalNoise(1.0, 0.1), 200, 0.1).whiten_first
     many = basis_of(X, range(100))
     quick, careful = (GaussianEquations(many, centre, ConstantNoise(), flag) for flag in (False, True))
     assert quick.flops_per_row() < 0.6 * careful.flops_per_row()

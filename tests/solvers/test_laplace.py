@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ParameterError
+from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Gaussian, Kernel, Linear, Matern, log_lengthscales, with_log_lengthscales
 from streamkernel.reductions import (
     Bernoulli,
@@ -243,6 +243,27 @@ def test_of_many_classes_the_commonest_are_looked_at() -> None:
     kept = np.sort(np.bincount(codes, minlength=15))[::-1][:12]
     assert found.rows == kept.sum() < 600
     assert np.isfinite(found.value)
+
+
+@pytest.mark.parametrize("looks", [0, 10])
+def test_where_digits_end_at_once(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first point of a round it stays where it is; everywhere, there is nothing to find."""
+    at, asked = LaplaceEvidence.at, iter(range(10**6))
+
+    def cut(self: LaplaceEvidence, *where: Any) -> Any:
+        if next(asked) >= looks:
+            raise NumericalError("too far")
+        return at(self, *where)
+
+    monkeypatch.setattr(LaplaceEvidence, "at", cut)
+    if looks == 0:
+        with pytest.raises(NumericalError, match="evidence of the 400 sampled rows is not finite at any point"):
+            tuned("bernoulli")
+        return
+    found = tuned("bernoulli")
+    assert {point.stage for point in found.points} == {"grid"}
+    assert found.value == max(point.value for point in found.points)
+    assert next(asked) == looks + 1
 
 
 def test_wrong_arguments() -> None:
