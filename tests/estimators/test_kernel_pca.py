@@ -11,7 +11,6 @@ import data_sets
 import naive
 import numpy as np
 import pytest
-from distributed import Client
 from problems import zarr_of_chunks
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -19,6 +18,7 @@ from sklearn.decomposition import KernelPCA as Reference
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from thread_clients import thread_client
 
 from streamkernel import KernelPCA
 from streamkernel.errors import NumericalError, ParameterError, ShapeError, StreamKernelWarning
@@ -105,7 +105,7 @@ def test_rows_outside_memory(kind: str, tmp_path: Path) -> None:
 
 def test_equal_bits_on_a_cluster() -> None:
     rows = da.from_array(X, chunks=(CHUNK, -1))
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with thread_client() as client:
         there = KernelPCA(3, basis_size=30, client=client).fit(rows)
     here = KernelPCA(3, basis_size=30).fit(rows)
     np.testing.assert_array_equal(there.eigenvalues_, here.eigenvalues_)

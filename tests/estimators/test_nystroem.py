@@ -12,7 +12,6 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client
 from problems import zarr_of_chunks
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem as Reference
@@ -20,6 +19,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from thread_clients import thread_client
 
 from streamkernel import KernelRidge, Nystroem, open_table
 from streamkernel.engine import Session, Silent, ThreadExecutor
@@ -155,7 +155,7 @@ def test_sweeps_are_as_planned_and_targets_are_not_read() -> None:
 
 def test_equal_bits_on_a_cluster() -> None:
     rows = da.from_array(X, chunks=(CHUNK, -1))
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with thread_client() as client:
         there = Nystroem(30, client=client).fit(rows)
     here = Nystroem(30).fit(rows)
     for name in ("components_", "component_indices_", "normalization_", "residual_trace_"):

@@ -9,9 +9,9 @@ from typing import Any
 import data_sets
 import numpy as np
 import pytest
-from distributed import Client
 from problems import zarr_of_chunks
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from thread_clients import thread_client
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
 from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
@@ -239,7 +239,7 @@ def digest(store: str) -> str:
 def test_one_digest(store: str, digest: str) -> None:
     session = Session(ThreadExecutor(3, lambda leaves: leaves[::-1]))
     assert fit(open_table(store), "cg", session, n_components=24).digest == digest
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with thread_client() as client:
         assert fit(open_table(store), "cg", Session(ClusterExecutor(client)), n_components=24).digest == digest
 
 

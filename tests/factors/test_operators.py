@@ -11,12 +11,12 @@ import data_sets
 import naive
 import numpy as np
 import pytest
-from distributed import Client
 from factored import factors, rows_of, session, stored
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import basis_of, zarr_of_chunks
 from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg
+from thread_clients import thread_client
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
@@ -175,7 +175,7 @@ def test_equal_bits_for_any_executor_and_equal_numbers_for_any_chunks(tmp_path: 
 def test_equal_bits_on_a_cluster() -> None:
     rows = rows_of(data(20_000), range(0, 20_000, 1500))
     V = np.random.default_rng(3).standard_normal((20_000, 2))
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with thread_client() as client:
         there = preconditioner(rows, 0.1, Session(ClusterExecutor(client))) @ V
     np.testing.assert_array_equal(there, preconditioner(rows, 0.1, session()) @ V)
 

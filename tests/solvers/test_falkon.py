@@ -9,11 +9,11 @@ import data_sets
 import naive
 import numpy as np
 import pytest
-from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import FLOAT64, basis_of, cut_session, zarr_of_chunks
 from strategies import cuts, seeds
+from thread_clients import thread_client
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Session, TableShape, ThreadExecutor, make_plan
@@ -204,7 +204,7 @@ def test_equal_bits_wherever_it_runs(tmp_path: Path) -> None:
 
     expected = solve(one())
     np.testing.assert_array_equal(solve(Session(ThreadExecutor(3, lambda leaves: leaves[::-1]))), expected)
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with thread_client() as client:
         np.testing.assert_array_equal(solve(Session(ClusterExecutor(client))), expected)
 
 

@@ -9,11 +9,11 @@ import data_sets
 import naive
 import numpy as np
 import pytest
-from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import basis_of, cut_session, zarr_of_chunks
 from strategies import cuts, rows, seeds
+from thread_clients import thread_client
 
 from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
@@ -252,7 +252,7 @@ def test_equal_bits_wherever_it_runs_and_equal_numbers_for_any_chunks(tmp_path: 
 
 def test_equal_bits_on_a_cluster() -> None:
     table, V = open_table(data(9000)), data(9000, 1)
-    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+    with thread_client() as client:
         there = FullSystem(table, Gaussian(1.0), 1.0, Session(ClusterExecutor(client))).product(V)
     np.testing.assert_array_equal(there, FullSystem(table, Gaussian(1.0), 1.0, Session(ThreadExecutor(1))).product(V))
 
