@@ -31,7 +31,9 @@ if TYPE_CHECKING:
         RidgeModel,
     )
     from streamkernel.estimators.factorize import factorize
+    from streamkernel.estimators.follow import follow
     from streamkernel.factors import Factor
+    from streamkernel.jobs import connect
     from streamkernel.table import Table, open_table
     from streamkernel.table.ingest import append_rows, ingest
 
@@ -53,7 +55,9 @@ __all__ = [
     "Table",
     "__version__",
     "append_rows",
+    "connect",
     "factorize",
+    "follow",
     "ingest",
     "open_table",
 ]
@@ -75,7 +79,9 @@ _HOMES = {
     "RidgeModel": "streamkernel.estimators",
     "Table": "streamkernel.table",
     "append_rows": "streamkernel.table.ingest",
+    "connect": "streamkernel.jobs",
     "factorize": "streamkernel.estimators.factorize",
+    "follow": "streamkernel.estimators.follow",
     "ingest": "streamkernel.table.ingest",
     "open_table": "streamkernel.table",
 }

@@ -30,7 +30,8 @@
     ├── ResourceLimitError (MemoryError)       the plan does not fit; both numbers and the remedy
     ├── NumericalError (ArithmeticError)       NaN out of a solver
     │   └── SingularKernelError                alpha = 0 with a singular kernel
-    └── ClusterError (RuntimeError)            the scheduler or its workers are gone
+    ├── ClusterError (RuntimeError)            the scheduler or its workers are gone
+    └── SecurityError (PermissionError)        unencrypted where it must not be; a certificate that is not accepted
 
 Every message names what, where and the way out, in one line. Each class also derives from the built-in
 exception that a careful caller would expect, so that ``except ValueError`` goes on working.
@@ -61,6 +62,7 @@ __all__ = [
     "ParameterError",
     "ResourceLimitError",
     "RunLockedError",
+    "SecurityError",
     "ShapeError",
     "ShapeMismatchError",
     "SingleClassError",
@@ -205,6 +207,10 @@ class SingularKernelError(NumericalError):
 
 class ClusterError(StreamKernelError, RuntimeError):
     """The scheduler or its workers are gone; what was checkpointed can be resumed."""
+
+
+class SecurityError(StreamKernelError, PermissionError):
+    """Unencrypted where it must not be, or a certificate that one side does not accept."""
 
 
 def warn_user(message: str) -> None:

@@ -71,7 +71,7 @@ def run(quick: bool = False, workers: int = 1) -> dict[str, Any]:
         at_least("answers of the model after it", singles["answered"][1], 1),
     ]
     return {
-        "title": f"Predictions over HTTP: {n} functions, {P} features, {workers} process(es), the load on the same cores",
+        "title": f"Predictions over HTTP: {n} functions, {P} features, {workers} process(es), load on the same cores",
         "columns": ["what", "connections", "requests", "rows / s", "median ms", "p99 ms", "worst ms", "lost", "wrong"],
         "rows": rows,
         "claims": unasked(claims, "--quick") if quick else claims,

@@ -142,7 +142,7 @@ def exact(problem: Problem) -> tuple[Prediction, float]:
 def sparse(problem: Problem, basis: Basis, row_noise: RowNoise) -> Prediction:
     """One sweep: the committee for `BlockNoise`, DTC for `ConstantNoise`."""
     table = open_table(problem.X, problem.y[:, None])
-    equations = GaussianEquations.of(basis, np.zeros(1), row_noise, len(problem.X))
+    equations = GaussianEquations(basis, np.zeros(1), row_noise)
     began = time.perf_counter()
     sums = Session().sweep(equations, table, "final sweep")
     solution = GaussianSystem(basis, sums, row_noise).solve(problem.signal, problem.noise)

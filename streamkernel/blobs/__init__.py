@@ -8,21 +8,33 @@ who try at once succeeds for one. Folders (a hard link), S3, Google and Azure (a
 
 from __future__ import annotations
 
-from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.blobs import Blobs, Stamp
+from streamkernel.blobs.generations import Generation, Generations, Layer, content_digest, generation_of
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.locations import blobs_at, is_url, joined, local_path, parent_of
+from streamkernel.blobs.locations import beside, blobs_at, is_url, joined, local_path, parent_of
 from streamkernel.blobs.records import Record, RecordLog
+from streamkernel.blobs.transfer import at_once, download, upload
 
 __all__ = [
     "Blobs",
+    "Generation",
+    "Generations",
+    "Layer",
     "Lease",
     "LocalBlobs",
     "Record",
     "RecordLog",
+    "Stamp",
+    "at_once",
+    "beside",
     "blobs_at",
+    "content_digest",
+    "download",
+    "generation_of",
     "is_url",
     "joined",
     "local_path",
     "parent_of",
+    "upload",
 ]

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
 
-__all__ = ["Blobs"]
+__all__ = ["Blobs", "Stamp"]
+
+
+class Stamp(NamedTuple):
+    """What a listing says of a value: bytes, time of the last change in ns (0: unknown), a number of its version."""
+
+    size: int
+    time: int
+    version: int
 
 
 class Blobs(ABC):
@@ -16,6 +26,8 @@ class Blobs(ABC):
 
     location: str
     """The folder or URL, for messages."""
+    listable: bool = True
+    """Whether the place can say what is in it; some that are only read, such as http, cannot."""
 
     @abstractmethod
     def read(self, key: str) -> bytes | None:
@@ -34,12 +46,30 @@ class Blobs(ABC):
         """
 
     @abstractmethod
+    def stamps(self, prefix: str = "") -> dict[str, Stamp]:
+        """What is there, by key, of all keys that begin with `prefix`; those created before the call are among them."""
+
     def keys(self, prefix: str = "") -> list[str]:
-        """All keys that begin with `prefix`, sorted; those created before the call are among them."""
+        """The same keys, sorted."""
+        return sorted(self.stamps(prefix))
+
+    def holds(self, prefix: str = "") -> bool:
+        """Whether there is a key that begins with `prefix`; asks for no more than it must."""
+        return bool(self.stamps(prefix))
 
     @abstractmethod
     def remove(self, key: str) -> None:
         """Remove a key; nothing happens where it is not there."""
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        """Remove keys, several at a time where the place can."""
+        for key in keys:
+            self.remove(key)
+
+    def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
+        """Bytes [first, last) of a value; from its end on where `first` is negative, all that follow without `last`."""
+        value = self.read(key)
+        return None if value is None else value[first:last]
 
     def size(self, key: str) -> int:
         """Bytes of a key's value; -1 where there is none."""

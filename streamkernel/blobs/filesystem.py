@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import fsspec
 
-from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.blobs import Blobs, Stamp
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 
 __all__ = ["FilesystemBlobs"]
@@ -19,6 +21,7 @@ class FilesystemBlobs(Blobs):
 
     def __init__(self, url: str) -> None:
         self.location = url
+        self.listable = url.partition("://")[0].lower() not in ("http", "https")
         try:
             self._files, self._root = _opened(url)
         except (ImportError, ValueError) as error:
@@ -50,16 +53,30 @@ class FilesystemBlobs(Blobs):
                 return False
             return True
 
-    def keys(self, prefix: str = "") -> list[str]:
+    def stamps(self, prefix: str = "") -> dict[str, Stamp]:
         folder = prefix.rpartition("/")[0]
         with self._errors("listing", prefix):
             self._files.invalidate_cache()
             try:
-                found = self._files.find(self._path(folder) if folder else self._root)
+                found = self._files.find(self._path(folder) if folder else self._root, detail=True)
             except FileNotFoundError:
-                return []
+                return {}
         start = len(self._root.rstrip("/")) + 1
-        return sorted(key for key in (path[start:] for path in found) if key.startswith(prefix))
+        return {path[start:]: _stamp(entry) for path, entry in found.items() if path[start:].startswith(prefix)}
+
+    def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
+        with self._errors("reading", key):
+            try:
+                return bytes(self._files.cat_file(self._path(key), start=first, end=last))
+            except (FileNotFoundError, IsADirectoryError):
+                return None
+
+    def size(self, key: str) -> int:
+        with self._errors("reading", key):
+            try:
+                return int(self._files.size(self._path(key)))
+            except (FileNotFoundError, IsADirectoryError):
+                return -1
 
     def remove(self, key: str) -> None:
         with self._errors("removing", key):
@@ -93,3 +110,22 @@ class FilesystemBlobs(Blobs):
 def _opened(url: str) -> tuple[Any, str]:
     files, root = fsspec.core.url_to_fs(url)
     return files, str(root)
+
+
+def _stamp(entry: dict[str, Any]) -> Stamp:
+    """Of what a driver says of a file: each has names of its own for time and version."""
+    told = [entry[name] for name in ("mtime", "LastModified", "last_modified", "updated", "created") if entry.get(name)]
+    version = next((entry[name] for name in ("ETag", "etag", "md5", "ino") if entry.get(name)), None)
+    return Stamp(int(entry.get("size") or 0), _nanoseconds(told[0]) if told else 0, _number(version))
+
+
+def _nanoseconds(time: Any) -> int:
+    if isinstance(time, dt.datetime):
+        return int(time.timestamp() * 1e6) * 1000
+    return int(time * 1e9) if isinstance(time, (int, float)) else _number(time)
+
+
+def _number(version: Any) -> int:
+    if version is None:
+        return 0
+    return int.from_bytes(hashlib.sha256(str(version).encode()).digest()[:7], "big")

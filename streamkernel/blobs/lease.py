@@ -64,6 +64,7 @@ class Lease:
         *,
         ttl: float = 15.0,
         wait: float = 0.0,
+        while_silent: bool = False,
         about: dict[str, Any] | None = None,
         keep_alive: bool = True,
         clock: Clock = time.monotonic,
@@ -76,6 +77,7 @@ class Lease:
         blobs, name : where its records are.
         ttl : seconds after which a holder that gives no sign of life has lost it.
         wait : how long to watch another holder. With at least its time to live, one that has died is found out.
+        while_silent : give up as soon as the other one gives a sign of life.
         about : what else to say of the holder; its host and process number are always said.
         keep_alive : renew it from a thread, until it is released or collected.
         """
@@ -99,6 +101,8 @@ class Lease:
                 sleep(min(0.25, ttl / 10))
             latest = log.latest()
             if latest is None or seen is None or latest.number != seen.number:
+                if while_silent and latest is not None and not latest.value.get("released"):
+                    return None
                 seen, since = latest, clock()
 
     @property
@@ -134,6 +138,10 @@ class Lease:
             self._stop.set()
             if not self._lost:
                 self.log.append({**self._record.value, "released": True}, after=self._record)
+
+    def forsake(self) -> None:
+        """Stop renewing it, without a word to the place it is kept in: it lapses."""
+        self._stop.set()
 
     def __enter__(self) -> Lease:
         return self

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamkernel.atomic import fsync_path
-from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.blobs import Blobs, Stamp
 from streamkernel.errors import StoreAccessError, StoreError
 
 __all__ = ["LocalBlobs"]
@@ -51,14 +51,30 @@ class LocalBlobs(Blobs):
             fsync_path(path.parent)
             return True
 
-    def keys(self, prefix: str = "") -> list[str]:
+    def stamps(self, prefix: str = "") -> dict[str, Stamp]:
         base = prefix.rpartition("/")[0]
-        found = []
+        found = {}
         with self._errors("listing", prefix):
             for folder, _, names in os.walk(self.folder / base):
                 inner = Path(folder).relative_to(self.folder)
-                found += [str(inner / name) for name in names if not _PARTIAL.fullmatch(name)]
-        return sorted(key for key in found if key.startswith(prefix))
+                for name in names:
+                    key = str(inner / name)
+                    if key.startswith(prefix) and not _PARTIAL.fullmatch(name):
+                        with suppress(FileNotFoundError):
+                            status = os.stat(self.folder / key)
+                            # Some file systems number with 64 bits.
+                            found[key] = Stamp(status.st_size, status.st_mtime_ns, status.st_ino & (2**63 - 1))
+        return found
+
+    def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
+        with self._errors("reading", key):
+            try:
+                with open(self.folder / key, "rb") as handle:
+                    start = max(0, handle.seek(0, os.SEEK_END) + first) if first < 0 else first
+                    handle.seek(start)
+                    return handle.read(-1 if last is None else max(0, last - start))
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return None
 
     def remove(self, key: str) -> None:
         with self._errors("removing", key), suppress(FileNotFoundError, NotADirectoryError):

@@ -11,7 +11,7 @@ from streamkernel.blobs.drivers import remote_blobs
 from streamkernel.blobs.local import LocalBlobs
 from streamkernel.errors import ParameterError
 
-__all__ = ["blobs_at", "is_url", "joined", "local_path", "parent_of"]
+__all__ = ["beside", "blobs_at", "is_url", "joined", "local_path", "parent_of"]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -52,6 +52,12 @@ def parent_of(location: str | os.PathLike[str]) -> tuple[str, str]:
     if parent.endswith(":/"):
         raise ParameterError(f"{text} is a whole bucket; name a place in it, such as {text.rstrip('/')}/model")
     return parent, name
+
+
+def beside(location: str | os.PathLike[str], name: str) -> str:
+    """The location of `name` in what is around another one; a ``{}`` in it stands for the other one's own name."""
+    around, own = parent_of(location)
+    return joined(around, name.format(own))
 
 
 def blobs_at(location: str | os.PathLike[str]) -> Blobs:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import obstore
 from obstore.exceptions import (
@@ -18,22 +21,27 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.blobs import Blobs, Stamp
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 __all__ = ["ObjectBlobs", "object_store"]
 
-# An endpoint that is down is said to be so within 30 s (docs/reliability.md), one that stumbles is asked again.
-_RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=25)}
-_TIMEOUT = "20s"
+# An endpoint that is down or silent is said to be so within 30 s (docs/reliability.md), one that stumbles is asked
+# again: a second try begins if the first one failed before `retry_timeout`.
+_TIMEOUT = float(os.environ.get("STREAMKERNEL_STORE_TIMEOUT", "14"))
+_RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=_TIMEOUT + 0.5)}
 _CONNECT_TIMEOUT = "4s"
+_PAUSES = (0.1, 0.4, 1.6)
+_TRIED = re.compile(r"after [1-9]\d* retries")
+
+T = TypeVar("T")
 
 
 def object_store(url: str) -> Any:
     """The obstore store at a URL, with our patience; made anew in each process, from its own environment."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     options: Any = {
-        "timeout": _TIMEOUT,
+        "timeout": timedelta(seconds=_TIMEOUT),
         "connect_timeout": _CONNECT_TIMEOUT,
         # Plain HTTP only where the endpoint that was given says so.
         "allow_http": endpoint.startswith("http://"),
@@ -56,45 +64,89 @@ class ObjectBlobs(Blobs):
         return type(self), (self.location,)
 
     def read(self, key: str) -> bytes | None:
-        with self._errors("reading", key):
-            try:
-                return bytes(obstore.get(self._store, key).bytes())
-            except FileNotFoundError as error:
-                self._refuse_missing_bucket(error)
-                return None
+        return self._asked("reading", key, lambda: bytes(obstore.get(self._store, key).bytes()))
+
+    def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
+        def part() -> bytes:
+            if first >= 0 and last is not None:
+                return bytes(obstore.get_range(self._store, key, start=first, end=last))
+            # Azure has no ranges that are counted from the end.
+            start = first if first >= 0 else max(0, int(obstore.head(self._store, key)["size"]) + first)
+            return bytes(obstore.get(self._store, key, options={"range": {"offset": start}}).bytes())
+
+        return self._asked("reading", key, part)
 
     def write(self, key: str, value: bytes) -> None:
-        with self._errors("writing", key):
-            obstore.put(self._store, key, value)
+        self._asked("writing", key, lambda: obstore.put(self._store, key, value, use_multipart=False))
 
     def create(self, key: str, value: bytes) -> bool:
-        with self._errors("creating", key):
+        def put() -> bool:
             try:
                 obstore.put(self._store, key, value, mode="create")
             except AlreadyExistsError:
                 return False
             return True
 
-    def keys(self, prefix: str = "") -> list[str]:
+        return bool(self._asked("creating", key, put))
+
+    def stamps(self, prefix: str = "") -> dict[str, Stamp]:
         # Object stores list by whole segments of a key; the rest of the prefix is looked for here.
-        folder = prefix.rpartition("/")[0]
-        with self._errors("listing", prefix):
-            found = [entry["path"] for page in obstore.list(self._store, folder or None) for entry in page]
-        return sorted(key for key in found if key.startswith(prefix))
+        folder = prefix.rpartition("/")[0] or None
+
+        def listed() -> dict[str, Stamp]:
+            return {
+                entry["path"]: _stamp(entry)
+                for page in obstore.list(self._store, folder, chunk_size=1000)
+                for entry in page
+                if entry["path"].startswith(prefix)
+            }
+
+        return self._asked("listing", prefix, listed) or {}
+
+    def holds(self, prefix: str = "") -> bool:
+        folder = prefix.rpartition("/")[0] or None
+
+        def found() -> bool:
+            pages = obstore.list(self._store, folder)
+            return any(entry["path"].startswith(prefix) for page in pages for entry in page)
+
+        return bool(self._asked("listing", prefix, found))
 
     def remove(self, key: str) -> None:
-        with self._errors("removing", key):
-            try:
-                obstore.delete(self._store, key)
-            except FileNotFoundError as error:
-                self._refuse_missing_bucket(error)
+        self._asked("removing", key, lambda: obstore.delete(self._store, key))
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        def removed() -> bool:
+            obstore.delete(self._store, list(keys))
+            return True
+
+        if keys and self._asked("removing", keys[0], removed) is None:
+            # One was not there: of the others it is not said which are gone.
+            super().remove_all(keys)
 
     def size(self, key: str) -> int:
-        with self._errors("reading", key):
-            try:
-                return int(obstore.head(self._store, key)["size"])
-            except FileNotFoundError:
-                return -1
+        size = self._asked("reading", key, lambda: int(obstore.head(self._store, key)["size"]))
+        return -1 if size is None else size
+
+    def _asked(self, doing: str, key: str, request: Callable[[], T]) -> T | None:
+        """The answer to a request; None where there is no such object.
+
+        obstore asks again itself where a request was not answered, or with 5xx. Answers that break off in the middle,
+        and requests of which it does not know whether they do harm twice, are asked again here: none of ours do.
+        """
+        began = time.monotonic()
+        for pause in (*_PAUSES, None):
+            with self._errors(doing, key):
+                try:
+                    return request()
+                except FileNotFoundError as error:
+                    self._refuse_missing_bucket(error)
+                    return None
+                except (BaseError, OSError) as error:
+                    if pause is None or not _may_pass(error) or time.monotonic() - began > _TIMEOUT / 2:
+                        raise
+            time.sleep(pause)
+        raise AssertionError("unreachable")  # pragma: no cover
 
     def _refuse_missing_bucket(self, error: BaseException) -> None:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
@@ -111,10 +163,7 @@ class ObjectBlobs(Blobs):
             raise StoreAccessError(
                 f"{where} may not be used ({doing} it was refused); check the credentials in the environment"
             ) from error
-        except FileNotFoundError as error:
-            self._refuse_missing_bucket(error)
-            raise StoreNotFoundError(f"nothing at {where}; check the address") from error
-        except InvalidPathError as error:
+        except (InvalidPathError, ValueError) as error:
             raise ParameterError(f"{where} is no name of an object: {_first_line(error)}") from error
         except (BaseError, OSError) as error:
             self._refuse_missing_bucket(error)
@@ -125,6 +174,18 @@ class ObjectBlobs(Blobs):
             raise StoreError(
                 f"{where} failed while {doing} it ({_first_line(error)}); check the endpoint and run again"
             ) from error
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether a request failed on its way, and was not tried again and again already."""
+    text = str(error)
+    return "HTTP error" in text and not _TRIED.search(text)
+
+
+def _stamp(entry: Any) -> Stamp:
+    tag = entry["e_tag"] or entry["version"] or ""
+    time = int(entry["last_modified"].timestamp() * 1e6) * 1000
+    return Stamp(int(entry["size"]), time, int.from_bytes(hashlib.sha256(tag.encode()).digest()[:7], "big"))
 
 
 def _first_line(error: BaseException) -> str:

@@ -87,6 +87,7 @@ def _objective(default: str) -> Callable[[F], F]:
 
 
 _VARIANCE = NumberOr("evidence")
+_PROCESSES = "Of Gaussian processes, committees"
 
 # Of some estimators only; whether the one asked for has them, `settings_of` says.
 _model_options = stack(
@@ -103,21 +104,37 @@ _model_options = stack(
         default=None,
         help="Of gp: what is taken for cov(y | basis): a diagonal, a constant, blocks. [default: fitc]",
     ),
-    click.option("--block-size", type=click.IntRange(min=1), default=None, help="Of gp, committee: rows of a member."),
     click.option(
-        "--partition", type=click.Choice(["rows", "cells"]), default=None, help="Of gp, committee: rows of a member."
+        "--block-size",
+        type=click.IntRange(min=1),
+        default=None,
+        help="Of committee, and of gp with pitc: how many rows are a member, or a block. [default: 1000]",
+    ),
+    click.option(
+        "--partition",
+        type=click.Choice(["rows", "cells"]),
+        default=None,
+        help="Of the same: which rows, as they come or those near a common centre. [default: rows]",
     ),
     click.option("--queries", default=None, metavar="STORE", help="Of committee: rows that predictions are asked for."),
-    click.option("--tune", type=click.Choice(["sample", "full", "none"]), default=None, help="Of gp: by evidence, on."),
-    click.option("--ard/--no-ard", default=None, help="Of gp: a lengthscale for each feature."),
-    click.option("--signal-variance", type=_VARIANCE, default=None, help="Of gp: of f. [default: evidence]"),
-    click.option("--noise-variance", type=_VARIANCE, default=None, help="Of gp: of y given f. [default: evidence]"),
+    click.option(
+        "--tune",
+        type=click.Choice(["sample", "full", "none"]),
+        default=None,
+        help=f"{_PROCESSES}: where lengthscales of evidence are found; of gp, committee also over all rows. "
+        "[default: sample]",
+    ),
+    click.option("--ard/--no-ard", default=None, help=f"{_PROCESSES}: a lengthscale for each feature."),
+    click.option("--signal-variance", type=_VARIANCE, default=None, help=f"{_PROCESSES}: of f. [default: evidence]"),
+    click.option(
+        "--noise-variance", type=_VARIANCE, default=None, help="Of gp, committee: of y given f. [default: evidence]"
+    ),
 )
 
 fit_options = stack(
     click.option("--estimator", type=click.Choice(list(RECIPES)), default="ridge", show_default=True),
     _kernel_options,
-    _lengthscale("median", "auto", "evidence", default="median; of gp, committee: evidence"),
+    _lengthscale("median", "auto", "evidence", default="median; of Gaussian processes, committees: evidence"),
     _model_options,
     _size,
     _rule_options,

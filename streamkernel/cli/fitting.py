@@ -15,8 +15,9 @@ from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import parse_bytes
-from streamkernel.estimators.recipes import RECIPES, Recipe, settings_of
+from streamkernel.estimators.recipes import RECIPES, Recipe, check_options, settings_of
 from streamkernel.estimators.settings import BasisSettings
+from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
 from streamkernel.table import Table, open_table
 
 __all__ = ["Asked", "asked", "asked_to_fit", "settings_given"]
@@ -58,10 +59,22 @@ _OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *N
 
 
 def settings_given(options: dict[str, Any]) -> dict[str, Any]:
-    """Settings by name; None where an option was not given."""
+    """Settings by name; None where an option was not given.
+
+    Raises
+    ------
+    ParameterError
+        An option is given that the kernel would not look at.
+    """
+    kernel = options.get("kernel")
+    for name in ("gamma", "degree", "coef0"):
+        if options.get(name) is not None and kernel in KERNEL_NAMES and name not in parameters_of(kernel):
+            takers = [other for other in KERNEL_NAMES if name in parameters_of(other)]
+            raise ParameterError(
+                f"--{name} means nothing to the kernel {kernel}, it is of {', '.join(takers)}; leave it out, or choose "
+                "one of these (--kernel)"
+            )
     given = {_SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
-    if given.get("queries") is not None:
-        given["queries"] = _points(given["queries"])
     return {**given, "rule_options": rule_options(options)}
 
 
@@ -110,5 +123,12 @@ def asked(
 def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Recipe, Asked]:
     """The same for `fit` and `plan`, whose `--estimator` says which settings there are."""
     recipe = RECIPES[options["estimator"]]
-    settings = settings_of(recipe, settings_given(options))
-    return recipe, asked(store, options, settings, recipe.plan, estimator=recipe.name, classify=recipe.classify)
+    given = settings_given(options)
+    if given.get("queries") is not None:
+        # Not read for an estimator that would not look at them.
+        check_options(recipe, ["queries"])
+        given["queries"] = _points(given["queries"])
+    settings = settings_of(recipe, given)
+    found = asked(store, options, settings, recipe.plan, estimator=recipe.name, classify=recipe.classify)
+    recipe.check(found.table, recipe.name)
+    return recipe, found

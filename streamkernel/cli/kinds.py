@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from streamkernel.blobs import joined
 from streamkernel.errors import ModelFormatError
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.gaussian_model import GaussianModel
@@ -13,6 +14,7 @@ from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.transformers import KernelPCAModel, NystroemModel, TransformerModel
 from streamkernel.estimators.updatable import Updatable
 from streamkernel.factors import BASIS, ROWS, Factor
+from streamkernel.factors.factor import entries_of
 from streamkernel.store import bundle_kind
 
 __all__ = ["MODELS", "TRANSFORMERS", "UPDATABLE", "is_factor", "kind_of", "predicting_model", "updatable_model"]
@@ -33,13 +35,9 @@ _OTHERS = {
 
 def is_factor(path: str) -> bool:
     """Whether a factor is there, be it one that is not whole: then loading it says how to go on."""
-    folder = Path(path)
-    if bundle_kind(folder / BASIS) == Factor.KIND:
+    if bundle_kind(joined(path, BASIS)) == Factor.KIND:
         return True
-    try:
-        names = {entry.name.lstrip(".").partition(".")[0] for entry in folder.iterdir()}
-    except OSError:
-        return False
+    names = {name.lstrip(".").partition(".")[0] for name in entries_of(path)}
     return bool(names) and names <= {BASIS, ROWS}
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from streamkernel.cli.options import Scheduler
 from streamkernel.engine import Executor, Machine, MemoryLimits, ThreadExecutor, available_cpus, total_memory
 from streamkernel.engine.cluster import connect, local_cluster
+from streamkernel.engine.security import check_encrypted, tls_security
 from streamkernel.errors import ParameterError
 
 __all__ = ["Place", "place_of"]
@@ -15,10 +18,18 @@ __all__ = ["Place", "place_of"]
 
 @dataclass(frozen=True)
 class Place:
-    """A scheduler's name or address, and how many workers it shall have (0: threads of this process)."""
+    """A scheduler's name or address, and how many workers it shall have (0: threads of this process).
+
+    Attributes
+    ----------
+    security : certificates for a ``tls://`` address, None where Dask's own configuration names them.
+    insecure : whether an address on another machine may be unencrypted.
+    """
 
     scheduler: str
     workers: int
+    security: Any = None
+    insecure: bool = False
 
     def machine(self) -> Machine:
         """For plans made before anything is started."""
@@ -46,12 +57,13 @@ class Place:
             with local_cluster(self.workers, memory_limit=worker_bytes) as executor:
                 yield executor
         else:
-            with connect(self.scheduler) as executor:
+            with connect(self.scheduler, self.security, insecure=self.insecure) as executor:
                 yield executor
 
 
-def place_of(scheduler: str, workers: int | None) -> Place:
-    """Look at `--scheduler` and `--workers` before any work."""
+def place_of(asked: Scheduler, workers: int | None) -> Place:
+    """Look at `--scheduler`, its TLS files and `--workers` before any work."""
+    scheduler = asked.address
     if scheduler == "threads":
         if workers is not None:
             raise ParameterError("--workers is for the local cluster; with --scheduler threads leave it out")
@@ -60,8 +72,9 @@ def place_of(scheduler: str, workers: int | None) -> Place:
         return Place(scheduler, workers or available_cpus())
     if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
         raise ParameterError(
-            f"--scheduler must be local, threads or an address such as tcp://host:8786, not {scheduler!r}"
+            f"--scheduler must be local, threads or an address such as tls://host:8786, not {scheduler!r}"
         )
     if workers is not None:
         raise ParameterError("--workers is for the local cluster; a remote scheduler has the workers it has")
-    return Place(scheduler, 1)
+    check_encrypted(scheduler, insecure=asked.insecure)
+    return Place(scheduler, 1, tls_security(asked.tls_ca, asked.tls_cert, asked.tls_key), asked.insecure)

@@ -21,9 +21,16 @@ _COMMANDS = {
     "fit": "fit a kernel model on a table",
     "factor": "write the low-rank factor of a table's kernel matrix",
     "update": "fold new rows into a model",
+    "follow": "fold rows into a model as they are appended",
+    "submit": "have a cluster fit a model, whatever becomes of this process",
+    "jobs": "list the jobs of a place",
+    "status": "how far a job is",
+    "logs": "what happened to a job",
+    "cancel": "stop a job",
     "evaluate": "score a model on a table",
     "predict": "write a model's predictions as Zarr",
     "report": "draw a model, or factors, as one HTML page",
+    "serve": "answer requests for predictions over HTTP",
 }
 
 
@@ -58,7 +65,8 @@ def _warn(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    if issubclass(category, StreamKernelWarning):
+        print(f"warning: {message}", file=sys.stderr)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["ROWS", "NumberOr", "common", "cut", "overwrite", "rows", "run_options", "stack"]
+__all__ = [
+    "ROWS",
+    "NumberOr",
+    "Scheduler",
+    "common",
+    "cut",
+    "overwrite",
+    "rows",
+    "run_options",
+    "scheduler_as_one",
+    "scheduler_options",
+    "stack",
+    "tls_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,14 +87,63 @@ overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing 
 
 rows = click.option("--rows", type=ROWS, default=None, help="Half-open slice of the stored rows.")
 
-run_options = stack(
+
+@dataclass(frozen=True)
+class Scheduler:
+    """Where sweeps shall run, as it was asked for: `local`, `threads` or an address, and how that may be reached."""
+
+    address: str
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    insecure: bool = False
+
+
+def scheduler_as_one(function: F) -> F:
+    """The options of a scheduler, handed to the command as one value."""
+
+    @functools.wraps(function)
+    def command(
+        *arguments: Any,
+        scheduler: str,
+        tls_ca: str | None,
+        tls_cert: str | None,
+        tls_key: str | None,
+        insecure: bool,
+        **options: Any,
+    ) -> Any:
+        asked = Scheduler(scheduler, tls_ca, tls_cert, tls_key, insecure)
+        return function(*arguments, scheduler=asked, **options)
+
+    return command  # type: ignore[return-value]
+
+
+def _tls(what: str, help: str) -> Callable[[F], F]:
+    return click.option(f"--tls-{what}", default=None, metavar="FILE", help=help)
+
+
+tls_options = stack(
+    _tls("ca", "For tls://: the CA's certificate, PEM. [default: STREAMKERNEL_TLS_CA]"),
+    _tls("cert", "For tls://: our certificate. [default: STREAMKERNEL_TLS_CERT]"),
+    _tls("key", "For tls://: its private key. [default: STREAMKERNEL_TLS_KEY]"),
+    click.option("--insecure", is_flag=True, help="Go to a scheduler on another machine unencrypted."),
+)
+
+scheduler_options = stack(
     click.option(
         "--scheduler",
         default="local",
         show_default=True,
         metavar="local|threads|ADDRESS",
-        help="A Dask cluster of this machine, threads of this process, or a scheduler's tcp:// or tls:// address.",
+        envvar="STREAMKERNEL_SCHEDULER",
+        help="A Dask cluster of this machine, threads of this process, or a scheduler's tls:// (or tcp://) address.",
     ),
+    tls_options,
+    scheduler_as_one,
+)
+
+run_options = stack(
+    scheduler_options,
     click.option("--workers", type=click.IntRange(min=1), default=None, help="Workers of the local cluster."),
     click.option(
         "--memory",

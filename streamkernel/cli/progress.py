@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from streamkernel.cli.output import stderr
 
-__all__ = ["IngestBar", "SweepBar"]
+__all__ = ["IngestBar", "JobBar", "SweepBar"]
 
 
 class _Bar:
@@ -102,3 +104,29 @@ class IngestBar(_Bar):
         if self._task is not None:
             self._bar.remove_task(self._task)
             self._task = None
+
+
+class JobBar(_Bar):
+    """Watches a job by what its records say."""
+
+    def __init__(self, quiet: bool) -> None:
+        super().__init__(quiet)
+        self._task: TaskID | None = None
+        self._said = ""
+
+    def __enter__(self) -> JobBar:
+        super().__enter__()
+        return self
+
+    def update(self, status: str, progress: Mapping[str, Any]) -> None:
+        """Show it as it is now; where nobody sees a bar, a line for each change."""
+        number, planned = progress.get("sweeps_done", 0), progress.get("sweeps_planned")
+        said = f"{status}, {number} of {planned or '?'} sweeps" if progress else status
+        if said != self._said and not self.live and not self.quiet:
+            stderr.print(said, style="dim")
+        self._said = said
+        if self._task is None:
+            self._task = self._bar.add_task(status, total=None, unit="rows", rate="")
+        shown = f"{status}, {min(number + 1, planned or number + 1)}. {progress['sweep']}" if progress else status
+        rows = {"total": progress["rows_total"] or None, "completed": progress["rows_done"]} if progress else {}
+        self._bar.update(self._task, description=shown, rate=f"{number} of {planned or '?'} sweeps", **rows)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from streamkernel.blobs import blobs_at, parent_of
 from streamkernel.cli.kinds import is_factor, predicting_model
 from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
@@ -65,7 +65,8 @@ def command(
         _factors(sources, out, data, rows, png, overwrite)
     else:
         _model(sources[0], out, data, rows, png, overwrite)
-    result = {"report": out, "bytes": Path(out).stat().st_size}
+    around, name = parent_of(out)
+    result = {"report": out, "bytes": blobs_at(around).size(name)}
     emit(result if png is None else {**result, "png": png}, as_json=as_json, title="report")
 
 
@@ -78,7 +79,7 @@ def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | Non
         assert block.Y is not None
         predicting: Any = fitted.predictions()
         pairs = {
-            "kind": f"rows {block.start}:{block.start + len(block.X)} of {Path(data).name}",
+            "kind": f"rows {block.start}:{block.start + len(block.X)} of {parent_of(data)[1]}",
             "true": np.asarray(block.Y),
             **predicting.check_values(block.X),
         }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import click
@@ -90,7 +89,7 @@ def command(
 
         began = [time.perf_counter()]
         done = update_saved(
-            Path(model),
+            model,
             updatable_model,
             table,
             session,

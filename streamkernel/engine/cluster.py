@@ -22,11 +22,13 @@ from distributed import Future as _Future
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
+from distributed.security import Security
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.memory import limit_arenas
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
+from streamkernel.engine.security import connect_client
 from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
@@ -238,26 +240,19 @@ class ClusterExecutor:
 
 
 @contextlib.contextmanager
-def connect(address: str) -> Iterator[ClusterExecutor]:
-    """Executor on the cluster whose scheduler listens at `address`."""
-    with dask.config.set(_CONFIG):
-        try:
-            client = Client(address, timeout="10s")
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ClusterError(
-                f"no Dask scheduler answers at {address} ({error}); look at the address and that it is running"
-            ) from error
-        with client:
-            executor = ClusterExecutor(client)
-            limit = executor.worker_limit()
-            if limit is not None and limit < _LEAST_WORKER:
-                # Dask would end it in the middle of an import, which looks like a lost connection.
-                raise ResourceLimitError(
-                    f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
-                    f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
-                )
-            client.run(_warm_up)
-            yield executor
+def connect(address: str, security: Security | None = None, *, insecure: bool = False) -> Iterator[ClusterExecutor]:
+    """Executor on the cluster whose scheduler listens at `address`; errors as of `connect_client`."""
+    with dask.config.set(_CONFIG), connect_client(address, security, insecure=insecure) as client:
+        executor = ClusterExecutor(client)
+        limit = executor.worker_limit()
+        if limit is not None and limit < _LEAST_WORKER:
+            # Dask would end it in the middle of an import, which looks like a lost connection.
+            raise ResourceLimitError(
+                f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
+                f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
+            )
+        client.run(_warm_up)
+        yield executor
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.blobs import joined
 from streamkernel.engine import Executor, Machine, PeakMeter, Plan, Progress, Session, ThreadExecutor, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import ParameterError
@@ -65,7 +66,7 @@ def factorize(
     Parameters
     ----------
     X : rows, of any kind that `open_table` takes.
-    path : where the factor shall be; None keeps its basis only, without columns.
+    path : where the factor shall be, a path or URL; None keeps its basis only, without columns.
     y : targets, for rules that look at them (csi, few-sweep with an objective other than "trace").
     n_components : basis size n; None for ``sqrt(m) log m``, at most 1000.
     kernel, lengthscale, gamma, degree, coef0, kernel_params : as `KernelRidge`.
@@ -167,13 +168,13 @@ def make_factor(
     config["stop"] = kept.to_config()
     config["columns"] = None
     if target is not None and stored is not None:
-        written = open_table(target / ROWS / "G")
+        written = open_table(joined(target, ROWS, "G"))
         config["columns"] = {"dtype": str(stored), "fingerprint": written.fingerprint}
     config["certificate"] = certificate_of(trace, float(left[-1]))
     config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
     factor = Factor(target, config, basis_arrays(chosen, left))
     if target is not None:
-        write_bundle(target / BASIS, factor.bundle(), overwrite=True)
+        write_bundle(joined(target, BASIS), factor.bundle(), overwrite=True)
     return factor
 
 
@@ -200,7 +201,7 @@ def _chunk_rows(table: Table, n: int, stored: np.dtype[Any] | None) -> int:
 def _write(
     chosen: Chosen,
     session: Session,
-    target: Path,
+    target: str | Path,
     dtype: np.dtype[Any],
     overwrite: bool,
     resume: bool,
@@ -209,7 +210,7 @@ def _write(
     basis = chosen.selection.basis
     work = FeatureMap(Features.of_basis(basis), dtype=dtype)
     sink = RowSink.create(
-        target / ROWS,
+        joined(target, ROWS),
         chosen.table.n_rows,
         work.columns,
         _chunk_rows(chosen.table, len(basis), dtype),

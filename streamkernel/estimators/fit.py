@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import Session
-from streamkernel.errors import ParameterError, warn_user
+from streamkernel.errors import warn_user
 from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.kept import Fitted, falkon_arrays, falkon_record, solution_arrays, solution_record
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.plan import plan_ridge
 from streamkernel.estimators.settings import RidgeSettings
-from streamkernel.estimators.supervised import fit_supervised
+from streamkernel.estimators.supervised import check_numbers, fit_supervised
 from streamkernel.reductions import NormalEquations
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSystem, sampled_rows
 from streamkernel.table import Table
@@ -29,8 +29,8 @@ def fit_ridge(
     table: Table, settings: RidgeSettings, session: Session, *, estimator: str = "ridge", **options: Any
 ) -> RidgeModel:
     """Fit a kernel ridge model; parameters and errors are those of `fit_supervised`."""
-    if estimator == "ridge" and table.classes is not None:
-        raise ParameterError("the target holds class labels; use the estimator ridge-classifier")
+    if estimator == "ridge":
+        check_numbers(table, estimator)
     parts = fit_supervised(
         table,
         settings,
@@ -50,10 +50,12 @@ def _fit(table: Table, settings: RidgeSettings, session: Session, n: int) -> Fit
     if solver == "cg":
         return _fit_by_iterations(chosen, settings, session, n)
     basis, table = chosen.selection.basis, chosen.table
-    sums = session.sweep(NormalEquations.of(basis, chosen.centre, table.n_rows), table, "final sweep")
+    equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
+    sums = session.sweep(equations, table, "final sweep")
     scale = None if table.classes is not None else chosen.scale**2
     system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale)
-    solution = system.solve(system.choose_alpha() if settings.alpha == "gcv" else float(settings.alpha))
+    alpha = settings.given_alpha
+    solution = system.solve(system.choose_alpha() if alpha is None else alpha)
     return Fitted(
         chosen,
         settings,

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, query_set
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
-from streamkernel.errors import ParameterError, warn_user
+from streamkernel.errors import warn_user
 from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.gaussian_fitted import GaussianFitted
 from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, EVIDENCE, CommitteeSettings, GaussianSettings
 from streamkernel.estimators.plan import steps_of_choice
-from streamkernel.estimators.supervised import fit_supervised
+from streamkernel.estimators.supervised import check_numbers, fit_supervised
 from streamkernel.estimators.tuning import (
     FULL_EVALUATIONS,
     TUNING_BYTES,
@@ -46,8 +46,7 @@ def fit_gaussian(
     table: Table, settings: GaussianSettings, session: Session, *, estimator: str = "gp", **options: Any
 ) -> GaussianModel:
     """Fit a Gaussian process; parameters and errors are those of `fit_supervised`."""
-    if table.classes is not None:
-        raise ParameterError(f"the target holds class labels, {estimator} is a regression; use gp-classifier")
+    check_numbers(table, estimator)
     parts = fit_supervised(
         table,
         settings,
@@ -73,20 +72,17 @@ def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> 
     if found is not None and settings.sums_of_polish:
         sums, weights = found, None
     else:
-        sums, weights = _swept(settings, chosen, noise, session)
+        sums, weights = _swept(chosen, noise, session)
     system = GaussianSystem(basis, sums, noise, scale=chosen.scale)
     solution = solved(system, settings.signal_variance, settings.noise_variance)
     rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
     return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
 
 
-def _swept(
-    settings: GaussianSettings, chosen: Chosen, noise: RowNoise, session: Session
-) -> tuple[GaussianSums, NDArray[np.float64] | None]:
+def _swept(chosen: Chosen, noise: RowNoise, session: Session) -> tuple[GaussianSums, NDArray[np.float64] | None]:
     """The sums of the final sweep, and the shares of blocks in them."""
-    table, variances = chosen.table, _variances(settings, chosen)
-    alpha = None if variances is None else variances[1] / variances[0]
-    equations = GaussianEquations.of(chosen.selection.basis, chosen.centre, noise, table.n_rows, alpha)
+    table = chosen.table
+    equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
     if isinstance(noise, BlockNoise):
         members = session.sweep(MemberWeights(equations, table.n_rows), table, "final sweep")
         return members.sums, members.weights
@@ -153,7 +149,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
         if settings.partition == "cells":
             cells = np.zeros((1, table.n_features))
             steps.append(gather_step(problem, settings.sampled_rows(table)))
-        noise = BlockNoise(1.0, 1.0, settings.block_size, cells)
+        noise = BlockNoise(1.0, 1.0, min(settings.block_size, table.n_rows), cells)
     final = GaussianEquations(basis, problem.centre, noise)
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     if not settings.sums_of_polish:

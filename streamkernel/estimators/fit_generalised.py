@@ -40,7 +40,7 @@ from streamkernel.solvers import (
 )
 from streamkernel.table import Table
 
-__all__ = ["fit_generalised", "plan_generalised"]
+__all__ = ["check_counts", "fit_generalised", "plan_generalised"]
 
 Float = NDArray[np.float64]
 
@@ -54,10 +54,7 @@ def fit_generalised(
 ) -> GeneralisedModel:
     """Fit a classifier or a regression of counts; parameters and errors are those of `fit_supervised`."""
     if estimator == "poisson":
-        if table.classes is not None:
-            raise ParameterError("the target holds class labels, poisson is a regression of counts; use gp-classifier")
-        if table.n_targets > 1:
-            raise ParameterError(f"poisson takes one target, the table has {table.n_targets}; fit one at a time")
+        check_counts(table, estimator)
     parts = fit_supervised(
         table,
         settings,
@@ -68,6 +65,14 @@ def fit_generalised(
         **options,
     )
     return GeneralisedModel(parts.config, parts.arrays)
+
+
+def check_counts(table: Table, estimator: str) -> None:
+    """Refuse targets that are not one column of numbers, or ParameterError."""
+    if table.classes is not None:
+        raise ParameterError(f"the target holds class labels, {estimator} is a regression of counts; use gp-classifier")
+    if table.n_targets > 1:
+        raise ParameterError(f"{estimator} takes one target, the table has {table.n_targets}; fit one at a time")
 
 
 def likelihood_for(table: Table) -> Likelihood:
@@ -137,7 +142,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     laplace = LaplaceApproximation.of(fit)
     posterior, sample = laplace.posterior(basis), chosen.sample
     if sample is not None:
-        posterior = calibrated(posterior, likelihood, sample.X, sample.Y)
+        posterior = calibrated(posterior, likelihood, sample)
     return GeneralisedFitted(
         chosen, settings, n, likelihood, started[0], laplace, posterior, sweeps=len(session.records)
     )

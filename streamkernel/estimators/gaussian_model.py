@@ -97,7 +97,7 @@ class GaussianModel(PredictingModel):
 
     def reduction_of_rows(self, rows: int) -> GaussianEquations:
         """The sums of rows that are scaled already; see `Updatable`. Blocks begin with the first of these rows."""
-        return GaussianEquations.of(self.basis, self.arrays["centre"], self.row_noise, rows)
+        return GaussianEquations(self.basis, self.arrays["centre"], self.row_noise)
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
         """Refuse what `with_sums` does not take; see `Updatable`."""

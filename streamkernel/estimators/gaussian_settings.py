@@ -132,6 +132,16 @@ class GaussianSettings(TunedSettings):
         free = self.signal_variance == EVIDENCE or self.noise_variance == EVIDENCE
         return self.tunes_lengthscale or (self.whitens_rows and free)
 
+    @property
+    def polishes(self) -> bool:
+        """Whether what the sample has led to is followed over all rows."""
+        return self.tune == "full" and self.tunes
+
+    @property
+    def sums_of_polish(self) -> bool:
+        """Whether the sums of the last step of that are those of the model."""
+        return self.polishes and self.approximation == "fitc"
+
     def sampled_rows(self, table: Table) -> int:
         wanted = DEGREES_ROWS if self.approximation == "pitc" else 0
         return min(max(wanted, super().sampled_rows(table)), table.n_rows)

@@ -76,6 +76,7 @@ class GeneralisedFitted:
             "likelihood": self.likelihood.name,
             "signal_variance": fit.signal_variance,
             "residual_share": self.posterior.residual_share,
+            "covariance_share": self.posterior.covariance_share,
             "totals": {"rows": self.start.count, "trace": self.start.trace},
             "certificate": certificate_of(self.start.trace, self.start.residual_trace),
             "tuning": tuning_record(self.chosen),

@@ -70,6 +70,7 @@ class GeneralisedModel(PredictingModel):
             self.config["signal_variance"],
             covariance_of(covariance),
             self.config["residual_share"],
+            self.config.get("covariance_share", 1.0),
         )
 
     def predictions(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:

@@ -83,4 +83,4 @@ class PredictingModel(SavedModel, ABC):
                 f"the table's targets are numbers, the model's classes are text ({', '.join(map(str, labels[:5]))}"
                 f"{', ...' if len(labels) > 5 else ''}); give targets with these labels"
             )
-        return replace(table, targets=replace(targets, classes=labels))
+        return replace(table, targets=targets.of_classes(labels))

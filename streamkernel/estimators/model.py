@@ -88,7 +88,8 @@ class RidgeModel(PredictingModel):
 
     def reduction_of_rows(self, rows: int) -> NormalEquations:
         """The sums of rows that are scaled already; see `Updatable`."""
-        return NormalEquations.of(self.basis, self.arrays["centre"], rows)
+        alpha = self.config["settings"]["alpha"]
+        return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if alpha == "gcv" else alpha)
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
         """Refuse what `with_sums` does not take; see `Updatable`."""

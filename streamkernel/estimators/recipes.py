@@ -10,7 +10,7 @@ from streamkernel.engine import Plan
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.fit_gaussian import fit_gaussian, plan_gaussian
-from streamkernel.estimators.fit_generalised import fit_generalised, plan_generalised
+from streamkernel.estimators.fit_generalised import check_counts, fit_generalised, plan_generalised
 from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings, GeneralisedSettings
 from streamkernel.estimators.generalised_model import GeneralisedModel
@@ -18,6 +18,8 @@ from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.plan import plan_ridge
 from streamkernel.estimators.settings import BasisSettings, RidgeSettings
+from streamkernel.estimators.supervised import check_numbers
+from streamkernel.table import Table
 
 __all__ = ["RECIPES", "Recipe", "check_options", "settings_of"]
 
@@ -37,6 +39,7 @@ class Recipe:
     plan : ``plan(table, settings, machine, n)``.
     model : class of what it gives.
     classify : whether targets are labels, whatever their dtype.
+    check : ``check(table, name)`` refuses targets of another kind before anything is read: a plan is of a fit.
     """
 
     name: str
@@ -45,11 +48,16 @@ class Recipe:
     plan: Callable[..., Plan]
     model: type[PredictingModel]
     classify: bool = False
+    check: Callable[[Table, str], None] = check_numbers
 
     @property
     def options(self) -> frozenset[str]:
         """Names of its settings."""
         return frozenset(field.name for field in fields(self.settings))
+
+
+def _any(table: Table, estimator: str) -> None:
+    """Targets become labels whatever they are."""
 
 
 def _by_name(*recipes: Recipe) -> dict[str, Recipe]:
@@ -58,10 +66,10 @@ def _by_name(*recipes: Recipe) -> dict[str, Recipe]:
 
 RECIPES: dict[str, Recipe] = _by_name(
     Recipe("ridge", RidgeSettings, fit_ridge, plan_ridge, RidgeModel),
-    Recipe("ridge-classifier", RidgeSettings, fit_ridge, plan_ridge, RidgeModel, classify=True),
+    Recipe("ridge-classifier", RidgeSettings, fit_ridge, plan_ridge, RidgeModel, True, _any),
     Recipe("gp", GaussianSettings, fit_gaussian, plan_gaussian, GaussianModel),
-    Recipe("gp-classifier", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel, classify=True),
-    Recipe("poisson", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel),
+    Recipe("gp-classifier", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel, True, _any),
+    Recipe("poisson", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel, check=check_counts),
     Recipe("committee", CommitteeSettings, fit_gaussian, plan_gaussian, GaussianModel),
 )
 

@@ -238,6 +238,11 @@ class RidgeSettings(BasisSettings):
         return min(self.SAMPLE_PER_FUNCTION * n, table.n_rows)
 
     @property
+    def given_alpha(self) -> float | None:
+        """Alpha where it is a number; None where it is chosen from the sums."""
+        return None if self.alpha == "gcv" else float(self.alpha)
+
+    @property
     def needs_regular_system(self) -> bool:
         return self.alpha != "gcv" and float(self.alpha) == 0.0
 

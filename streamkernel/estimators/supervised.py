@@ -46,6 +46,15 @@ class FittedParts:
     arrays: dict[str, NDArray[Any]]
 
 
+def check_numbers(table: Table, estimator: str) -> None:
+    """Refuse class labels as targets of a regression, or ParameterError."""
+    if table.classes is None:
+        return
+    if estimator == "ridge":
+        raise ParameterError("the target holds class labels; use the estimator ridge-classifier")
+    raise ParameterError(f"the target holds class labels, {estimator} is a regression; use gp-classifier")
+
+
 def fit_supervised(
     table: Table,
     settings: BasisSettings,

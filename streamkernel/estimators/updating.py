@@ -195,10 +195,11 @@ def check_options(stale: float, grow: int) -> None:
 
 
 def _check_columns(wanted: list[str], table: Table) -> None:
-    """Refuse rows whose columns have other names, or another order; arrays have no names to tell."""
+    """Refuse rows whose columns have other names, or another order; arrays have no names to tell but x0, x1, ..."""
     found = list(table.columns)
     unnamed = [f"x{index}" for index in range(len(found))]
-    if len(found) == len(wanted) and found != list(wanted) and unnamed not in (found, list(wanted)):
+    nameless = unnamed in (found, list(wanted)) and sorted(found) != sorted(wanted)
+    if len(found) == len(wanted) and found != list(wanted) and not nameless:
         different = next(index for index, name in enumerate(found) if name != wanted[index])
         raise ShapeError(
             f"column {different} of the table is {found[different]!r}, that of the model {wanted[different]!r}; give "

@@ -19,17 +19,20 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from streamkernel.atomic import generation_of
+from streamkernel.blobs import beside, generation_of, is_url
 from streamkernel.engine import Session
 from streamkernel.errors import (
     CheckpointMismatchError,
     DataError,
     InputChangedError,
+    NumericalError,
     ParameterError,
     RunLockedError,
+    StoreError,
 )
+from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.updatable import Updatable
-from streamkernel.estimators.updating import Update, update_model
+from streamkernel.estimators.updating import Update, check_options, update_model
 from streamkernel.store import Checkpoints, check_target
 from streamkernel.table import Table
 
@@ -37,13 +40,16 @@ __all__ = ["update_saved"]
 
 M = TypeVar("M", bound=Updatable[Any])
 
+# After these there is nothing to resume.
+_WOULD_COME_AGAIN = (DataError, ParameterError, InputChangedError, NumericalError)
+
 # How often it follows other updates that end just as it begins.
 _TRIES = 10
 
 
 def update_saved(
     path: str | PathLike[str],
-    load: Callable[[Path], M],
+    load: Callable[[str | Path], M],
     table: Table,
     session_of: Callable[[Checkpoints], Session],
     **options: Any,
@@ -67,7 +73,9 @@ def update_saved(
     StreamKernelError
         See `update_model`; the model is as it was.
     """
-    folder = Path(os.path.abspath(path))
+    # Before they become part of the checkpoints' configuration.
+    check_options(options.get("stale", STALE), options.get("grow", 0))
+    folder = os.fspath(path).rstrip("/") if is_url(path) else Path(os.path.abspath(path))
     for _ in range(_TRIES):
         before = generation_of(folder)
         model = load(folder)
@@ -78,7 +86,7 @@ def update_saved(
             "rows": [table.start, table.stop],
             "options": {name: options.get(name) for name in ("stale", "grow", "as_new")},
         }
-        with _checkpoints(target.with_name(f".{target.name}.update"), config) as checkpoints:
+        with _checkpoints(beside(target, ".{}.update"), config) as checkpoints:
             if generation_of(folder) != before:
                 # Another update ended between the reading and the lock: what was read is no longer the model.
                 checkpoints.discard()
@@ -96,7 +104,7 @@ def update_saved(
 
 
 @contextlib.contextmanager
-def _checkpoints(folder: Path, config: dict[str, Any]) -> Iterator[Checkpoints]:
+def _checkpoints(folder: str | Path, config: dict[str, Any]) -> Iterator[Checkpoints]:
     """Those of an interrupted update, if it was this one; none are left behind where there is nothing to resume.
 
     Raises
@@ -113,6 +121,9 @@ def _checkpoints(folder: Path, config: dict[str, Any]) -> Iterator[Checkpoints]:
         try:
             yield checkpoints
         except BaseException as error:
-            if isinstance(error, (DataError, ParameterError, InputChangedError)) or not checkpoints.steps():
+            if type(error) is StoreError:
+                # A place that does not answer: asking it what to remove would take as long again.
+                raise
+            if isinstance(error, _WOULD_COME_AGAIN) or not checkpoints.steps():
                 checkpoints.discard()
             raise

@@ -11,6 +11,7 @@ the factor of the first t functions (Smola & Schoelkopf 2000, section 3; Fine & 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,13 +19,14 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from streamkernel.blobs import blobs_at, is_url, joined, local_path
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.kept_basis import KeptBasis
-from streamkernel.store import check_target
+from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import Table, open_table
 
-__all__ = ["BASIS", "ROWS", "Factor", "checked_folder"]
+__all__ = ["BASIS", "ROWS", "Factor", "checked_folder", "entries_of"]
 
 BASIS, ROWS = "basis", "rows"
 
@@ -44,7 +46,7 @@ class Factor(KeptBasis):
     _GIVE: ClassVar[str] = "give rows with the same columns"
     _AGAIN: ClassVar[str] = "make it again"
 
-    path: Path | None
+    path: str | Path | None
     config: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
@@ -80,7 +82,7 @@ class Factor(KeptBasis):
         """
         if self.path is None or self.config["columns"] is None:
             raise StoreNotFoundError("this factor was made without its columns; use rows_of(table)")
-        return FeatureRows(open_table(self.path / ROWS / "G"))
+        return FeatureRows(open_table(joined(self.path, ROWS, "G")))
 
     @property
     def G(self) -> Any:
@@ -105,14 +107,15 @@ class Factor(KeptBasis):
         ------
         StoreNotFoundError, IncompleteStoreError, ModelFormatError, CorruptMetadataError, CorruptChunkError
         """
-        folder = Path(path)
-        if not folder.exists():
+        folder = os.fspath(path).rstrip("/") if is_url(path) else Path(path)
+        parts = entries_of(folder)
+        if not parts and not (isinstance(folder, Path) and folder.exists()):
             raise StoreNotFoundError(f"{folder} does not exist; make it with streamkernel factor")
-        if not (folder / BASIS).exists():
+        if BASIS not in parts:
             raise IncompleteStoreError(
                 f"{folder} is not a whole factor: it has no {BASIS}; go on with streamkernel factor ... --resume"
             )
-        bundle = cls.read(folder / BASIS)
+        bundle = cls.read(joined(folder, BASIS))
         factor = cls(folder, bundle.config, bundle.arrays).checked(path)
         stored = factor.config.get("columns")
         if stored is not None and factor.rows.table.fingerprint != stored["fingerprint"]:
@@ -123,22 +126,33 @@ class Factor(KeptBasis):
         return factor
 
 
-def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) -> Path:
-    """Where a factor may be made, as an absolute path; nothing is created here.
+def entries_of(path: str | PathLike[str]) -> set[str]:
+    """Names of what is in a factor's folder or below its URL; empty where there is nothing."""
+    if not is_url(path):
+        try:
+            return set(os.listdir(path))
+        except OSError:
+            return set()
+    names = {key.partition("/")[0] for key in blobs_at(path).stamps()}
+    # At a URL, a part has its name before it is finished.
+    return names if bundle_kind(joined(path, BASIS)) is not None else names - {BASIS}
+
+
+def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) -> str | Path:
+    """Where a factor may be made, as an absolute path or a URL; nothing is created here.
 
     Raises
     ------
     StoreExistsError
         A factor is there and `overwrite` is false, or something else is.
     """
-    folder = check_target(Path(path) / BASIS, overwrite=True).parent
-    if not folder.exists():
-        return folder
-    ours = {BASIS, ROWS}
-    strangers = sorted(entry.name for entry in folder.iterdir() if entry.name.lstrip(".").partition(".")[0] not in ours)
+    check_target(joined(path, BASIS), overwrite=True)
+    folder = os.fspath(path).rstrip("/") if is_url(path) else local_path(path)
+    entries = entries_of(folder)
+    strangers = sorted(name for name in entries if name.lstrip(".").partition(".")[0] not in {BASIS, ROWS})
     if strangers:
         raise StoreExistsError(f"{folder} exists and is not a factor (it holds {strangers[0]}); choose another path")
-    if (folder / BASIS).exists() and not overwrite:
+    if BASIS in entries and not overwrite:
         whole = "is whole already: nothing to resume" if resume else "exists"
         raise StoreExistsError(f"{folder} {whole}; choose another path or ask for overwrite")
     return folder

@@ -18,7 +18,7 @@ from streamkernel.kernels.parameters import checked_number
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 
-__all__ = ["KERNEL_NAMES", "as_kernel", "kernel_from_config"]
+__all__ = ["KERNEL_NAMES", "as_kernel", "kernel_from_config", "parameters_of"]
 
 # name: (class, parameters that the name fixes)
 NAMES: dict[str, tuple[type[Kernel], dict[str, Any]]] = {
@@ -49,6 +49,11 @@ PARAMETERS: dict[type[Kernel], tuple[str, ...]] = {
     Polynomial: ("gamma", "degree", "coef0"),
     Linear: (),
 }
+
+
+def parameters_of(name: str) -> tuple[str, ...]:
+    """What a kernel takes of the parameters of `as_kernel`; of an unknown name, nothing."""
+    return PARAMETERS[NAMES[name][0]] if name in NAMES else ()
 
 
 def lengthscale_from_gamma(kind: type[Kernel], gamma: object) -> float:

@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.errors import ParameterError
 from streamkernel.kernels.base import Formula, FormulaKernel, Metric, Transform
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 
 __all__ = ["Polynomial"]
+
+_MOST_DEGREE = 100
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Polynomial(FormulaKernel):
     Parameters
     ----------
     degree : int
-        At least 1.
+        From 1 to 100: powers of ordinary rows are then ordinary numbers.
     gamma : float or None
         None is ``1 / p``, as in scikit-learn.
     coef0 : float
@@ -36,6 +39,8 @@ class Polynomial(FormulaKernel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", checked_integer("degree", self.degree))
+        if self.degree > _MOST_DEGREE:
+            raise ParameterError(f"degree = {self.degree} is out of range; give an integer from 1 to {_MOST_DEGREE}")
         object.__setattr__(self, "coef0", checked_number("coef0", self.coef0, zero=True))
         if self.gamma is not None:
             object.__setattr__(self, "gamma", checked_number("gamma", self.gamma))

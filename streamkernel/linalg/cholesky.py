@@ -18,6 +18,9 @@ from streamkernel.linalg.finite import require_finite
 __all__ = ["RankRevealed", "cholesky", "independent_rows", "solve_lower", "solve_lower_t"]
 
 
+_WAY_OUT = "take a shorter lengthscale, fewer basis functions, or more on the diagonal (alpha, noise)"
+
+
 @dataclass(frozen=True)
 class RankRevealed:
     """Rows of a Gram matrix that are independent, and their factor.
@@ -34,13 +37,13 @@ class RankRevealed:
     L: NDArray[np.float64]
 
 
-def cholesky(S: NDArray[np.float64], what: str = "the matrix") -> NDArray[np.float64]:
-    """Lower Cholesky factor of a positive definite matrix, or `NumericalError` naming `what`."""
+def cholesky(S: NDArray[np.float64], what: str = "the matrix", way_out: str = _WAY_OUT) -> NDArray[np.float64]:
+    """Lower Cholesky factor of a positive definite matrix, or `NumericalError` naming `what` and ending `way_out`."""
     require_finite(S, what)
     try:
         return np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
-        raise NumericalError(f"{what} is not positive definite to working precision") from None
+        raise NumericalError(f"{what} is not positive definite to working precision; {way_out}") from None
 
 
 def independent_rows(S: NDArray[np.float64], tolerance: float) -> RankRevealed:

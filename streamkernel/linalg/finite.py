@@ -19,5 +19,5 @@ def require_finite(array: NDArray[Any], what: str) -> None:
         bad = int(array.size - np.count_nonzero(finite))
         raise NumericalError(
             f"{what} has {bad} values that are NaN or infinite out of {array.size}; "
-            "look at the scale of the features, the lengthscale and alpha"
+            "look at the scale of features and targets, the lengthscale and alpha"
         )

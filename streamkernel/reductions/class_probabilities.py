@@ -26,7 +26,7 @@ from streamkernel.reductions.latent import LatentPosterior
 from streamkernel.reductions.rows import RowMap
 from streamkernel.table import RowBlock
 
-__all__ = ["ClassProbabilities", "PoissonPredictions", "logistic_normal"]
+__all__ = ["ClassProbabilities", "PoissonPredictions", "averaged_probabilities", "logistic_normal", "mean_rate"]
 
 Float = NDArray[np.float64]
 
@@ -53,6 +53,18 @@ def logistic_normal(mean: Float, variance: Float) -> Float:
     # Averaging only draws towards 1/2; far out the mixture falls faster than the logistic function.
     less_likely = np.maximum(less_likely, expit(-np.abs(mean)))
     return np.asarray(np.where(mean < 0.0, less_likely, 1.0 - less_likely))
+
+
+def averaged_probabilities(mean: Float, covariance: Float, contrasts: Float) -> Float:
+    """Probabilities (b, C) of functions with mean (b, c), and covariance (b, r, r) in free coordinates."""
+    if mean.shape[1] > 2:
+        return _softmax_normal(mean, np.asarray(np.linalg.cholesky(covariance), np.float64), contrasts)
+    if mean.shape[1] == 1:
+        second = logistic_normal(mean[:, 0], covariance[:, 0, 0])
+    else:
+        # f_2 - f_1 = sqrt(2) t
+        second = logistic_normal(mean[:, 1] - mean[:, 0], 2.0 * covariance[:, 0, 0])
+    return np.stack([1.0 - second, second], axis=1)
 
 
 @dataclass(frozen=True)
@@ -91,15 +103,7 @@ class ClassProbabilities(RowMap):
         return max(16, min(rows, _PANEL_COVARIANCES // self.latent.covariance.free**2))
 
     def _of_panel(self, X: NDArray[Any]) -> Float:
-        mean, covariance = self.latent.moments(X)
-        if self.classes > 2:
-            return _softmax_normal(mean, np.asarray(np.linalg.cholesky(covariance), np.float64), self.latent.contrasts)
-        if mean.shape[1] == 1:
-            second = logistic_normal(mean[:, 0], covariance[:, 0, 0])
-        else:
-            # f_2 - f_1 = sqrt(2) t
-            second = logistic_normal(mean[:, 1] - mean[:, 0], 2.0 * covariance[:, 0, 0])
-        return np.stack([1.0 - second, second], axis=1)
+        return averaged_probabilities(*self.latent.moments(X), self.latent.contrasts)
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
         """What is compared with the targets."""
@@ -143,7 +147,7 @@ class PoissonPredictions(RowMap):
         """Mean and variance of y, (b, 1) each."""
         mean, covariance = self.latent.moments(X)
         variance = covariance[:, :, 0]
-        rate = np.exp(np.minimum(mean + 0.5 * variance, _MOST_LOG_RATE))
+        rate = mean_rate(mean, variance)
         with np.errstate(over="ignore"):
             return rate, rate + rate**2 * np.expm1(variance)
 
@@ -170,6 +174,11 @@ class PoissonPredictions(RowMap):
 
     def flops_per_row(self) -> float:
         return self.latent.flops_per_row() + 100.0
+
+
+def mean_rate(mean: Float, variance: Float) -> Float:
+    """``E e^f``, elementwise."""
+    return np.asarray(np.exp(np.minimum(mean + 0.5 * variance, _MOST_LOG_RATE)))
 
 
 def _softmax_normal(mean: Float, root: Float, contrasts: Float) -> Float:

@@ -13,7 +13,6 @@ ALGORITHMS 6.1, 10). Sums of rows that were appended are added to those there ar
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +20,13 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
-from streamkernel.reductions.normal_equations import NormalEquations
-from streamkernel.reductions.row_noise import ConstantNoise, Members, RowNoise
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.row_noise import Members, RowNoise
 from streamkernel.table import RowBlock
 
 __all__ = ["GaussianEquations", "GaussianSums"]
 
 Float = NDArray[np.float64]
-
-# Rounding of the whitened sums, as a share of alpha: the search for the variances begins at 100 times what it sees of
-# it (`RidgePath.smallest_alpha`), and has to begin below alpha.
-_MOST_LIFTED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -81,49 +75,22 @@ class GaussianSums:
 
 
 @dataclass(frozen=True)
-class GaussianEquations(SentAsFields, Reduction[GaussianSums]):
+class GaussianEquations(Reduction[GaussianSums]):
     """Accumulate `GaussianSums` over the rows of a table.
+
+    Every block is whitened before it is summed, of a constant noise too, where half the operations would do: the sums
+    of appended rows and of all of them then agree to the last bits, and no noise is too small for them.
 
     Parameters
     ----------
     basis : Basis of n functions.
     centre : (d,) prior mean of each target; d = 0 without targets.
     row_noise : what is taken for Om.
-    whiten_first : whiten every block before it is summed; `ConstantNoise` alone can do without.
     """
 
     basis: Basis
     centre: Float
     row_noise: RowNoise
-    whiten_first: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.whiten_first and not isinstance(self.row_noise, ConstantNoise):
-            raise ValueError("rows whose noise depends on their residuals are whitened first")
-
-    @classmethod
-    def of(
-        cls, basis: Basis, centre: Float, row_noise: RowNoise, rows: int, alpha: float | None = None
-    ) -> GaussianEquations:
-        """Half the operations, where the noise and the basis allow it.
-
-        Parameters
-        ----------
-        alpha : noise / signal, about; None where nothing is known of it, and every block is whitened first.
-
-        Notes
-        -----
-        Whitening the sums lifts their rounding to ``eps rows sqrt(n) / least pivot``. The alpha of a process is what
-        the evidence says, often 1e-5 where functions are smooth, and rounding has to stay below it.
-        """
-        if alpha is None or not isinstance(row_noise, ConstantNoise):
-            return cls(basis, centre, row_noise)
-        lifted = np.finfo(np.float64).eps * rows * np.sqrt(len(basis)) / basis.least_pivot
-        return cls(basis, centre, row_noise, bool(lifted > _MOST_LIFTED * alpha))
-
-    @cached_property
-    def _plain(self) -> NormalEquations:
-        return NormalEquations(self.basis, self.centre, whiten_first=False)
 
     @property
     def row_multiple(self) -> int:
@@ -136,14 +103,7 @@ class GaussianEquations(SentAsFields, Reduction[GaussianSums]):
         return self.fold({name: np.zeros(shape) for name, shape in shapes.items()}, block)
 
     def fold(self, state: State, block: RowBlock) -> State:
-        # totals: rows, weight and trace, as in NormalEquations; noise: log det Om, residual trace.
-        if not self.whiten_first:
-            state = self._plain.fold(state, block)
-            if block.weights is not None:
-                heard = block.weights[block.weights > 0.0]
-                state["totals"][0] -= len(block) - len(heard)
-                state["noise"][0] -= np.log(heard).sum()
-            return state
+        # totals: rows, weight and trace; noise: log det Om, residual trace.
         for members in self.row_noise.members(block.X, self.basis.kernel):
             self._add(state, block, members)
         return state
@@ -170,21 +130,14 @@ class GaussianEquations(SentAsFields, Reduction[GaussianSums]):
 
     def finalize(self, state: State) -> GaussianSums:
         log_det, residual_trace = (float(value) for value in state["noise"])
-        if not self.whiten_first:
-            plain = self._plain.finalize(state)
-            H, g, G1 = plain.H, plain.g, plain.G1
-            squares = np.diagonal(H).copy()
-            residual_trace = max(plain.trace - float(np.trace(H)), 0.0)
-        else:
-            H, g, G1, squares = mirror_upper(state["H"]), state["g"], state["G1"], state["squares"]
         count, _, trace = (float(value) for value in state["totals"])
         return GaussianSums(
-            H=H,
-            g=g,
+            H=mirror_upper(state["H"]),
+            g=state["g"],
             YY=state["YY"],
-            G1=G1,
+            G1=state["G1"],
             Y1=state["Y1"],
-            squares=squares,
+            squares=state["squares"],
             centre=self.centre,
             log_det=log_det,
             trace=trace,
@@ -193,11 +146,10 @@ class GaussianEquations(SentAsFields, Reduction[GaussianSums]):
         )
 
     def state_bytes(self) -> int:
-        return self._plain.state_bytes() + 8 * len(self.basis) + 16
+        n, d = len(self.basis), len(self.centre)
+        return 8 * (n * n + n * (d + 2) + d * (d + 1) + 5)
 
     def scratch_bytes(self, rows: int) -> int:
-        if not self.whiten_first:
-            return self._plain.scratch_bytes(rows)
         n, p = self.basis.points.shape
         held = self.row_noise.held_rows(rows)
         return int(8 * held * (n + p + 2 * len(self.centre) + 5)) + self.row_noise.scratch_bytes(rows, p)
@@ -205,4 +157,4 @@ class GaussianEquations(SentAsFields, Reduction[GaussianSums]):
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape
         own = self.row_noise.flops_per_row(n, p)
-        return float((2 if self.whiten_first else 1) * n * n + 2 * n * (p + len(self.centre))) + own
+        return float(2 * n * n + 2 * n * (p + len(self.centre))) + own

@@ -6,8 +6,9 @@ Hessian H (n r, n r) of the loss by the coefficients of the whitened features::
     E t = Q^T (A^T z + a)
     cov t = s (k(x, x) - z^T z) I + s (I kron z)^T (I + s H)^-1 (I kron z)
 
-The first term is what the basis leaves open, the second what the rows do. Constants a are taken as known. Rasmussen &
-Williams 2006, eqs. (3.23), (3.24) and (3.40), in whitened coordinates; ALGORITHMS 5.2.
+The first term is what the basis leaves open, the second what the rows do; predictions believe a share of each
+(`solvers.calibrated`). Constants a are taken as known. Rasmussen & Williams 2006, eqs. (3.23), (3.24) and (3.40), in
+whitened coordinates; ALGORITHMS 5.2.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["FullCovariance", "KroneckerCovariance", "LatentCovariance", "LatentP
 
 Float = NDArray[np.float64]
 
-_JITTER = 1e-12  # of s k(x, x): rounding may take a covariance of nothing below 0
+_JITTER = 1e-12  # of s k(x, x), of a covariance: rounding may take one of nothing below 0
 
 
 class LatentCovariance(ABC):
@@ -146,6 +147,7 @@ class LatentPosterior:
     covariance : of the coefficients of the whitened features.
     residual_share : of the variance that the basis leaves open at a row, ``s (k(x, x) - |z|^2)``, how much is taken
         for real. The fit, in the span of the basis, has not reckoned with it (`solvers.calibrated`).
+    covariance_share : of the covariance that the rows leave, likewise.
     """
 
     basis: Basis
@@ -155,6 +157,7 @@ class LatentPosterior:
     signal_variance: float
     covariance: LatentCovariance
     residual_share: float = 1.0
+    covariance_share: float = 1.0
 
     def mean(self, X: NDArray[Any]) -> Float:
         """f, (b, c)."""
@@ -162,16 +165,27 @@ class LatentPosterior:
 
     def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
         """Mean of the functions (b, c), and covariance of their free coordinates (b, r, r)."""
+        mean, covariance, left = self.parts(X)
+        return mean, self.shared(covariance, left)
+
+    def parts(self, X: NDArray[Any]) -> tuple[Float, Float, Float]:
+        """The mean (b, c), and all of both terms: what the rows leave (b, r, r), what the basis leaves open (b,)."""
         G = self.basis.block(X)
         mean = G @ self.coefficients + self.intercept
         if len(self.basis):
             self.basis.whiten(G)
-        covariance = self.covariance.explained(G)
+        covariance = self.signal_variance * self.covariance.explained(G)
         diagonal = np.asarray(self.basis.kernel.diagonal(X), dtype=np.float64)
-        open_ = self.residual_share * (diagonal - np.einsum("ij,ij->i", G, G))
-        r = covariance.shape[1]
-        covariance[:, np.arange(r), np.arange(r)] += np.maximum(open_, _JITTER * diagonal)[:, None]
-        return mean, self.signal_variance * covariance
+        left = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), _JITTER * diagonal)
+        return mean, covariance, self.signal_variance * left
+
+    def shared(self, covariance: Float, left: Float) -> Float:
+        """What is believed of both terms, (b, r, r)."""
+        believed = np.asarray(self.covariance_share * covariance)
+        along = np.arange(believed.shape[1])
+        least = _JITTER * believed[:, along, along].max(axis=1)
+        believed[:, along, along] += np.maximum(self.residual_share * left, least)[:, None]
+        return believed
 
     def scratch_bytes(self, rows: int) -> int:
         """Bytes that `moments` needs, its results included."""

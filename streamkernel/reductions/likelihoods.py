@@ -206,6 +206,14 @@ class Softmax(Likelihood):
         # d(p_c p_d) / df = p_c p_d (e_c + e_d - 2 p)
         return np.asarray(weighted @ np.abs(self.pairs) - 2.0 * weighted.sum(axis=1, keepdims=True) * p)
 
+    def curvature(self, f: Float) -> Float:
+        # Not by pairs, of which many classes have too many.
+        p = self.mean(f)
+        found = -p[:, :, None] * p[:, None, :]
+        each = np.arange(self.classes)
+        found[:, each, each] += p
+        return np.asarray(found)
+
     def diagonal(self, f: Float) -> Float:
         p = self.mean(f)
         return np.maximum(p * (1.0 - p), LEAST_CURVATURE)

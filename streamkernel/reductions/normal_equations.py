@@ -28,8 +28,9 @@ from streamkernel.table import RowBlock
 
 __all__ = ["NormalEquations", "RidgeSums"]
 
-# Rounding of the whitened sums, in the units of alpha, that a fit does not notice: alphas of use are 1e-3 and more,
-# and what is lifted is random, where alpha is a shift.
+# Rounding of the whitened sums, in the units of alpha, that a fit does not notice whatever alpha a score chooses: on
+# functions without noise in 1 to 5 dimensions and alphas from 1e-2 to 1e-12 the two ways differed by 7e-7 to 3e-5 of
+# the target's deviation, and by at most 3 % of the error that both make.
 _MOST_LIFTED_ROUNDING = 3e-4
 
 
@@ -94,10 +95,17 @@ class NormalEquations(Reduction[RidgeSums]):
     whiten_first: bool = True
 
     @classmethod
-    def of(cls, basis: Basis, centre: NDArray[np.float64], rows: int) -> NormalEquations:
-        """The quick way for well-conditioned bases, the careful one for others; decided by the basis alone."""
+    def of(cls, basis: Basis, centre: NDArray[np.float64], rows: int, alpha: float | None = None) -> NormalEquations:
+        """The quick way for well-conditioned bases, the careful one for others; decided by the basis and alpha alone.
+
+        Parameters
+        ----------
+        alpha : that was asked for, which rounding has to stay below: who gives 1e-9 wants the digits. None where one is
+            chosen from the sums.
+        """
         lifted = np.finfo(np.float64).eps * rows * np.sqrt(len(basis)) / basis.least_pivot
-        return cls(basis, centre, whiten_first=bool(lifted > _MOST_LIFTED_ROUNDING))
+        most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
+        return cls(basis, centre, whiten_first=bool(lifted > most))
 
     def _empty(self) -> State:
         n, d = len(self.basis), len(self.centre)

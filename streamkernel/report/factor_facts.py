@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError
 from streamkernel.factors import PCA_ROWS, Factor, pca_residual_traces
@@ -108,7 +109,7 @@ def factor_labels(factors: Sequence[Factor]) -> list[str]:
     """A name for each line: the rule, with the folder's name where rules are equal, and all of the path if need be."""
     rules = [plain(factor.config.get("rule", "factor"), 40) for factor in factors]
     paths = [factor.path for factor in factors]
-    names = ["in memory" if path is None else plain(path.name, 30) for path in paths]
+    names = ["in memory" if path is None else plain(parent_of(path)[1], 30) for path in paths]
     whole = ["in memory" if path is None else plain(path, 80) for path in paths]
     labels = rules
     for more in (names, whole, [f"number {index + 1}" for index in range(len(factors))]):

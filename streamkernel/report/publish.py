@@ -7,13 +7,14 @@ from os import PathLike
 from pathlib import Path
 
 from streamkernel.atomic import partial_sibling
+from streamkernel.blobs import blobs_at, is_url, parent_of
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
 
 __all__ = ["checked_output", "publish_file"]
 
 
-def checked_output(path: str | PathLike[str], *, overwrite: bool) -> Path:
-    """The path of a file to be written.
+def checked_output(path: str | PathLike[str], *, overwrite: bool) -> str | Path:
+    """The path, or the URL, of a file to be written.
 
     Raises
     ------
@@ -22,6 +23,12 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool) -> Path:
     StoreExistsError
         It exists and may not be replaced, or is a folder.
     """
+    if is_url(path):
+        url = os.fspath(path)
+        around, name = parent_of(url)
+        if not overwrite and blobs_at(around).size(name) >= 0:
+            raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
+        return url
     target = Path(path)
     if not target.parent.is_dir():
         raise StoreNotFoundError(f"there is no folder {target.parent} to write {target.name} into; make it first")
@@ -32,14 +39,21 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool) -> Path:
     return target
 
 
-def publish_file(target: Path, content: bytes, *, overwrite: bool) -> None:
-    """Write beside the target, then rename: a reader sees the old file, the new one, or none.
+def publish_file(target: str | Path, content: bytes, *, overwrite: bool) -> None:
+    """Write beside the target, then rename (at a URL, in one go): a reader sees the old file, the new one, or none.
 
     Raises
     ------
     StoreExistsError
         Somebody else made the file meanwhile, and it may not be replaced.
     """
+    if isinstance(target, str):
+        around, name = parent_of(target)
+        if overwrite:
+            blobs_at(around).write(name, content)
+        elif not blobs_at(around).create(name, content):
+            raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+        return
     partial = partial_sibling(target)
     try:
         with open(partial, "xb") as handle:

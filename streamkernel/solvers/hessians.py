@@ -17,7 +17,7 @@ from streamkernel.linalg import (
     symmetric_eigen,
 )
 from streamkernel.reductions import Latent, add_weighted_gram
-from streamkernel.solvers.latent_coordinates import Coordinates
+from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates
 
 __all__ = ["CheapHessian", "ConstantHessian", "SampledHessians"]
 
@@ -137,5 +137,5 @@ class SampledHessians:
                 H = (1.0 - _SHARE_OF_ALL) * mirror_upper(H) + _SHARE_OF_ALL * of_all * self.gram
                 H *= size
                 H[np.diag_indices(len(H))] += self.space.penalty
-                factors.append(cholesky(H, "the Hessian of the sample"))
+                factors.append(cholesky(H, "the Hessian of the sample", WAY_OUT))
         return SampledHessian(factors, self.space.likelihood.contrasts)

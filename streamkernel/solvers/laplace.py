@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t, symmetric_eigen
 from streamkernel.reductions import FullCovariance, KroneckerCovariance, LatentCovariance, LatentPosterior
-from streamkernel.solvers.latent_coordinates import GeneralisedFit
+from streamkernel.solvers.latent_coordinates import WAY_OUT, GeneralisedFit
 
 __all__ = ["LaplaceApproximation"]
 
@@ -82,7 +82,7 @@ def precision_factor(fit: GeneralisedFit) -> Float:
     n, r = fit.u.shape
     of_features = np.arange(r * (n + 1)).reshape(r, n + 1)[:, :n].ravel()
     precision = fit.coordinates.hessian(fit.curvature)[np.ix_(of_features, of_features)]
-    return cholesky(precision, "the precision of the Laplace approximation")
+    return cholesky(precision, "the precision of the Laplace approximation", WAY_OUT)
 
 
 def _of_hessian(fit: GeneralisedFit) -> tuple[float, float, LatentCovariance]:

@@ -27,7 +27,7 @@ from streamkernel.kernels import Kernel, prepare_gradient
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions import Features, Latent, Likelihood, Reduction
 from streamkernel.solvers.laplace import precision_factor
-from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Result
+from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates, GeneralisedFit, Result
 from streamkernel.solvers.newton import newton_minimum
 from streamkernel.table import RowBlock
 
@@ -162,6 +162,6 @@ class LaplaceEvidence:
     def _response(self, fit: GeneralisedFit, q: Float) -> Float:
         """``H^-1 q``, (n + 1, r)."""
         assert fit.curvature is not None
-        L = cholesky(fit.coordinates.hessian(fit.curvature), "the Hessian of the likelihood")
+        L = cholesky(fit.coordinates.hessian(fit.curvature), "the Hessian of the likelihood", WAY_OUT)
         solved = solve_lower_t(L, solve_lower(L, q.T.ravel()))
         return np.asarray(solved.reshape(fit.coordinates.likelihood.free, -1).T)

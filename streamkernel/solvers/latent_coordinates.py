@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions import Latent, Likelihood, Reduction, StartSums
 
-__all__ = ["STEPS", "Coordinates", "GeneralisedFit", "Iteration", "Sweep", "accepted"]
+__all__ = ["STEPS", "WAY_OUT", "Coordinates", "GeneralisedFit", "Iteration", "Sweep", "accepted"]
 
 Float = NDArray[np.float64]
 Result = TypeVar("Result")
+
+WAY_OUT = "give a smaller signal variance, a shorter lengthscale, or fewer basis functions"
 
 # Lengths at which the loss is known after each sweep.
 STEPS = (1.0, 0.5, 0.25, 0.125, 2.0**-5, 2.0**-7, 2.0**-10)
@@ -168,7 +170,7 @@ class Coordinates:
     def newton_direction(self, curvature: Float, gradient: Float) -> Float:
         """``-hessian^-1 gradient``, (n + 1, r)."""
         with single_threaded_blas():
-            L = cholesky(self.hessian(curvature), "the Hessian of the likelihood")
+            L = cholesky(self.hessian(curvature), "the Hessian of the likelihood", WAY_OUT)
             solution = solve_lower_t(L, solve_lower(L, gradient.T.ravel()))
         return -solution.reshape(self.likelihood.free, self.width + 1).T
 

@@ -127,6 +127,11 @@ class SparseEvidence:
         return Evidence(algebra.value, gradient, sums.count * algebra.d, basis, sums)
 
 
+_WAY_OUT = (
+    "give lengthscales, signal and noise variance to start from, of which noise / signal is larger, or tune='none'"
+)
+
+
 class _Algebra:
     """What follows from the sums alone: B, u, the value, and the gradient once the slopes are there."""
 
@@ -142,7 +147,7 @@ class _Algebra:
         self.left = 0.0 if fitc else sums.residual_trace / noise
         log_det = sums.log_det + (0.0 if fitc else sums.count * math.log(noise))
         self.SH = (signal / within) * sums.H
-        factor = cholesky(np.eye(n) + self.SH, "the precision of the evidence")
+        factor = cholesky(np.eye(n) + self.SH, "the precision of the evidence", _WAY_OUT)
         half = solve_lower(factor, self.g)
         self.u = np.ascontiguousarray(solve_lower_t(factor, half))
         root = solve_lower(factor, np.eye(n))

@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ import psutil
 from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, canonical_json, generation_of, text_digest, write_json
+from streamkernel.blobs import is_url, local_path
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -33,6 +36,7 @@ from streamkernel.errors import (
 )
 from streamkernel.manifest import COMPLETE
 from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
+from streamkernel.store.objects import fetched, fetched_text, send
 from streamkernel.store.partial import PartialFolder, check_target, translated_os_errors
 from streamkernel.store.plain import plain, read_json, read_object
 
@@ -95,8 +99,8 @@ def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: boo
     _write(target, bundle, config, arrays, overwrite=overwrite)
 
 
-def replace_bundle(path: Path, bundle: Bundle) -> None:
-    """Write `bundle` to `path` whatever is there: for folders that are ours alone, such as a torn checkpoint."""
+def replace_bundle(path: str | Path, bundle: Bundle) -> None:
+    """Write `bundle` to `path` whatever is there: for places that are ours alone, such as a torn checkpoint."""
     config, arrays = _checked(bundle)
     _write(path, bundle, config, arrays, overwrite=True)
 
@@ -137,8 +141,11 @@ def read_bundle(
     ResourceLimitError
         The arrays would not fit into memory.
     """
-    folder = Path(os.path.abspath(path))
     limit = psutil.virtual_memory().total if max_bytes is None else max_bytes
+    if is_url(path):
+        with fetched(os.fspath(path).rstrip("/"), limit) as folder:
+            return _read(folder, kind, versions, arrays, limit)
+    folder = local_path(path)
     for _ in range(_GENERATIONS):
         before = generation_of(folder)
         try:
@@ -179,11 +186,14 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
 def bundle_kind(path: str | os.PathLike[str]) -> str | None:
     """The kind of the bundle at `path`; None if there is something else, or nothing."""
     try:
-        header, _ = read_object(Path(path) / CONFIG)
-    except OSError:
+        content = fetched_text(os.fspath(path), CONFIG) if is_url(path) else (local_path(path) / CONFIG).read_bytes()
+        header = json.loads(content or b"{}")
+        kind = header["kind"] if header["format"] == FORMAT else None
+    except StoreError:
+        raise
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None
-    kind = header.get("kind")
-    return kind if header.get("format") == FORMAT and isinstance(kind, str) else None
+    return kind if isinstance(kind, str) else None
 
 
 def _checked(bundle: Bundle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -195,8 +205,14 @@ def _checked(bundle: Bundle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _write(
-    target: Path, bundle: Bundle, config: dict[str, Any], arrays: Mapping[str, NDArray[Any]], *, overwrite: bool
+    target: str | Path, bundle: Bundle, config: dict[str, Any], arrays: Mapping[str, NDArray[Any]], *, overwrite: bool
 ) -> None:
+    if isinstance(target, str):
+        with tempfile.TemporaryDirectory(prefix="streamkernel-") as around:
+            made = Path(around) / "bundle"
+            _write(made, bundle, config, arrays, overwrite=False)
+            send(made, target, overwrite=overwrite)
+        return
     partial = PartialFolder(target)
     try:
         with translated_os_errors(target, "writing"):

@@ -20,7 +20,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-__all__ = ["PIECE_BYTES", "page_aligned", "write_chunk"]
+__all__ = ["PIECE_BYTES", "fill_rows", "page_aligned", "write_chunk"]
 
 PIECE_BYTES = 1 << 20
 _ALIGNED = 4096  # what direct writes must begin at and be multiples of, on every disk that we know
@@ -44,7 +44,7 @@ def write_chunk(file: Path, values: NDArray[Any], shape: tuple[int, ...], *, dur
     str
         Digest of the values, as `streamkernel.atomic.array_digest` gives it.
     """
-    data, fill = _bytes(values), _bytes(_fill(values, shape))
+    data, fill = _bytes(values), _bytes(fill_rows(values, shape))
     digest, checksum = xxhash.xxh3_128(), 0
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}.partial")
@@ -135,7 +135,7 @@ class _PieceWriter:
         os.close(self.descriptor)
 
 
-def _fill(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def fill_rows(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """The rows that are missing: what was never written must not look like numbers."""
     missing = (shape[0] - len(values), *shape[1:])
     return np.full(missing, np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)

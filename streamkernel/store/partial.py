@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from streamkernel.atomic import partial_sibling, publish_folder
+from streamkernel.blobs import is_url, local_path
 from streamkernel.errors import StoreAccessError, StoreError, StoreExistsError, StoreNotFoundError
 from streamkernel.manifest import ROWS_FORMAT
 from streamkernel.store.lock import HeldLock
+from streamkernel.store.objects import check_url
 
 __all__ = ["PartialFolder", "check_target", "publish", "remove_stray_partials", "translated_os_errors"]
 
@@ -26,7 +28,7 @@ _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def translated_os_errors(path: Path, doing: str) -> Iterator[None]:
+def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
     """Turn the operating system's errors into ours: what was being done, to which path, what helps."""
     try:
         yield
@@ -49,8 +51,8 @@ def translated_os_errors(path: Path, doing: str) -> Iterator[None]:
 
 def check_target(
     path: str | os.PathLike[str], *, overwrite: bool = False, kind: Literal["bundle", "rows"] = "bundle"
-) -> Path:
-    """Refuse an output path before any work starts; return it as an absolute path.
+) -> str | Path:
+    """Refuse an output path or URL before any work starts; return it as an absolute path, or as text.
 
     Parameters
     ----------
@@ -68,7 +70,9 @@ def check_target(
     StoreAccessError
         The folder that would hold it may not be written.
     """
-    target = Path(os.path.abspath(path))
+    if is_url(path):
+        return check_url(os.fspath(path), overwrite=overwrite, kind=kind)
+    target = local_path(path)
     with translated_os_errors(target, "checking"):
         if os.path.lexists(target) and not _is_empty_folder(target):
             if not overwrite:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
-from streamkernel.manifest import ROWS_FORMAT, VERSION, write_manifest
-from streamkernel.store.arrays import list_files, open_for_writing, write_group
-from streamkernel.store.chunk_file import write_chunk
-from streamkernel.store.intact import intact_chunks, read_chunk
-from streamkernel.store.journal import Journal
-from streamkernel.store.partial import PartialFolder, check_target, translated_os_errors
+from streamkernel.manifest import ROWS_FORMAT, VERSION
+from streamkernel.store.building import Building, building_of
+from streamkernel.store.partial import check_target, translated_os_errors
 from streamkernel.store.plain import plain
 from streamkernel.store.row_grid import RowColumn, RowGrid
-from streamkernel.store.unfinished import UnfinishedFolder
+from streamkernel.store.row_places import RowPlace
 
 __all__ = ["RowColumn", "RowSink"]
 
@@ -39,12 +37,10 @@ class RowSink:
     Only the one that `create` returned finishes or aborts. As a context manager it aborts unless finished.
     """
 
-    def __init__(
-        self, building: PartialFolder | UnfinishedFolder, grid: RowGrid, overwrite: bool, finished: dict[str, str]
-    ) -> None:
-        self.target, self.folder, self.grid, self.overwrite = building.target, building.path, grid, overwrite
-        self._building: PartialFolder | UnfinishedFolder | None = building
-        self._journal: Journal | None = building.journal if isinstance(building, UnfinishedFolder) else None
+    def __init__(self, building: Building, grid: RowGrid, overwrite: bool, finished: dict[str, str]) -> None:
+        self.target, self.grid, self.overwrite = building.target, grid, overwrite
+        self._building: Building | None = building
+        self._rows: RowPlace = building.rows
         self._finished = finished
 
     @classmethod
@@ -95,25 +91,23 @@ class RowSink:
         grid = RowGrid.of(n_rows, columns, chunk_rows)
         described = {**plain(dict(attributes or {}), "attributes"), "format": ROWS_FORMAT, "version": VERSION}
         target = check_target(path, overwrite=overwrite, kind="rows")
-        building: PartialFolder | UnfinishedFolder
-        if fingerprint is None:
-            building = PartialFolder(target)
-        else:
-            config = {"fingerprint": fingerprint, **grid.to_config(), "attributes": described}
-            building = UnfinishedFolder(target, config, resume=resume)
+        config = {"fingerprint": fingerprint, **grid.to_config(), "attributes": described}
+        building = building_of(target, None if fingerprint is None else config, resume=resume)
         try:
             with translated_os_errors(target, "creating"):
-                if isinstance(building, UnfinishedFolder) and building.resumed:
-                    finished = intact_chunks(building.path, grid, building.journal.entries())
-                    return cls(building, grid, overwrite, finished)
-                grid.create(building.path)
-                write_group(building.path, described, grid.columns)
-                if isinstance(building, UnfinishedFolder):
-                    building.begin()
+                if building.resumed:
+                    return cls(building, grid, overwrite, building.rows.intact(grid, building.noted))
+                building.rows.create(grid, described)
+                building.begin()
         except BaseException:
             building.abandon()
             raise
         return cls(building, grid, overwrite, {})
+
+    @property
+    def folder(self) -> str | Path:
+        """Where it is built."""
+        return self._rows.folder
 
     @property
     def n_rows(self) -> int:
@@ -158,9 +152,7 @@ class RowSink:
             The values do not fit the array.
         """
         rows = self.grid.fitting(name, start, values)
-        if not self.folder.is_dir():
-            # A straggler must not bring back what was finished or aborted.
-            raise StoreNotFoundError(f"the output {self.target} is no longer being written; nothing was written")
+        self._rows.check_open(self.target)
         digests = {}
         with translated_os_errors(self.target, "writing"):
             shape = self.columns[name].shape(self.chunk_rows)
@@ -170,10 +162,7 @@ class RowSink:
                     digests[key] = self._finished[key]
                     continue
                 chunk = np.ascontiguousarray(rows[first - start : last - start])
-                # On the disk before it is called finished: a resume after a loss of power finds it, too.
-                digests[key] = write_chunk(self.folder / key, chunk, shape, durable=self._journal is not None)
-                if self._journal is not None:
-                    self._journal.note(f"{name}-{start}", key, digests[key])
+                digests[key] = self._rows.write(f"{name}-{start}", key, chunk, shape)
         return digests
 
     def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
@@ -186,12 +175,11 @@ class RowSink:
         """
         parts = []
         with translated_os_errors(self.target, "reading"):
-            array = open_for_writing(self.folder, name)
             for index, first, last in self.grid.chunks(start, stop):
                 key = self.grid.key(name, index)
                 if key not in self._finished:
                     raise MissingChunkError(f"chunk {key} of {self.target} is not finished; write it first", key)
-                values = read_chunk(array, self.folder / key, first, last)
+                values = self._rows.read(self.grid, name, key, first, last)
                 if values is None or array_digest(values) != self._finished[key]:
                     raise CorruptChunkError(f"chunk {key} of {self.folder} was damaged; resume once more", key)
                 parts.append(values)
@@ -216,7 +204,7 @@ class RowSink:
             )
         known = {**self._finished, **digests}
         with translated_os_errors(self.target, "finishing"):
-            files = list_files(self.folder)
+            files = self._rows.sizes()
             keys = [self.grid.key(name, index) for name in self.columns for index in range(self.grid.n_chunks)]
             absent = [key for key in keys if key not in known or not files.get(key)]
             if absent:
@@ -224,11 +212,8 @@ class RowSink:
                     f"{len(absent)} chunks of {self.target} were not written, {absent[0]} first; write them and finish",
                     absent[0],
                 )
-            # What a process that was killed in the middle of a chunk left beside it.
-            for key in filter(lambda key: key.endswith(".partial"), files):
-                (self.folder / key).unlink(missing_ok=True)
-            write_manifest(self.folder, self.grid.manifests(known))
-        self._building.publish(overwrite=self.overwrite)
+            complete = self._rows.complete(self.grid, known)
+        self._building.publish(complete, overwrite=self.overwrite)
         self._building = None
 
     def abort(self) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
+from zarr.abc.store import Store
+from zarr.storage import LocalStore
+
+from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.open import open_table
-from streamkernel.table.zarr_metadata import node_kind, open_store
+from streamkernel.table.stored import open_node
+from streamkernel.table.zarr_metadata import join, node_kind
 from streamkernel.table.zarr_rows import ZarrRows
 
 __all__ = ["TableInfo", "table_info"]
@@ -66,13 +70,11 @@ class TableInfo:
     def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:
         """The table at `path`, opened with every check."""
         table = open_table(path)
-        store = open_store(path)
-        _, attributes, _ = node_kind(store, "")
+        store, inner = open_node(path)
+        _, attributes, _ = node_kind(store, inner)
         features = table.features
         assert isinstance(features, ZarrRows)
         arrays = [features, *([table.targets.rows] if table.targets is not None else [])]
-        local = Path(os.fspath(path))
-        stored = sum(file.stat().st_size for file in local.rglob("*") if file.is_file()) if local.is_dir() else None
         return cls(
             path=os.fspath(path),
             ingested=table.statistics is not None,
@@ -86,7 +88,7 @@ class TableInfo:
             chunk_rows=table.chunk_rows,
             chunks=-(-table.n_rows // table.chunk_rows),
             bytes_decoded=sum(rows.n_rows * rows.width * rows.dtype.itemsize for rows in arrays),
-            bytes_stored=stored,
+            bytes_stored=_bytes_stored(store, inner),
             checksummed=all(isinstance(rows, ZarrRows) and rows.checksummed for rows in arrays),
             statistics=None if table.statistics is None else table.statistics.to_config(),
             source=attributes.get("source"),
@@ -101,6 +103,15 @@ class TableInfo:
         for name in ("columns", "target_names", "classes"):
             config[name] = None if config[name] is None else list(config[name])
         return config
+
+
+def _bytes_stored(store: Store, path: str) -> int | None:
+    """Of all its files or objects; None where the store cannot tell."""
+    if isinstance(store, LocalStore):
+        return sum(file.stat().st_size for file in (store.root / path).rglob("*") if file.is_file())
+    if isinstance(store, BlobStore) and store.listable:
+        return sum(stamp.size for stamp in store.stamps(join(path, "")).values())
+    return None
 
 
 def table_info(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import text_digest
+from streamkernel.blobs import parent_of
 from streamkernel.errors import (
     CorruptMetadataError,
     DataError,
@@ -23,12 +25,13 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.manifest import COMPLETE, ROWS_FORMAT, TABLE_FORMAT, VERSION, Manifest, parse_manifest
+from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.zarr_metadata import join, node_kind, open_store, place, read_bytes
 from streamkernel.table.zarr_rows import ZarrRows
 
-__all__ = ["Opened", "open_stored", "open_zarr_array"]
+__all__ = ["Opened", "open_node", "open_stored", "open_zarr_array"]
 
 # How often an opener follows writers that keep replacing the store before it takes what it finds.
 _GENERATIONS = 10
@@ -47,9 +50,25 @@ class Opened:
     statistics: TableStatistics | None = None
 
 
+def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
+    """A read-only store, and where in it the node at a local path or URL is: of an array, its group's store.
+
+    Of an output in an object store only the output itself knows which generation of it is current.
+    """
+    store = open_store(path)
+    if not isinstance(store, BlobStore) or store.generation.record is not None:
+        return store, ""
+    try:
+        around, name = parent_of(store.url)
+    except ParameterError:  # a whole bucket
+        return store, ""
+    group = BlobStore(around)
+    return (store, "") if group.generation.record is None and read_bytes(group, "zarr.json") is None else (group, name)
+
+
 def open_stored(path: str | os.PathLike[str], name: str = "X") -> Opened:
     """The store at a path or URL; `name` is what a bare array is taken for."""
-    return _open_settled(open_store(path), "", name)
+    return _open_settled(*open_node(path), name)
 
 
 def open_zarr_array(node: zarr.Array[Any] | zarr.Group, name: str) -> Opened:
@@ -59,14 +78,14 @@ def open_zarr_array(node: zarr.Array[Any] | zarr.Group, name: str) -> Opened:
 
 def _open_settled(store: Store, path: str, name: str) -> Opened:
     """Open all parts in one generation: where rows are appended meanwhile, the new one is opened."""
-    if not isinstance(store, LocalStore):
+    if not isinstance(store, (BlobStore, LocalStore)):
         return _open_node(store, path, name)
     for _ in range(_GENERATIONS):
         before = _identity(store)
         try:
             opened = _open_node(store, path, name)
         except (DataError, StoreError):
-            if _identity(store) == before:
+            if _identity(store) == before and not (isinstance(store, BlobStore) and store.follow()):
                 raise
         else:
             if _identity(store) == before:
@@ -74,8 +93,10 @@ def _open_settled(store: Store, path: str, name: str) -> Opened:
     return _open_node(store, path, name)
 
 
-def _identity(store: LocalStore) -> tuple[int, int] | None:
-    """Number of the store's folder, which every generation has its own of."""
+def _identity(store: BlobStore | LocalStore) -> Hashable:
+    """Of the generation: number of the store's folder, of which every generation has its own."""
+    if isinstance(store, BlobStore):
+        return store.identity
     try:
         status = os.stat(store.root)
     except OSError:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import DataError, DTypeError
 from streamkernel.table.rows import RowArray, RowReader
-from streamkernel.table.values import check_finite, float_dtype
+from streamkernel.table.values import check_finite, check_targets, float_dtype
 
 __all__ = ["MAX_CLASSES", "Targets", "discover_classes"]
 
@@ -33,6 +33,8 @@ class Targets:
         True where the stored values are already positions in `classes`.
     positions
         In `classes`, of what the stored codes stand for, where that is another order of labels.
+    of_model
+        Whether `classes` are those of a model, not of all stored values.
     """
 
     rows: RowArray
@@ -40,6 +42,7 @@ class Targets:
     classes: NDArray[Any] | None = None
     coded: bool = False
     positions: tuple[int, ...] | None = None
+    of_model: bool = False
 
     def __post_init__(self) -> None:
         if self.classes is None and self.rows.dtype.kind not in "fiub":
@@ -54,7 +57,7 @@ class Targets:
         """Y (b, d) float64 of stored values (b,) or (b, d): as they are, or ``Y_ic = 1 if y_i == class_c else 0``."""
         if self.classes is None:
             Y = np.ascontiguousarray(values, dtype=np.float64).reshape(values.shape[0], -1)
-            check_finite(Y, start, self.names, self.rows.where, "y")
+            check_targets(Y, start, self.names, self.rows.where)
             return Y
         codes = self.codes(values, start)
         one_hot = np.zeros((codes.size, len(self.classes)))
@@ -79,7 +82,12 @@ class Targets:
                 f"{', ...' if len(classes) > 5 else ''}); fit again on rows with all classes"
             )
         then = range(len(labels)) if self.positions is None else self.positions
-        return replace(self, classes=classes, positions=tuple(place[labels[position]] for position in then))
+        positions = tuple(place[labels[position]] for position in then)
+        return replace(self, classes=classes, positions=positions, of_model=True)
+
+    def of_classes(self, classes: NDArray[Any]) -> Targets:
+        """The same stored labels, each of which is to be one of a model's classes."""
+        return replace(self, classes=classes, of_model=True)
 
     def codes(self, values: NDArray[Any], start: int) -> NDArray[np.int64]:
         """Positions (b,) in `classes` of stored values."""
@@ -97,9 +105,15 @@ class Targets:
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             [value] = flat[row : row + 1].tolist()
+            if self.of_model:
+                known = ", ".join(map(str, self.classes[:5])) + (", ..." if len(self.classes) > 5 else "")
+                raise DataError(
+                    f"y holds {value!r} in row {start + row}, which is none of the model's classes ({known}); fit "
+                    "again on rows with all classes, or leave these rows out"
+                )
             raise DataError(
-                f"y holds {value!r} in row {start + row}, which is none of the {len(self.classes)} classes; "
-                "open the table again"
+                f"y holds {value!r} in row {start + row}, which is none of the {len(self.classes)} classes that the "
+                "table was opened with; open the table again"
             )
         return codes
 

@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeError, ParameterError
 
-__all__ = ["DTypeName", "cast_rows", "check_finite", "check_rows", "float_dtype", "table_dtype"]
+__all__ = ["DTypeName", "cast_rows", "check_finite", "check_rows", "check_targets", "float_dtype", "table_dtype"]
 
 DTypeName = Literal["keep", "float32", "float64"]
 
 # |x - z|^2 <= 2 |x|^2 + 2 |z|^2: a squared norm below an eighth of the largest float leaves room for every distance.
 _HEADROOM = 8.0
+
+_MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
 
 
 def float_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
@@ -95,6 +97,20 @@ def check_rows(
             f"{name} has {bad.size} rows whose squared norm overflows {rows.dtype}, first row {row} "
             f"(largest value {largest:.3g}) in {where(row)}; scale the columns (--scale standard) or use float64"
         )
+
+
+def check_targets(Y: NDArray[np.float64], start: int, names: Sequence[str], where: Callable[[int], str]) -> None:
+    """Refuse NaN, infinity, and targets whose squares, of all rows together, could overflow."""
+    flat = Y.reshape(-1)
+    if not flat.size or max(-float(flat.min()), float(flat.max())) <= _MOST_TARGET:
+        return
+    check_finite(Y, start, names, where, "y")
+    row, column = (int(place) for place in np.argwhere(np.abs(Y) > _MOST_TARGET)[0])
+    label = names[column] if column < len(names) else str(column)
+    raise NumericRangeError(
+        f"y holds {Y[row, column]:.3g} in row {start + row}, column {label!r}, in {where(start + row)}: squares of "
+        f"such targets overflow; scale y, to values below {_MOST_TARGET:.0e}"
+    )
 
 
 def check_finite(

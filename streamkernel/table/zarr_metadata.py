@@ -20,8 +20,9 @@ import zarr
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
-from zarr.storage import FsspecStore, LocalStore
+from zarr.storage import LocalStore
 
+from streamkernel.blobs import is_url
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -31,6 +32,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelError,
 )
+from streamkernel.table.blob_store import BlobStore
 
 __all__ = [
     "array_metadata",
@@ -74,13 +76,8 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         Nothing there, or not ours to read.
     """
     text = os.fspath(path)
-    if "://" in text and not text.startswith("file://"):
-        try:
-            return FsspecStore.from_url(text, read_only=True)
-        except (ImportError, ValueError) as error:
-            raise StoreError(
-                f"{text} cannot be opened ({_first_line(error)}); install fsspec's driver for this scheme"
-            ) from error
+    if is_url(text):
+        return BlobStore(text.rstrip("/"))
     local = Path(text.removeprefix("file://"))
     try:
         is_folder = local.is_dir()

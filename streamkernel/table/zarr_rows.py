@@ -9,6 +9,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
+from zarr.storage import StorePath
 
 from streamkernel.atomic import array_digest, text_digest
 from streamkernel.errors import (
@@ -19,6 +20,7 @@ from streamkernel.errors import (
     UncheckedChunksWarning,
 )
 from streamkernel.manifest import COMPLETE, ArrayManifest, Manifest, parse_manifest
+from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.rows import RowArray
 from streamkernel.table.values import float_dtype
 from streamkernel.table.zarr_bounds import bounded
@@ -62,7 +64,7 @@ class ZarrRows(RowArray):
         content = array_metadata(self._store, self._path)
         self._manifest = self._pinned(text_digest(content.decode("utf-8", "replace")), "is another one")
         array = open_array(self._store, self._path, content, self.name)
-        self._array = bounded(array)
+        self._array = self._readable(array)
         self.shape = tuple(int(n) for n in self._array.shape)
         self.dtype = np.dtype(self._array.dtype)
         if self._manifest is not None and self._manifest.n_rows <= self.shape[0]:
@@ -80,6 +82,14 @@ class ZarrRows(RowArray):
                 f"{place(self._store, self._manifest_key or '')} describes {self._path} as {manifest.shape} "
                 f"{manifest.dtype}, its metadata as {self.shape} {self.dtype.str}; write the store again"
             )
+
+    def _readable(self, array: zarr.Array[Any]) -> zarr.Array[Any]:
+        """The array whose chunks are bounded, and at a URL never absent without a word."""
+        made = bounded(array)
+        if not isinstance(self._store, BlobStore):
+            return made
+        path = StorePath(self._store.requiring_chunks(), made.path)
+        return zarr.Array(zarr.AsyncArray(metadata=made.metadata, store_path=path))
 
     def _pinned(self, metadata: str, what: str) -> ArrayManifest | None:
         """The array's manifest as it was pinned, or is now for the first time; None for a foreign array.

@@ -205,6 +205,17 @@ def test_what_cannot_be_updated(cli: Callable, pairs: dict[str, Pair], name: str
     assert f"is a {name} model, which cannot be updated" in cli("update", *pair.rest, *THREADS).error
 
 
+@pytest.mark.parametrize("name", ["ridge", "gp", "poisson", "committee"])
+def test_a_regression_on_labels_has_no_plan_either(
+    cli: Callable, pairs: dict[str, Pair], tmp_path: Path, name: str
+) -> None:
+    store = pairs["gp-classifier"].store
+    for command in (("plan", store), ("fit", store, tmp_path / "m")):
+        assert "the target holds class labels" in cli(*command, "--estimator", name, "--basis", 20, *THREADS[:2]).error
+    for other in ("ridge-classifier", "gp-classifier"):
+        assert cli("plan", store, "--estimator", other, "--basis", 20, *THREADS[:2]).code == 0
+
+
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
@@ -225,6 +236,10 @@ def test_what_cannot_be_updated(cli: Callable, pairs: dict[str, Pair], name: str
             ("--partition", "cells", "--approximation", "dtc"),
             "--partition means nothing to the approximation dtc",
         ),
+        ("gp", ("--degree", 2), "--degree means nothing to the kernel gaussian, it is of polynomial, poly"),
+        ("ridge", ("--kernel", "matern32", "--gamma", 1.0), "--gamma means nothing to the kernel matern32"),
+        ("poisson", ("--kernel", "linear", "--coef0", 1.0), "--coef0 means nothing to the kernel linear"),
+        ("ridge", ("--kernel", "poly", "--degree", 100_000), "give an integer from 1 to 100"),
         ("gp", ("--signal-variance", 0.0), "signal_variance"),
         ("gp", ("--noise-variance", "nan"), "noise_variance"),
         ("gp", ("--ard", "--lengthscale", 1.0), "ard has lengthscales found by evidence"),

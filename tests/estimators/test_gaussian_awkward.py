@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 from gaussian_rows import APPROXIMATIONS, ASKED, GIVEN, NOISE, SIGNAL, X, Y
 
-from streamkernel import GaussianProcessRegressor, open_table
+from streamkernel import GaussianProcessRegressor, KernelRidge, open_table
+from streamkernel.engine import Machine
 from streamkernel.errors import (
     DataError,
     DegenerateBandwidthError,
     DTypeError,
+    NumericRangeError,
     ParameterError,
     StreamKernelWarning,
 )
+from streamkernel.estimators.fit_gaussian import plan_gaussian
+from streamkernel.estimators.gaussian_settings import GaussianSettings
 
 # --- awkward data -------------------------------------------------------------------------------------------------
 
@@ -109,6 +113,26 @@ def test_bad_parameters_before_any_io(name: str, value: Any) -> None:
 def test_lengthscales_that_are_given_are_not_found_for_each_feature(given: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="ard has lengthscales found by evidence"):
         GaussianProcessRegressor(ard=True, **given).fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize("estimator", [KernelRidge, GaussianProcessRegressor])
+def test_targets_whose_squares_overflow_are_refused_before_any_sum(estimator: Any) -> None:
+    huge = np.where(np.arange(400) == 7, 1e200, Y)
+    with pytest.raises(NumericRangeError, match=r"y holds 1e\+200 in row 7, column 'y'.*scale y"):
+        estimator(20).fit(X, huge)
+    with pytest.raises(NumericRangeError, match=r"scale y"):
+        estimator(20).fit(X, np.column_stack([Y, -huge]))
+
+
+def test_a_block_is_planned_as_no_larger_than_the_table() -> None:
+    table = open_table(X, Y)
+
+    def planned(size: int) -> Any:
+        settings = GaussianSettings(20, approximation="pitc", block_size=size, lengthscale=1.0)
+        return plan_gaussian(table, settings, Machine(1, 1)).to_config()
+
+    assert planned(10**11) == planned(400)
+    assert planned(400) != planned(100)
 
 
 def test_bad_rows_and_targets() -> None:

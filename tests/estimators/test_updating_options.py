@@ -73,6 +73,17 @@ def test_columns_of_other_names_are_refused() -> None:
     assert update(model, open_table(X, Y)).rows_folded == M - FITTED, "arrays have no names to compare"
 
 
+def test_names_like_those_of_arrays_have_an_order_too() -> None:
+    pd = pytest.importorskip("pandas")
+    names = [f"x{j}" for j in range(5)]
+    model = fit(open_table(X[:FITTED], Y[:FITTED]))
+    other = ["x0", "x2", "x1", "x3", "x4"]
+    with pytest.raises(ShapeError, match="column 1 of the table is 'x2', that of the model 'x1'"):
+        update(model, open_table(pd.DataFrame(X, columns=names)[other], Y))
+    assert update(model, open_table(pd.DataFrame(X, columns=names), Y)).rows_folded == M - FITTED
+    assert update(model, open_table(pd.DataFrame(X, columns=list("abcde")), Y)).rows_folded == M - FITTED
+
+
 def test_a_damaged_record_is_refused(fitted: RidgeModel) -> None:
     for record in ([{"rows": [[0, 5]]}], [{"rows": "0:5", "marks": []}], [3]):
         with pytest.raises(ModelFormatError, match="record of the rows"):

@@ -121,9 +121,6 @@ REDUCTIONS: dict[str, Make] = {
     "gaussian equations, constant": lambda X, Y, chosen: GaussianEquations(
         basis_of(X, chosen, _kernel(X)), Y.mean(axis=0), ConstantNoise()
     ),
-    "gaussian equations, whitened at the end": lambda X, Y, chosen: GaussianEquations(
-        basis_of(X, chosen, Laplacian(2.0)), Y.mean(axis=0), ConstantNoise(), whiten_first=False
-    ),
     "gaussian equations, diagonal": lambda X, Y, chosen: GaussianEquations(
         basis_of(X, chosen, _kernel(X)), Y.mean(axis=0), DiagonalNoise(1.3, 0.2)
     ),

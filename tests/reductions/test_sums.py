@@ -20,6 +20,7 @@ from streamkernel.reductions import (
     Reduction,
     RegressionScores,
 )
+from streamkernel.solvers import RidgeSystem
 
 
 def swept(reduction: Reduction[Any], X: Any, Y: Any, weights: Any = None, chunk: int = 64) -> Any:
@@ -70,6 +71,22 @@ def test_ill_conditioned_bases_are_whitened_first() -> None:
     H = swept(NormalEquations.of(bad, np.zeros(0), 2000), X, None).H
     np.testing.assert_allclose(np.linalg.eigvalsh(H)[-10:], exact[-10:], rtol=1e-6, atol=1e-8)
     assert np.linalg.eigvalsh(H)[0] > -1e-9
+
+
+def test_a_small_alpha_that_is_asked_for_gets_its_digits() -> None:
+    """A target in the span of the basis: without noise it is found as exactly as the sums are."""
+    X = np.linspace(0, 3, 2000)[:, None]
+    basis = basis_of(X, range(0, 2000, 250))
+    assert not NormalEquations.of(basis, np.zeros(1), 2000).whiten_first
+    assert not NormalEquations.of(basis, np.zeros(1), 2000, 1.0).whiten_first
+    Y = basis.features(X) @ np.linspace(1.0, 2.0, len(basis))[:, None]
+    off = {}
+    for alpha in (None, 1e-12):
+        work = NormalEquations.of(basis, np.zeros(1), 2000, alpha)
+        solution = RidgeSystem(basis, swept(work, X, Y), intercept=False).solve(1e-12)
+        off[alpha] = float(np.abs(basis.block(X) @ solution.coefficients - Y).max())
+    assert off[1e-12] < 1e-9
+    assert off[1e-12] < 0.05 * off[None]
 
 
 def test_sums_of_float32_rows_are_taken_in_float64() -> None:

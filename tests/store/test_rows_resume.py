@@ -98,7 +98,7 @@ WRITER = """
     from pathlib import Path
     sys.path.insert(0, sys.argv[3])
     import streamkernel.store.chunk_file as chunk_file
-    import streamkernel.store.rows as rows
+    import streamkernel.store.row_places as rows
     import streamkernel.store.unfinished as unfinished
     from streamkernel.store.journal import Journal
     from test_rows_resume import sink_at, write_rest

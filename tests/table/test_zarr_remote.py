@@ -7,6 +7,7 @@ from table.zarr_stores import WANT, gathered
 from zarr.storage import WrapperStore
 
 from streamkernel.errors import (
+    ParameterError,
     StoreAccessError,
     StoreError,
     StoreNotFoundError,
@@ -48,7 +49,7 @@ def test_remote_stores_fail_with_distinct_errors_and_never_as_empty(error, becom
 def test_memory_url_that_is_not_there():
     with pytest.raises(StoreNotFoundError):
         open_table("memory://bucket/none")
-    with pytest.raises(StoreError, match="driver"):
+    with pytest.raises(ParameterError, match="driver"):
         open_table("nosuchscheme://bucket/none")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.blobs import is_url
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.appending import AppendingWriter, Grown, locked_store
@@ -58,8 +59,8 @@ def append_rows(
     began = time.perf_counter()
     if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
         raise ParameterError(f"target must be a column's name or index, got {target!r}")
-    path = Path(store)
-    if not os.path.lexists(path):
+    path = os.fspath(store)
+    if not is_url(path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
     watcher = as_progress(progress)
     with os_errors(path, "nothing was appended"):
@@ -125,7 +126,7 @@ def _write(reader: Reader, grown: Grown, watcher: Progress) -> None:
 class _KnownLabels:
     """Labels of a table: those of the source must be among them."""
 
-    def __init__(self, reader: Reader, classes: Sequence[Any], path: Path) -> None:
+    def __init__(self, reader: Reader, classes: Sequence[Any], path: str | Path) -> None:
         self._reader, self._path = reader, path
         self._codes = {label: code for code, label in enumerate(classes)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.atomic import partial_sibling
+from streamkernel.blobs import Generations, is_url, parent_of
 from streamkernel.errors import (
     ParameterError,
     SourceFormatError,
@@ -35,6 +37,7 @@ from streamkernel.table.ingest.tables import TableReader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.open import open_table
 from streamkernel.table.values import DTypeName
+from streamkernel.table.zarr_metadata import node_kind, open_store
 
 __all__ = ["ingest", "open_reader", "os_errors"]
 
@@ -65,9 +68,10 @@ def ingest(
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`.
 
-    Memory stays within a few batches and chunks of about 8 MiB each (and, with `shuffle`, one bucket of 64 MiB and a
-    disk copy beside `store`), however large the source is. Text targets become class labels; numeric ones,
-    whole numbers too, stay numbers (``open_table(classify=True)`` takes them as labels). y is kept as float64.
+    Memory stays within a few batches and chunks of about 8 MiB each, however large the source is; with `shuffle` there
+    are one bucket of 64 MiB and a copy on the disk, too: beside `store`, or for a URL among temporary files. Text
+    targets become class labels; numeric ones, whole numbers too, stay numbers (``open_table(classify=True)`` takes
+    them as labels). y is kept as float64.
 
     Parameters
     ----------
@@ -75,7 +79,7 @@ def ingest(
         Path of a .csv[.gz], Parquet file or folder, .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or
         group; or rows in memory, whatever `open_table` takes.
     store
-        Where the table is made; its folder must exist.
+        Where the table is made: a path, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target
         Name or index of the column that is y.
     chunk_rows
@@ -96,7 +100,7 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed, target)
-    path = Path(store)
+    path = os.fspath(store).rstrip("/") if is_url(store) else Path(os.fspath(store).removeprefix("file://"))
     _check_output(path, overwrite)
     watcher = as_progress(progress)
     with os_errors(path, "nothing was left behind"):
@@ -106,7 +110,7 @@ def ingest(
 
 
 @contextmanager
-def os_errors(path: Path, state: str) -> Iterator[None]:
+def os_errors(path: str | Path, state: str) -> Iterator[None]:
     """The operating system's errors as ours; `state` is what is true of the store then."""
     try:
         yield
@@ -128,7 +132,7 @@ def open_reader(source: Any, target: str | int | None) -> Reader:
         return TableReader(table, None if hasattr(source, "data_vars") else target, type(source).__name__)
     text = os.fspath(source)
     path = Path(text)
-    if "://" in text or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+    if is_url(text) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
         return TableReader(open_table(text), target, text)
     if not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no source at {path}; check the path (nothing was created)")
@@ -151,7 +155,7 @@ def open_reader(source: Any, target: str | int | None) -> Reader:
 def _write(
     reader: Reader,
     source: Any,
-    path: Path,
+    path: str | Path,
     chunk_rows: int | None,
     dtype: DTypeName,
     seed: int | None,
@@ -165,7 +169,7 @@ def _write(
         spool = None
         if seed is not None:
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
-            spool = stack.enter_context(RowSpool(partial_sibling(path), seed, kind, features, y_dtype, width))
+            spool = stack.enter_context(RowSpool(_spool_folder(path), seed, kind, features, y_dtype, width))
         rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
         if spool is not None:
@@ -191,6 +195,11 @@ def _write(
         writer.finish(attributes, overwrite=overwrite)
 
 
+def _spool_folder(path: str | Path) -> Path:
+    """Of the rows that are put in another order: beside the store, or where this machine has room for the like."""
+    return partial_sibling(path if isinstance(path, Path) else Path(tempfile.gettempdir(), "streamkernel"))
+
+
 def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
     watcher.start(spool.n_rows, "rows")
     try:
@@ -214,7 +223,10 @@ def _check_options(chunk_rows: int | None, dtype: str, seed: int, target: object
         raise ParameterError(f"target must be a column's name or index, got {target!r}")
 
 
-def _check_output(path: Path, overwrite: bool) -> None:
+def _check_output(path: str | Path, overwrite: bool) -> None:
+    if isinstance(path, str):
+        _check_url(path, overwrite)
+        return
     if not path.parent.is_dir():
         raise StoreNotFoundError(f"the folder {path.parent} for the store does not exist; make it first")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -229,3 +241,17 @@ def _check_output(path: Path, overwrite: bool) -> None:
         raise StoreExistsError(
             f"{path} is not a Zarr store and is not overwritten; remove it yourself or choose another path"
         )
+
+
+def _check_url(url: str, overwrite: bool) -> None:
+    parent_of(url)  # not a whole bucket
+    if not Generations(url).taken():
+        return
+    if not overwrite:
+        raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
+    try:
+        node_kind(open_store(url), "")
+    except StoreNotFoundError as error:
+        raise StoreExistsError(
+            f"{url} is not a Zarr store and is not overwritten; remove it yourself or choose another path"
+        ) from error

@@ -5,7 +5,6 @@ Memory: one chunk of X and y being filled, one being written (with its compresse
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -15,9 +14,10 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 
-from streamkernel.atomic import array_digest, partial_sibling, publish_folder
+from streamkernel.atomic import array_digest
 from streamkernel.errors import EmptyDataError
 from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, write_manifest
+from streamkernel.table.ingest.outlet import Outlet, outlet_of
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 
 __all__ = ["ChunkWriter", "default_chunk_rows"]
@@ -48,7 +48,7 @@ class ChunkWriter:
     Parameters
     ----------
     target
-        Path of the store.
+        Path or URL of the store.
     n_features, n_targets
         Widths of X and y (0: no y).
     dtype
@@ -60,10 +60,9 @@ class ChunkWriter:
     """
 
     def __init__(
-        self, target: Path, n_features: int, n_targets: int, dtype: np.dtype[Any], chunk_rows: int, *, coded: bool
+        self, target: str | Path, n_features: int, n_targets: int, dtype: np.dtype[Any], chunk_rows: int, *, coded: bool
     ) -> None:
         self._target = target
-        self._partial = partial_sibling(target)
         self._chunk_rows = chunk_rows
         self._widths = (n_features, n_targets)
         self._coded = coded
@@ -77,18 +76,23 @@ class ChunkWriter:
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
         self._X, self._y = self._buffers()
+        self._outlet = self._new_outlet()
         try:
             self._group, self._arrays = self._begin()
         except BaseException:
             self.close()
             raise
 
+    def _new_outlet(self) -> Outlet:
+        """Where it is made."""
+        return outlet_of(self._target)
+
     def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
         """Empty arrays; a subclass may begin with rows."""
         n_features, n_targets = self._widths
         # The format from the start: what a killed writer leaves is then an incomplete table, not a foreign group.
         mark = {"format": TABLE_FORMAT, "version": VERSION}
-        group = zarr.create_group(str(self._partial), attributes=mark)
+        group = zarr.create_group(str(self._outlet.folder), attributes=mark)
         arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
         if n_targets:
             shape = (0,) if n_targets == 1 else (0, n_targets)
@@ -164,6 +168,7 @@ class ChunkWriter:
         array = self._arrays[name]
         array.resize((start + values.shape[0], *values.shape[1:]))
         array[start : start + values.shape[0]] = values
+        self._outlet.shipped(self._key(name, start))
         self._digests[name].append(array_digest(values))
         if name == "X" or not self._coded:
             # By chunks, not by batches as they were read: the same rows give the same bits from any source.
@@ -171,6 +176,11 @@ class ChunkWriter:
             part = ColumnStatistics.of(fresh.reshape(fresh.shape[0], -1))
             known = self._statistics[name]
             self._statistics[name] = part if known is None else known.merge(part)
+
+    def _key(self, name: str, start: int) -> str:
+        """Of the chunk that begins with row `start`."""
+        index = start // self._chunk_rows
+        return f"{name}/c/{index}/0" if self._arrays[name].ndim == 2 else f"{name}/c/{index}"
 
     def relabel(self, codes: NDArray[np.int64]) -> None:
         """Replace every stored code c by ``codes[c]``: labels get their sorted order only when all are known."""
@@ -181,8 +191,11 @@ class ChunkWriter:
         array = self._arrays["y"]
         for index, start in enumerate(range(0, self.n_rows, self._chunk_rows)):
             stop = min(start + self._chunk_rows, self.n_rows)
+            key = self._key("y", start)
+            self._outlet.fetched(key)
             values = codes[np.asarray(array[start:stop])]
             array[start:stop] = values
+            self._outlet.shipped(key)
             self._digests["y"][index] = array_digest(values)
 
     def finish(self, attributes: dict[str, Any], *, overwrite: bool) -> None:
@@ -202,13 +215,13 @@ class ChunkWriter:
             name: ArrayManifest(tuple(array.shape), self._chunk_rows, array.dtype.str, tuple(self._digests[name]))
             for name, array in self._arrays.items()
         }
-        write_manifest(self._partial, arrays, self._history)
-        publish_folder(self._partial, self._target, overwrite=overwrite)
+        write_manifest(self._outlet.folder, arrays, self._history)
+        self._outlet.publish(overwrite=overwrite)
 
     def close(self) -> None:
         """Remove what was not published."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        shutil.rmtree(self._partial, ignore_errors=True)
+        self._outlet.close()
 
     def __enter__(self) -> Self:
         return self

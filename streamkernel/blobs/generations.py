@@ -1,0 +1,219 @@
+"""Generations of an output in an object store: written beside each other, made current by one record.
+
+::
+
+    OUT/generations/1f3a9c20b7d4/...     objects of one generation; what makes it whole is written last
+    OUT/CURRENT/00000007.json            which one is current: {"generation": ..., "digest": ..., "layers": [...]}
+
+A reader looks up the latest record, and reads that generation to the end whatever is written meanwhile: the one before
+the current one is kept. Folders are exchanged by rename(2) instead (`atomic.publish_folder`); the rest of the layout
+is that of a folder, so that a plain copy of a local output, without these two prefixes, can be read as well.
+
+A generation to which rows were appended holds the new chunks only. Its `layers` say where the others are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import uuid
+from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamkernel import atomic
+from streamkernel.blobs.locations import blobs_at, is_url, local_path
+from streamkernel.blobs.records import Record, RecordLog
+from streamkernel.errors import CorruptMetadataError
+
+__all__ = ["Generation", "Generations", "Layer", "content_digest", "generation_of"]
+
+CURRENT, FOLDER = "CURRENT", "generations"
+
+# Of records, generations, and of writers at work: who appends, what is unfinished (`store`).
+_OURS = (f"{CURRENT}/", f"{FOLDER}/", "APPEND/", "UNFINISHED/")
+_NAME = re.compile(r"[0-9a-f]{12}|")
+_STRAY_NS = 24 * 3600 * 10**9
+# Any of these marks a plain copy of a folder, and changes with it.
+_MARKS = ("COMPLETE", "zarr.json", ".zgroup", ".zarray", "config.json")
+
+
+def content_digest(content: bytes) -> str:
+    """SHA-256, in hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The generation that holds the chunks from number `first` on, up to the next layer; "" for a plain copy's own."""
+
+    name: str
+    first: int
+
+    @property
+    def prefix(self) -> str:
+        """What its keys begin with."""
+        return f"{FOLDER}/{self.name}/" if self.name else ""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A generation that is, or was, current.
+
+    Attributes
+    ----------
+    record : that says so; None for a plain copy, which has none.
+    layers : where its chunks are, by ascending `first`; the last one has everything that is no chunk, too.
+    digest : of the object that makes it whole.
+    """
+
+    record: Record | None
+    layers: tuple[Layer, ...]
+    digest: str | None
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of its metadata begin with."""
+        return self.layers[-1].prefix
+
+    @property
+    def identity(self) -> Hashable:
+        """What tells it from the next."""
+        return None if self.record is None else (self.record.number, self.record.nonce)
+
+
+PLAIN = Generation(None, (Layer("", 0),), None)
+
+
+class Generations:
+    """Those of the output at a URL."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.blobs = blobs_at(location)
+        self._log = RecordLog(self.blobs, CURRENT)
+
+    def latest(self) -> Generation | None:
+        """The current one; None where there is no record: nothing, or a plain copy.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The record is not one of ours.
+        """
+        record = self._log.latest() if self.blobs.listable else None
+        return None if record is None else self._of(record)
+
+    def latest_or_plain(self) -> Generation:
+        """The same, where what is at the URL itself stands for a generation without a record."""
+        return self.latest() or PLAIN
+
+    def taken(self) -> bool:
+        """Whether something is at the URL: more than what writers that did not finish have left."""
+        if self.latest() is not None:
+            return True
+        return self.blobs.holds() and any(not key.startswith(_OURS) for key in self.blobs.stamps())
+
+    @staticmethod
+    def new_name() -> str:
+        """For a generation that is about to be written."""
+        return uuid.uuid4().hex[:12]
+
+    def publish(self, layers: Iterable[Layer], digest: str, *, after: Generation | None) -> Generation | None:
+        """Make a generation the one that follows `after` (None: the first); None if another was made meanwhile."""
+        layers = tuple(layers)
+        value = {
+            "generation": layers[-1].name,
+            "digest": digest,
+            "layers": [[layer.name, layer.first] for layer in layers],
+        }
+        before = None if after is None else after.record
+        record = self._log.append(value, after=before)
+        if record is None:
+            return None
+        self._prune(record)
+        return Generation(record, layers, digest)
+
+    def replace(self, layers: Iterable[Layer], digest: str) -> Generation:
+        """Make a generation the current one, whichever was."""
+        layers = tuple(layers)
+        while True:
+            done = self.publish(layers, digest, after=self.latest())
+            if done is not None:
+                return done
+
+    def discard(self, name: str) -> None:
+        """Remove a generation that was not published."""
+        self.blobs.remove_all(self.blobs.keys(Layer(name, 0).prefix))
+
+    def _prune(self, record: Record) -> None:
+        """Remove what no reader of the current generation, or of the one before, needs.
+
+        Generations that no record names are being written, or were left by a writer that died: these are told from each
+        other by their age.
+        """
+        records = {entry.number: self._of(entry) for entry in self._log.all()}
+        if record.number not in records or max(records) != record.number:
+            # Whoever published after us does it.
+            return
+        kept = {layer.name for number in (record.number, record.number - 1) for layer in _layers(records.get(number))}
+        known = {layer.name for generation in records.values() for layer in generation.layers}
+        stamps = self.blobs.stamps(f"{FOLDER}/")
+        newest: dict[str, int] = {}
+        for key, stamp in stamps.items():
+            name = key.split("/")[1]
+            newest[name] = max(newest.get(name, 0), stamp.time)
+        now = max(newest.values(), default=0)
+        gone = {
+            name
+            for name, time in newest.items()
+            if name not in kept and (name in known or (time and now - time > _STRAY_NS))
+        }
+        self.blobs.remove_all([key for key in stamps if key.split("/")[1] in gone])
+        if "" not in kept and ("" in known or record.number <= 2):
+            self.blobs.remove_all(self._plain_keys())
+
+    def _plain_keys(self) -> list[str]:
+        """Of a plain copy that has been replaced: the members of its group, as its own manifest or metadata tell."""
+        if not any(self.blobs.size(mark) >= 0 for mark in _MARKS):
+            return []
+        return [key for key in self.blobs.stamps() if not key.startswith(_OURS) and _of_a_group(key)]
+
+    def _of(self, record: Record) -> Generation:
+        try:
+            layers = tuple(Layer(str(name), int(first)) for name, first in record.value["layers"])
+            if not layers or not all(_NAME.fullmatch(layer.name) for layer in layers):
+                raise ValueError("layers")
+            return Generation(record, layers, str(record.value["digest"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptMetadataError(
+                f"{self.location}/{CURRENT} does not say which generation is current; restore it from a copy"
+            ) from error
+
+
+def _layers(generation: Generation | None) -> Collection[Layer]:
+    return () if generation is None else generation.layers
+
+
+def _of_a_group(key: str) -> bool:
+    """Whether a key is one that our folders have: metadata, or an array's metadata and chunks."""
+    return key in _MARKS or re.fullmatch(r"[^/]+/(zarr\.json|c(/\d+)*)", key) is not None
+
+
+def generation_of(location: str | os.PathLike[str]) -> Hashable | None:
+    """What tells one generation of the output at a path or URL from the next; None where there is none.
+
+    It changes when a model, table or output is replaced or has rows appended, and costs a listing and a small read.
+    """
+    if not is_url(location):
+        return atomic.generation_of(Path(local_path(location)))
+    place = Generations(os.fspath(location))
+    found = place.latest()
+    if found is not None:
+        return found.identity
+    for mark in _MARKS:
+        stamps = place.blobs.stamps(mark) if place.blobs.listable else {}
+        if mark in stamps:
+            return tuple(stamps[mark])
+    return None

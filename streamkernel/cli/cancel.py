@@ -1,0 +1,32 @@
+"""streamkernel cancel ID|MODEL"""
+
+from __future__ import annotations
+
+import click
+
+from streamkernel.cli.job_options import job_session, looking_options
+from streamkernel.cli.options import Scheduler, common
+from streamkernel.cli.output import emit
+
+__all__ = ["command"]
+
+
+@click.command("cancel")
+@click.argument("job", metavar="ID|MODEL")
+@click.option("--keep-checkpoints", is_flag=True, help="Leave them, so that the job can be resumed from Python.")
+@looking_options
+@common
+def command(
+    job: str,
+    keep_checkpoints: bool,
+    place: str | None,
+    scheduler: Scheduler,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Stop a job, by its id or by the model that it makes; a running one stops within some seconds."""
+    with job_session(place, scheduler) as session:
+        found = session.job(job)
+        found.cancel(keep_checkpoints=keep_checkpoints)
+        emit({"id": found.id, "status": found.status, "model": found.model}, as_json=as_json, title="job")

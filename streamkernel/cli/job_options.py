@@ -1,0 +1,85 @@
+"""What the commands of jobs share: which place, which cluster, how a job is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from streamkernel.cli.machine import place_of
+from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
+from streamkernel.engine import format_bytes
+from streamkernel.jobs import JobsSession, connect
+
+__all__ = ["job_session", "jobs_option", "looking_options", "moment", "shown"]
+
+jobs_option = click.option(
+    "--jobs",
+    "place",
+    default=None,
+    metavar="LOCATION",
+    envvar="STREAMKERNEL_JOBS",
+    help="Where records of jobs are, a folder or URL. [default: .jobs beside the model]",
+)
+
+looking_options = stack(
+    jobs_option,
+    click.option(
+        "--scheduler",
+        default=None,
+        metavar="ADDRESS",
+        envvar="STREAMKERNEL_SCHEDULER",
+        help="A scheduler's tls:// (or tcp://) address: what was interrupted is driven again there.",
+    ),
+    tls_options,
+    scheduler_as_one,
+)
+
+
+@contextlib.contextmanager
+def job_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession]:
+    """A session; without an address, or with the name of a place that is no cluster, only to look."""
+    address, security = None, None
+    if scheduler.address not in (None, "local", "threads"):
+        reached = place_of(scheduler, None)
+        address, security = reached.scheduler, reached.security
+    with connect(address, security, jobs=place, insecure=scheduler.insecure) as session:
+        yield session
+
+
+def moment(seconds: float) -> str:
+    """A time for people, of this machine's zone."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def shown(told: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's description for people."""
+    progress = told["progress"]
+    lines: dict[str, Any] = {
+        "id": told["id"],
+        "status": told["status"],
+        "estimator": told["estimator"],
+        "table": told["table"],
+        "model": told["model"],
+        "submitted": moment(told["submitted"]),
+        "changed": moment(told["changed"]),
+    }
+    if progress:
+        lines |= {
+            "sweep": f"{progress['sweeps_done']} of {progress['sweeps_planned'] or '?'} done, {progress['sweep']}: "
+            f"{progress['rows_done']:,} of {progress['rows_total']:,} rows",
+            "driver": f"{progress['host']}:{progress['process']}, number {progress['attempt']}",
+            "seconds": progress["seconds"],
+            "peak memory": format_bytes(progress["peak_bytes"]),
+        }
+        if progress["planned_bytes"]:
+            lines["planned memory"] = format_bytes(progress["planned_bytes"])
+    if told["error"]:
+        lines["error"] = f"{told['error']['type']}: {told['error']['message']}"
+    if told["result"]:
+        names = ("basis_size", "relative_residual_trace", "resumed_sweeps", "digest")
+        lines |= {name: told["result"][name] for name in names}
+    return lines

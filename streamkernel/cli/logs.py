@@ -1,0 +1,44 @@
+"""streamkernel logs ID|MODEL"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from streamkernel.cli.job_options import job_session, looking_options, moment
+from streamkernel.cli.options import Scheduler, common
+from streamkernel.cli.output import emit
+
+__all__ = ["command"]
+
+
+@click.command("logs")
+@click.argument("job", metavar="ID|MODEL")
+@click.option("--follow", is_flag=True, help="Go on until it has ended; with --json, an object a line.")
+@looking_options
+@common
+def command(
+    job: str,
+    follow: bool,
+    place: str | None,
+    scheduler: Scheduler,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Print what happened to a job: when and where it began, its sweeps, its warnings, its end."""
+    with job_session(place, scheduler) as session:
+        found = session.job(job)
+        if as_json and not follow:
+            emit({"id": found.id, "events": list(found.logs())}, as_json=True, title="job")
+            return
+        for event in found.logs(follow=follow):
+            if as_json:
+                json.dump(event, sys.stdout)
+                sys.stdout.write("\n")
+            else:
+                level = "" if event["level"] == "info" else f"{event['level']}: "
+                print(f"{moment(event['time'])} {event['host']}:{event['process']} {level}{event['text']}")
+            sys.stdout.flush()

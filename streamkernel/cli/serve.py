@@ -1,0 +1,93 @@
+"""streamkernel serve MODELS"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from streamkernel.cli.options import common
+from streamkernel.cli.output import stderr
+from streamkernel.engine.threads import available_cpus
+from streamkernel.errors import ParameterError, StoreNotFoundError
+from streamkernel.estimators.base import parse_bytes
+
+__all__ = ["command"]
+
+
+@click.command("serve")
+@click.argument("models")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="Its first line is the token to ask for.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM), with --tls-key.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its private key (PEM).")
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token or without TLS.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Processes.")
+@click.option("--max-body", default="1GiB", show_default=True, metavar="BYTES", help="Largest NPY or Arrow body.")
+@click.option("--max-json", default="8MiB", show_default=True, metavar="BYTES", help="Largest JSON body.")
+@click.option(
+    "--max-rows", default=10_000_000, show_default=True, type=click.IntRange(1), help="Most rows of a request."
+)
+@common
+def command(
+    models: str,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    insecure: bool,
+    workers: int,
+    max_body: str,
+    max_json: str,
+    max_rows: int,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Answer requests for predictions of the saved models in the folder MODELS (or of one model) over HTTP.
+
+    Models that are added, replaced or removed are noticed within a second. The page at / shows them.
+    """
+    try:
+        from streamkernel.service import Limits, Settings, serve
+        from streamkernel.service.server import Address
+        from streamkernel.service.settings import is_loopback, read_token
+    except ImportError as error:
+        raise ParameterError(f"the service needs {error.name}: pip install 'streamkernel[service]'") from error
+    if "://" in models or "::" in models:
+        raise ParameterError(f"{models} is not a folder of this machine; give the path of one")
+    root = Path(models)
+    if not root.is_dir():
+        raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
+    if (tls_cert is None) != (tls_key is None):
+        raise ParameterError("--tls-cert and --tls-key belong together; give both or neither")
+    if not is_loopback(host) and not insecure and (token_file is None or tls_cert is None):
+        raise ParameterError(
+            f"{host} can be reached from other machines: give --token-file, --tls-cert and --tls-key, or say --insecure"
+        )
+    token = None if token_file is None else read_token(token_file)
+    limits = Limits(
+        body_bytes=parse_bytes(max_body, "--max-body") or 0,
+        json_bytes=parse_bytes(max_json, "--max-json") or 0,
+        rows=max_rows,
+    )
+    local = frozenset({"localhost", "127.0.0.1", "::1", host.lower()})
+    settings = Settings(
+        root,
+        token=token,
+        hosts=local if token is None and is_loopback(host) else None,
+        threads=max(1, available_cpus() // workers),
+        limits=limits,
+    )
+
+    def ready(url: str) -> None:
+        if as_json:
+            click.echo(f'{{"url": "{url}", "workers": {workers}}}')
+        else:
+            click.echo(f"serving on {url}")
+        if not quiet and token is None:
+            stderr.print("no token is asked for", style="dim")
+
+    serve(settings, Address(host, port, tls_cert, tls_key), workers=workers, ready=ready)

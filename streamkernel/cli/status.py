@@ -1,0 +1,56 @@
+"""streamkernel status ID|MODEL"""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from streamkernel.cli.job_options import job_session, looking_options, shown
+from streamkernel.cli.options import Scheduler, common
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import JobBar
+from streamkernel.jobs import Job
+
+__all__ = ["command"]
+
+_POLL = 0.5
+_ENDED = ("done", "failed", "cancelled")
+
+
+@click.command("status")
+@click.argument("job", metavar="ID|MODEL")
+@click.option("--follow", is_flag=True, help="Go on until it has ended; exit status 1 if it failed.")
+@looking_options
+@common
+def command(
+    job: str,
+    follow: bool,
+    place: str | None,
+    scheduler: Scheduler,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Tell how far a job is, by its id or by the model that it makes.
+
+    With --scheduler a job whose driver was lost is driven again there, from its last checkpoint.
+    """
+    with job_session(place, scheduler) as session:
+        found = session.job(job)
+        if follow:
+            _follow(found, quiet)
+        told = found.to_config()
+        emit(told, as_json=as_json, title="job", shown=shown(told))
+        if follow:
+            found.wait(0)
+
+
+def _follow(job: Job, quiet: bool) -> None:
+    with JobBar(quiet) as bar:
+        while True:
+            status = job.look()
+            bar.update(status, job.progress)
+            if status in _ENDED:
+                return
+            time.sleep(_POLL)

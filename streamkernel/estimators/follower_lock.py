@@ -1,0 +1,95 @@
+"""One follower of a model at a time: a file beside the model, locked by its follower, which says who that is.
+
+::
+
+    .MODEL.follow       {"process": 4711, "host": "a", "store": "/rows.zarr"}
+
+The lock is gone with its holder, kill -9 included; the file is removed by a follower that ends. In an object store it
+is a lease: whoever comes after one that was killed has to wait until that has lapsed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from streamkernel.atomic import HeldLock
+from streamkernel.blobs import Lease, beside, blobs_at, is_url
+from streamkernel.blobs.lease import this_process
+from streamkernel.blobs.records import RecordLog
+from streamkernel.errors import RunLockedError, StoreAccessError, StoreError, StoreNotFoundError
+
+__all__ = ["only_follower"]
+
+_NAME = ".{}.follow"
+_TTL = 15.0
+
+
+@contextlib.contextmanager
+def only_follower(model: str, store: str) -> Iterator[Callable[[], None]]:
+    """Be the follower of a model; gives what raises `RunLockedError` once that is no longer so.
+
+    Raises
+    ------
+    RunLockedError
+        Another process is; the message names it.
+    StoreError
+        There is no folder for the file, or it cannot be written.
+    """
+    if is_url(model):
+        blobs = blobs_at(beside(model, _NAME))
+        lease = Lease.acquire(blobs, ttl=_TTL, wait=1.2 * _TTL, about={"store": store})
+        if lease is None:
+            latest = RecordLog(blobs, "lease").latest()
+            raise _refused(model, {} if latest is None else latest.value)
+        with lease:
+            yield lease.check
+        return
+    path = Path(beside(model, _NAME))
+    with _translated(path, model):
+        lock = _acquire(path, model)
+        path.write_text(json.dumps({**this_process(), "store": store}) + "\n", encoding="utf-8")
+    try:
+        yield lambda: None
+    finally:
+        # Still locked: whoever has opened it meanwhile sees that it is no longer the file of this name.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        lock.release()
+
+
+def _acquire(path: Path, model: str) -> HeldLock:
+    while True:
+        lock = HeldLock.acquire(path, create=True)
+        if lock is None:
+            try:
+                raise _refused(model, json.loads(path.read_text(encoding="utf-8")))
+            except (FileNotFoundError, ValueError):
+                # It ends, or begins, just now.
+                raise _refused(model, {}) from None
+        if lock.still_at(path):
+            return lock
+        lock.release()
+
+
+def _refused(model: str, holder: dict[str, Any]) -> RunLockedError:
+    known = {"process", "host", "store"} <= holder.keys()
+    who = "process {process} on {host}, with the rows of {store}".format(**holder) if known else "another process"
+    return RunLockedError(f"{model} is being followed by {who}; stop that one first")
+
+
+@contextlib.contextmanager
+def _translated(path: Path, model: str) -> Iterator[None]:
+    try:
+        yield
+    except StoreError:
+        raise
+    except FileNotFoundError as error:
+        raise StoreNotFoundError(f"nothing at {model}; check the path") from error
+    except PermissionError as error:
+        raise StoreAccessError(f"no permission to write {path}; ask its owner") from error
+    except OSError as error:
+        raise StoreError(f"{path} cannot be locked ({error.strerror or error}); check the disk") from error

@@ -1,0 +1,83 @@
+"""A driver's own way from its worker to the scheduler, and what its worker must hold."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import dask
+from distributed import Client
+from distributed.core import Status
+from distributed.security import Security
+from distributed.worker import Worker
+
+from streamkernel.engine import MemoryLimits, Plan, format_bytes
+from streamkernel.engine.cluster import _CONFIG, ClusterExecutor, _peak_resident, _warm_up
+from streamkernel.engine.plan import WORKER_BYTES
+
+__all__ = ["DriverExecutor", "DriverLimits", "driver_executor", "is_closing"]
+
+_CLOSING = frozenset({Status.closing_gracefully, Status.closing, Status.closed, Status.failed})
+
+
+def is_closing(worker: Worker) -> bool:
+    """Whether a worker is about to end: SIGTERM, the end of its lifetime, its scheduler lost."""
+    return worker.status in _CLOSING
+
+
+class DriverExecutor(ClusterExecutor):
+    """Runs sweeps from a task of the same cluster."""
+
+    def peak_bytes(self) -> int:
+        # This process is one of the workers, and the session's own meter has seen it.
+        with contextlib.suppress(OSError, TimeoutError):
+            return max(0, super().peak_bytes() - _peak_resident())
+        return 0
+
+    def memory_now(self) -> int:
+        """Bytes that the workers hold, as they last told the scheduler."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        return sum(int(worker["metrics"]["memory"]) for worker in workers)
+
+
+@contextlib.contextmanager
+def driver_executor(worker: Worker) -> Iterator[tuple[Client, DriverExecutor]]:
+    """A client of the worker's scheduler, of its own so that it can be closed while the fit waits."""
+    options = {"set_as_default": False, "direct_to_workers": True, "name": "streamkernel-job"}
+    with (
+        dask.config.set({name: value for name, value in _CONFIG.items() if name.startswith("distributed.admin")}),
+        Client(worker.scheduler.address, security=_as_client(worker.security), timeout=10, **options) as client,
+        client.as_current(),
+    ):
+        executor = DriverExecutor(client)
+        client.run(_warm_up, on_error="ignore")
+        yield client, executor
+
+
+def _as_client(security: Security) -> Security:
+    """A worker that was started with a certificate has it for its own role only."""
+    own = security.get_tls_config_for_role("worker")
+    if security.get_tls_config_for_role("client")["cert"] or not own["cert"]:
+        return security
+    return Security(
+        require_encryption=security.require_encryption,
+        tls_ca_file=own["ca_file"],
+        tls_client_cert=own["cert"],
+        tls_client_key=own["key"],
+    )
+
+
+@dataclass(frozen=True)
+class DriverLimits(MemoryLimits):
+    """Limits of a run whose driver is a task of one of its workers, which holds both."""
+
+    def exceeded(self, plan: Plan) -> str | None:
+        both = plan.driver_bytes + plan.worker_bytes - WORKER_BYTES  # the libraries are loaded once
+        if self.worker is not None and both > self.worker:
+            return (
+                f"projected memory of the worker that drives the job ({format_bytes(both)}: driver "
+                f"{format_bytes(plan.driver_bytes)} + its tasks) exceeds allowed memory ({format_bytes(self.worker)}; "
+                "--memory-limit of dask worker)"
+            )
+        return super().exceeded(plan)

@@ -1,0 +1,202 @@
+"""The driver of a job: a task on the cluster that runs the fit while it holds the job's lease.
+
+It may be run any number of times, at any time, on any worker: one that finds the job ended or driven by another ends
+at once, and one that follows a driver that died goes on from its checkpoints.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import traceback
+from asyncio import CancelledError
+from concurrent.futures import CancelledError as FutureCancelled
+from typing import Any
+
+from distributed import Reschedule, get_worker, secede
+from distributed.comm.core import CommClosedError
+from distributed.scheduler import KilledWorker, NoValidWorkerError
+from distributed.worker import Worker
+
+from streamkernel.blobs import Lease, Record
+from streamkernel.errors import ClusterError, DataError, NumericalError, ParameterError, RunLockedError
+from streamkernel.jobs.cluster import driver_executor, is_closing
+from streamkernel.jobs.failures import as_record
+from streamkernel.jobs.fitting import Fitting, steps_of
+from streamkernel.jobs.records import (
+    CANCELLED,
+    CANCELLING,
+    DONE,
+    ENDED,
+    FAILED,
+    INTERRUPTED,
+    LOST,
+    JobRecords,
+    Stopped,
+)
+from streamkernel.jobs.steps import remove_steps, steps_saved
+from streamkernel.jobs.warned import warnings_to
+from streamkernel.jobs.watch import Watch
+
+__all__ = ["drive"]
+
+logger = logging.getLogger("streamkernel.jobs")
+
+# Drivers in a row that end without a sweep to show for it.
+_FRUITLESS = 5
+# Resuming would meet them again.
+_LASTING = (DataError, NumericalError, ParameterError)
+
+
+def drive(jobs: str, id: str) -> str:
+    """Drive a job to its end, or until it is another's.
+
+    Parameters
+    ----------
+    jobs, id : of its records.
+
+    Returns
+    -------
+    str
+        What became of it, for the scheduler's logs.
+    """
+    # The tasks of the fit need the thread that this one has: a cluster may have no other.
+    secede()
+    worker = get_worker()
+    records = JobRecords(jobs, id)
+    work = records.work()
+    before = records.lease.latest()
+    lease = Lease.acquire(
+        records.blobs,
+        "lease",
+        ttl=work.lease_seconds,
+        wait=1.5 * work.lease_seconds,
+        about={"worker": worker.address},
+    )
+    if lease is None:
+        return "driven by another"
+    # A worker that is told to end does not wait for us: its successor need not wait for the lease to lapse.
+    atexit.register(lease.release)
+    try:
+        with lease:
+            ended = _Driver(records, lease, worker, taken_over=before).run()
+    finally:
+        atexit.unregister(lease.release)
+    if ended in (INTERRUPTED, LOST):
+        # Somewhere else, or here if only this process was too slow; where another drives, it ends at once.
+        raise Reschedule
+    return ended
+
+
+class _Driver:
+    def __init__(self, records: JobRecords, lease: Lease, worker: Worker, *, taken_over: Record | None) -> None:
+        self.records, self.lease, self.worker = records, lease, worker
+        self.work = records.work()
+        self.steps_at = steps_of(records.id, self.work.model)
+        self._before = taken_over
+
+    def run(self) -> str:
+        record = self._begin()
+        if record is None:
+            return str(self.records.latest().value["status"])
+        fitting = Fitting(self.records, self.work, self.lease, record)
+        watch = Watch(
+            self.records,
+            self.lease,
+            attempt=record.value["attempt"],
+            worker=self.worker.address,
+            closing=lambda: is_closing(self.worker),
+            memory=lambda: fitting.memory_now(),
+        )
+        try:
+            with warnings_to(lambda text: watch.tell("warning", text, level="warning")), watch:
+                result = fitting.published_before() or self._fit(fitting, watch)
+            watch.last_words()
+            return self._end(DONE, f"finished: {self.work.model}", result=result)
+        except Exception as error:
+            return self._failed(error, watch)
+
+    def _fit(self, fitting: Fitting, watch: Watch) -> dict[str, Any]:
+        fitting.prepare(watch)
+        with driver_executor(self.worker) as (client, executor):
+            watch.interrupt = client.close
+            model = fitting.fit(executor, watch)
+        return fitting.publish(model, watch)
+
+    # --- states ------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> Record | None:
+        """Say that this driver runs; None where there is nothing to run."""
+        before = self._before
+        if before is not None and not before.value.get("released"):
+            self.records.note(
+                "lease", f"taken over from {before.value.get('host')}:{before.value.get('process')}, which is gone"
+            )
+        record = self.records.latest()
+        attempt = record.value.get("attempt", 0) + 1
+        steps = steps_saved(self.steps_at)
+        fruitless = 0 if steps > record.value.get("steps", -1) else record.value.get("fruitless", 0) + 1
+        try:
+            if fruitless >= _FRUITLESS and record.value["status"] not in ENDED:
+                error = ClusterError(
+                    f"{fruitless} drivers in a row ended before they had finished a sweep, the last on "
+                    f"{record.value.get('worker')}; look whether it runs out of memory, or whether workers live long "
+                    "enough for a sweep, then resume the job"
+                )
+                self._end(FAILED, str(error), error=as_record(error))
+                return None
+            running = self.records.claim(
+                self.lease, attempt=attempt, steps=steps, fruitless=fruitless, worker=self.worker.address
+            )
+        except Stopped as stopped:
+            if stopped.reason == CANCELLED:
+                self._end(CANCELLED, "cancelled")
+            return None
+        self.records.note("started", f"started on {self.worker.address}, driver {attempt}")
+        return running
+
+    def _end(self, status: str, said: str, **more: Any) -> str:
+        """Write the last state of this driver, unless the job is no longer its own."""
+        if status == DONE:
+            # Of no use any more: should we be lost before the record, the next one finds the model.
+            remove_steps(self.steps_at)
+        while True:
+            record = self.records.latest()
+            if record.value["status"] in ENDED:
+                return str(record.value["status"])
+            if not self.lease.held:
+                return LOST
+            if status == INTERRUPTED and record.value["status"] == CANCELLING:
+                status, said = CANCELLED, "cancelled"
+            if self.records.advance(record, status, **more) is not None:
+                self.records.note(status, said, level="error" if status == FAILED else "info")
+                if status == CANCELLED and not record.value.get("keep_checkpoints"):
+                    remove_steps(self.steps_at)
+                return status
+
+    def _failed(self, error: Exception, watch: Watch) -> str:
+        reason = watch.reason if not isinstance(error, Stopped) else error.reason
+        if reason == LOST or isinstance(error, RunLockedError):
+            logger.warning(
+                "job %s goes on elsewhere: this driver had lost its lease and wrote nothing more", self.records.id
+            )
+            return LOST
+        watch.last_words()
+        if reason == CANCELLED:
+            return self._end(CANCELLED, "cancelled")
+        if reason is not None or _cluster_lost(error):
+            why = f"its worker {self.worker.address} ends" if reason is not None else f"the cluster was lost ({error})"
+            return self._end(INTERRUPTED, f"interrupted: {why}")
+        logger.error("job %s failed", self.records.id, exc_info=error)
+        if as_record(error)["type"] != type(error).__name__:
+            self.records.note("traceback", "".join(traceback.format_exception(error)), level="error")
+        if isinstance(error, _LASTING):
+            remove_steps(self.steps_at)
+        return self._end(FAILED, str(error), error=as_record(error))
+
+
+def _cluster_lost(error: Exception) -> bool:
+    """Whether the scheduler cannot be reached, rather than that a task cannot be done."""
+    if isinstance(error, ClusterError):
+        return not isinstance(error.__cause__, (KilledWorker, NoValidWorkerError))
+    return isinstance(error, (CommClosedError, CancelledError, FutureCancelled, TimeoutError))

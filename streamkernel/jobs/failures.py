@@ -1,0 +1,34 @@
+"""Errors of a job: kept as their class and message, raised again as the same class by whoever asks for the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkernel import errors
+from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
+
+__all__ = ["as_error", "as_record"]
+
+
+def as_record(error: BaseException) -> dict[str, str]:
+    """What is kept of an error."""
+    if isinstance(error, StreamKernelError):
+        return {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, MemoryError):
+        return {
+            "type": ResourceLimitError.__name__,
+            "message": f"the driver ran out of memory ({error}); give its worker more, or choose a smaller basis",
+        }
+    return {
+        "type": StreamKernelError.__name__,
+        "message": f"unexpected {type(error).__name__} in the job: {error} (its log shows where it came from)",
+    }
+
+
+def as_error(record: dict[str, Any]) -> StreamKernelError:
+    """The error that was kept."""
+    kind = getattr(errors, str(record.get("type")), None)
+    message = str(record.get("message"))
+    if isinstance(kind, type) and issubclass(kind, StreamKernelError):
+        return kind(message)
+    return ClusterError(message)

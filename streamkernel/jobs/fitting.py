@@ -1,0 +1,159 @@
+"""What a driver does between its lease and its last record: open, plan, fit, publish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkernel.atomic import canonical_json, text_digest
+from streamkernel.blobs import Lease, Record, joined, parent_of
+from streamkernel.engine import Machine, Plan, Session, check_memory, resident_bytes
+from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
+from streamkernel.estimators.choosing import checked_plan
+from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.jobs.cluster import DriverExecutor, DriverLimits
+from streamkernel.jobs.records import JobRecords
+from streamkernel.jobs.steps import Steps
+from streamkernel.jobs.watch import Watch
+from streamkernel.jobs.work import Work
+from streamkernel.store import check_target
+from streamkernel.table import Table
+
+__all__ = ["Fitting", "steps_of"]
+
+
+def steps_of(id: str, model: str) -> str:
+    """Where the checkpoints of a job are: beside its model."""
+    parent, name = parent_of(model)
+    return joined(parent, f".{name}.{id}.run")
+
+
+class Fitting:
+    """One driver's fit.
+
+    Parameters
+    ----------
+    record : the state in which this driver says that it runs.
+    """
+
+    def __init__(self, records: JobRecords, work: Work, lease: Lease, record: Record) -> None:
+        self.records, self.work, self.lease, self.record = records, work, lease, record
+        self._executor: DriverExecutor | None = None
+        self.settings: Any = None
+        self.whole: Table
+        self.table: Table
+        self.steps: Steps
+
+    def memory_now(self) -> int:
+        """Bytes that the workers hold now."""
+        return 0 if self._executor is None else self._executor.memory_now()
+
+    def published_before(self) -> dict[str, Any] | None:
+        """The result, if a driver before this one was lost after it had published the model."""
+        digest = self.record.value.get("digest")
+        if digest is None:
+            return None
+        model = self._existing()
+        return None if model is None or model.digest != digest else _result(model, self.work)
+
+    def prepare(self, watch: Watch) -> None:
+        """Open the table and what earlier drivers have left.
+
+        Raises
+        ------
+        StoreError, DataError, ParameterError
+        InputChangedError
+            The table is not the one that an earlier driver began with.
+        """
+        if self.record.value.get("digest") is None:
+            check_target(self.work.model, overwrite=self.work.overwrite)
+        self.settings = self.work.made_settings()
+        self.whole, self.table = self.work.tables()
+        pinned = {
+            "estimator": self.work.estimator,
+            "settings": self.settings.to_config(),
+            "table": self.table.fingerprint,
+            "rows": [self.table.start, self.table.stop],
+        }
+        digest = text_digest(canonical_json(pinned))
+        before = self.record.value.get("pinned")
+        if before is None:
+            self.record = self.records.claim(self.lease, pinned=digest)
+        elif before != digest:
+            raise InputChangedError(
+                f"{self.work.table} is not the table that the job began with; submit a new job for the new rows"
+            )
+        steps_at = steps_of(self.records.id, self.work.model)
+        self.steps = Steps(steps_at, self.record.value["attempt"], digest, self.lease.check)
+        if self.steps.steps():
+            watch.tell("resuming", f"resuming from {len(self.steps.steps())} checkpoints")
+
+    def fit(self, executor: DriverExecutor, watch: Watch) -> PredictingModel:
+        """Check the memory that it takes, then run it."""
+        self._executor = executor
+        before = resident_bytes()
+        recipe, table, settings = self.work.recipe, self.table, self.settings
+        n = settings.components(table)
+
+        def plan_of(machine: Machine, size: int) -> Plan:
+            return recipe.plan(table, settings, machine, size)
+
+        plan = checked_plan(plan_of, n, table, Session(executor), self.work.memory_limit, before)
+        limits = DriverLimits(total=self.work.memory_limit, worker=executor.worker_limit())
+        check_memory(plan, limits, lambda size: plan_of(plan.machine, size), n)
+        watch.planned(plan)
+        steps: Any = self.steps
+        return recipe.fit(
+            table,
+            settings,
+            Session(executor, progress=watch, checkpoints=steps),
+            whole=self.whole,
+            memory_limit=self.work.memory_limit,
+            estimator=self.work.estimator,
+            targets_are_2d=table.n_targets > 1 and not recipe.classify,
+            driver_bytes=before,
+        )
+
+    def publish(self, model: PredictingModel, watch: Watch) -> dict[str, Any]:
+        """Save the model, under the lease, once nobody can cancel it any more."""
+        watch.check()
+        watch.measured(model.config["run"]["peak_memory_bytes"])
+        if self.record.value.get("digest") != model.digest:
+            self.record = self.records.claim(self.lease, digest=model.digest)
+        self.lease.check()
+        try:
+            model.save(self.work.model, overwrite=self.work.overwrite)
+        except StoreExistsError:
+            # Of a driver that was lost between this line and the next record.
+            existing = self._existing()
+            if existing is None or existing.digest != model.digest:
+                raise
+        return _result(model, self.work)
+
+    def _existing(self) -> PredictingModel | None:
+        try:
+            return self.work.recipe.model.load(self.work.model)
+        except StoreError:
+            return None
+
+
+def _result(model: PredictingModel, work: Work) -> dict[str, Any]:
+    """What the last record says of the model: the fields of ``streamkernel fit --json``."""
+    config = model.config
+    run = config["run"]
+    return {
+        "model": work.model,
+        "estimator": config["estimator"],
+        "basis_size": config["basis_size"],
+        "rule": config["rule"],
+        "ended": config["ended"],
+        "sweeps": config["sweep_count"],
+        **config["certificate"],
+        "lengthscale": config["lengthscale"],
+        **model.told(),
+        "rows": config["rows"]["count"],
+        "seconds": run["seconds"],
+        "peak_memory_bytes": run["peak_memory_bytes"],
+        "planned_memory_bytes": run["planned_memory_bytes"],
+        "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
+        "digest": model.digest,
+    }

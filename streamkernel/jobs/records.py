@@ -1,0 +1,210 @@
+"""What is written of a job: plain JSON beside its output, read and advanced from any machine that sees the place.
+
+::
+
+    JOBS/specs/ID.json            what is to be done, written once
+    JOBS/ID/state/00000003.json   its states, one after another; none is ever replaced
+    JOBS/ID/progress/             the latest words of its driver
+    JOBS/ID/lease/                who drives it
+    JOBS/ID/log/                  what happened, a record an event
+
+A state is followed by another by compare-and-swap (`RecordLog`): of a driver that finishes and a user who cancels at
+the same moment one is first, and the other sees it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from typing import Any
+
+from streamkernel.blobs import Lease, Record, RecordLog, blobs_at, joined
+from streamkernel.blobs.lease import this_process
+from streamkernel.errors import (
+    CorruptMetadataError,
+    ParameterError,
+    StoreError,
+    StoreNotFoundError,
+    StreamKernelError,
+)
+from streamkernel.jobs.work import Work
+
+__all__ = [
+    "CANCELLED",
+    "CANCELLING",
+    "DONE",
+    "ENDED",
+    "FAILED",
+    "INTERRUPTED",
+    "LOST",
+    "QUEUED",
+    "RUNNING",
+    "JobRecords",
+    "Stopped",
+    "is_id",
+    "job_ids",
+    "new_id",
+]
+
+QUEUED, RUNNING, INTERRUPTED = "queued", "running", "interrupted"
+DONE, FAILED, CANCELLING, CANCELLED = "done", "failed", "cancelling", "cancelled"
+ENDED = frozenset({DONE, FAILED, CANCELLED})
+
+LOST = "lost"  # no status: why a driver stops that has lost its lease
+
+_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
+_SPECS = "specs/"
+_FORMAT = {"format": "streamkernel.job", "version": 1}
+
+
+class Stopped(StreamKernelError):
+    """A driver has to stop: its job was cancelled, its lease is lost, or its worker is about to end."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the job was stopped: {reason}")
+        self.reason = reason
+
+
+def new_id() -> str:
+    """An id of its own, that sorts by time."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
+
+
+def is_id(text: str) -> bool:
+    """Whether this can be a job's id, rather than the location of a model."""
+    return _ID.fullmatch(text) is not None
+
+
+def job_ids(location: str) -> list[str]:
+    """Ids of the jobs in a place, in the order of their submission."""
+    keys = blobs_at(location).keys(_SPECS)
+    names = (key.removeprefix(_SPECS).removesuffix(".json") for key in keys)
+    return sorted(name for name in names if is_id(name))
+
+
+class JobRecords:
+    """The records of one job.
+
+    Parameters
+    ----------
+    location : the place of the jobs.
+    id : of this one.
+
+    Raises
+    ------
+    ParameterError
+        What is given as an id cannot be one.
+    """
+
+    def __init__(self, location: str, id: str) -> None:
+        if not is_id(id):
+            raise ParameterError(
+                f"{id!r} is no job's id, such as 20260131-235959-0a1b2c3d; streamkernel jobs lists them"
+            )
+        self.location, self.id = location, id
+        self.blobs = blobs_at(joined(location, id))
+        self.state = RecordLog(self.blobs, "state", kept=None)
+        self.progress = RecordLog(self.blobs, "progress", kept=2)
+        self.log = RecordLog(self.blobs, "log", kept=None)
+        self.lease = RecordLog(self.blobs, "lease")
+
+    # --- what is to be done ------------------------------------------------------------------------------------------
+
+    def create(self, work: Work) -> Record:
+        """Write a new job: queued."""
+        spec = {**_FORMAT, "id": self.id, "submitted": time.time(), "by": this_process(), "work": work.to_config()}
+        text = json.dumps(spec, indent=1, sort_keys=True, allow_nan=False)
+        if not blobs_at(self.location).create(f"{_SPECS}{self.id}.json", text.encode()):
+            raise StoreError(f"a job {self.id} is in {self.location} already; submit again")
+        record = self.advance(None, QUEUED)
+        assert record is not None
+        self.note("submitted", f"submitted: {work.estimator} on {work.table}, to {work.model}")
+        return record
+
+    def spec(self) -> dict[str, Any]:
+        """What was written on submission.
+
+        Raises
+        ------
+        StoreNotFoundError
+            There is no such job here.
+        CorruptMetadataError
+            What is there is none of ours.
+        """
+        key = f"{_SPECS}{self.id}.json"
+        content = blobs_at(self.location).read(key)
+        if content is None:
+            raise StoreNotFoundError(
+                f"no job {self.id} in {self.location}; name the place of the jobs (jobs=..., --jobs) as on submission"
+            )
+        try:
+            spec = json.loads(content)
+            if any(spec[name] != value for name, value in _FORMAT.items()) or not isinstance(spec["work"], dict):
+                raise ValueError("another format")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptMetadataError(
+                f"{self.location}/{key} is no job that this release reads; restore it from a copy or submit it again"
+            ) from error
+        return dict(spec)
+
+    def work(self) -> Work:
+        """The work of its spec."""
+        return Work.from_config(self.spec()["work"], f"{self.location}/{_SPECS}{self.id}.json")
+
+    # --- its states --------------------------------------------------------------------------------------------------
+
+    def latest(self) -> Record:
+        """Its latest state."""
+        record = self.state.latest()
+        if record is None:
+            # Its submitter was ended between the two writes: whoever looks may go on.
+            self.spec()
+            record = self.advance(None, QUEUED) or self.state.latest()
+        assert record is not None
+        return record
+
+    def advance(self, after: Record | None, status: str, **changes: Any) -> Record | None:
+        """The state that follows `after`, which keeps what is not changed; None if another has followed it already."""
+        kept = {} if after is None else after.value
+        if status == QUEUED:
+            # What its driver's task is called by: whoever has it driven from this state asks for the same task.
+            changes["asked"] = 1 if after is None else after.number + 1
+        return self.state.append({**kept, **changes, "status": status, "time": time.time()}, after=after)
+
+    def claim(self, lease: Lease, **changes: Any) -> Record:
+        """Say that the holder of the lease runs the job; who has just asked for its driver anew is overruled.
+
+        Raises
+        ------
+        Stopped
+            It was cancelled, or is no longer this holder's.
+        """
+        while True:
+            record = self.latest()
+            status = record.value["status"]
+            # After the record was read: should we be stopped from here on, then it will not be the latest any more.
+            if status in ENDED or not lease.held:
+                raise Stopped(LOST)
+            if status == CANCELLING:
+                raise Stopped(CANCELLED)
+            claimed = self.advance(record, RUNNING, holder=lease.holder, **changes)
+            if claimed is not None:
+                return claimed
+
+    # --- its log -----------------------------------------------------------------------------------------------------
+
+    def note(self, event: str, text: str, *, level: str = "info") -> None:
+        """Add an event to the log; several writers take turns."""
+        value = {"time": time.time(), "event": event, "level": level, "text": text, **this_process()}
+        while self.log.append(value, after=self.log.latest()) is None:
+            pass
+
+    def events(self, after: int = 0) -> list[Record]:
+        """Events with a higher number than `after`."""
+        found = []
+        while (record := self.log.read(after + 1)) is not None:
+            found.append(record)
+            after += 1
+        return found

@@ -1,0 +1,227 @@
+"""Jobs of a cluster, or of a place: submitted, listed, found again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from distributed import Client
+
+from streamkernel.atomic import text_digest
+from streamkernel.blobs import RecordLog, blobs_at, joined, parent_of
+from streamkernel.engine.security import connect_client
+from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
+from streamkernel.jobs.job import Job
+from streamkernel.jobs.records import CANCELLED, ENDED, JobRecords, is_id, job_ids, new_id
+from streamkernel.jobs.scheduling import submit_driver
+from streamkernel.jobs.work import Work, described, location_of
+from streamkernel.store import check_target
+
+__all__ = ["ENVIRONMENT", "JobsSession", "connect", "default_jobs"]
+
+ENVIRONMENT = "STREAMKERNEL_JOBS"
+
+
+def default_jobs(model: str) -> str:
+    """Where the records of a model's jobs are unless another place is named: beside it."""
+    return joined(parent_of(model)[0], ".jobs")
+
+
+def connect(
+    address: str | None = None,
+    security: Any = None,
+    *,
+    jobs: str | os.PathLike[str] | None = None,
+    insecure: bool = False,
+) -> JobsSession:
+    """A session with a Dask cluster on which jobs are run; for use in a ``with`` block.
+
+    Parameters
+    ----------
+    address : of its scheduler, ``tls://host:8786``; None only to look at jobs.
+    security : certificates, of `streamkernel.engine.security.tls_security`; default what the environment names.
+    jobs : where records of jobs are, a folder that the cluster sees or a URL; default what STREAMKERNEL_JOBS names,
+        else the folder ``.jobs`` beside each job's model.
+    insecure : go to a scheduler on another machine unencrypted.
+
+    Raises
+    ------
+    SecurityError, ClusterError
+        As of `streamkernel.engine.security.connect_client`.
+
+    Examples
+    --------
+    ::
+
+        with streamkernel.connect("tls://head:8786") as session:
+            job = session.submit(KernelRidge(500), "s3://b/rows.zarr", "s3://b/model.zarr")
+        ...
+        with streamkernel.connect("tls://head:8786", jobs="s3://b/.jobs") as session:
+            session.job(job.id).result().predict(X)
+    """
+    place = jobs or os.environ.get(ENVIRONMENT) or None
+    client = None if address is None else connect_client(address, security, insecure=insecure, set_as_default=False)
+    return JobsSession(client, None if place is None else location_of("jobs", place))
+
+
+class JobsSession:
+    """Jobs of a cluster, or of a place; see `connect`.
+
+    Parameters
+    ----------
+    client : of the cluster; None only to look.
+    place : of the records, None for beside each model.
+    """
+
+    def __init__(self, client: Client | None, place: str | None) -> None:
+        self._client, self.place = client, place
+        self._places: dict[str, None] = {} if place is None else {place: None}
+
+    def submit(
+        self,
+        estimator: SupervisedEstimator | str,
+        table: str | os.PathLike[str],
+        model: str | os.PathLike[str],
+        *,
+        settings: Mapping[str, Any] | None = None,
+        rows: tuple[int | None, int | None] | None = None,
+        queries: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        memory_limit: int | str | None = None,
+        lease_seconds: float = 15.0,
+        check: bool = True,
+    ) -> Job:
+        """Have an estimator fitted on the cluster, whatever becomes of this process.
+
+        Parameters
+        ----------
+        estimator : one of ours, not fitted; or its name on the command line, with its `settings` by name.
+        table, model : locations that the cluster sees: of the rows, and of what is made of them.
+        rows : half-open slice of the stored rows.
+        queries : location of the query points of a committee.
+        overwrite : replace a model that is there, once the new one is whole.
+        memory_limit : bytes or text such as "4GB", all processes together; default that of the estimator.
+        lease_seconds : a driver that gives no sign of life for so long is replaced.
+        check : look at table and model here too; False where only the cluster sees them.
+
+        Raises
+        ------
+        ParameterError
+            What is asked cannot be told in plain JSON, or there is no cluster.
+        StoreExistsError
+            The model is there, or is being made by another job.
+        StoreError, DataError
+            Whatever metadata tells of the table.
+        """
+        if self._client is None:
+            raise ParameterError("nobody can drive a job here; connect to a scheduler's address to submit one")
+        name, plain_settings, limit = described(estimator, settings)
+        work = Work(
+            estimator=name,
+            settings=plain_settings,
+            table=location_of("table", table),
+            model=location_of("model", model),
+            rows=None if rows is None else (rows[0], rows[1]),
+            queries=None if queries is None else location_of("queries", queries),
+            overwrite=overwrite,
+            memory_limit=parse_bytes(memory_limit) or limit,
+            lease_seconds=_checked_seconds(lease_seconds),
+        )
+        if check:
+            check_target(work.model, overwrite=overwrite)
+            table_of_fit = work.tables()[1]
+            work.made_settings().components(table_of_fit)
+            work.recipe.check(table_of_fit, name)
+        place = self._place_of(work.model)
+        records = JobRecords(place, new_id())
+        queued = records.create(work)
+        self._reserve(records, work)
+        submit_driver(self._client, records, queued)
+        return Job(records, self._client)
+
+    def jobs(self) -> list[Job]:
+        """All jobs of the place, the oldest first; those that were interrupted are driven again.
+
+        Raises
+        ------
+        ParameterError
+            No place is known.
+        """
+        if not self._places:
+            raise ParameterError(f"which jobs? name their place: connect(..., jobs='.../.jobs'), or {ENVIRONMENT}")
+        found = [Job(JobRecords(place, id), self._client) for place in self._places for id in job_ids(place)]
+        for job in found:
+            job.look()
+        return sorted(found, key=lambda job: job.id)
+
+    def job(self, id: str | os.PathLike[str]) -> Job:
+        """The job of an id, or the latest one that makes a model at a location; if interrupted, it is driven again.
+
+        Raises
+        ------
+        StoreNotFoundError
+            There is none.
+        """
+        name = os.fspath(id)
+        job = self._of_id(name) if is_id(name) else self._of_model(location_of("model", name))
+        job.look()
+        return job
+
+    def _of_id(self, id: str) -> Job:
+        if not self._places:
+            raise ParameterError(f"where is job {id}? name the place: connect(..., jobs='.../.jobs'), or {ENVIRONMENT}")
+        places = list(self._places)
+        for place in places[:-1]:
+            if id in job_ids(place):
+                return Job(JobRecords(place, id), self._client)
+        return Job(JobRecords(places[-1], id), self._client)
+
+    def _of_model(self, model: str) -> Job:
+        place = self._place_of(model)
+        latest = _of_model(place, model).latest()
+        if latest is None:
+            raise StoreNotFoundError(f"no job in {place} makes {model}; name the place of the jobs as on submission")
+        return Job(JobRecords(place, str(latest.value["job"])), self._client)
+
+    def _place_of(self, model: str) -> str:
+        place = self.place or default_jobs(model)
+        self._places[place] = None
+        return place
+
+    def _reserve(self, records: JobRecords, work: Work) -> None:
+        """See to it that no two jobs of a place make one model at a time."""
+        log = _of_model(records.location, work.model)
+        while True:
+            before = log.latest()
+            other = None if before is None else JobRecords(records.location, str(before.value["job"]))
+            if other is not None and other.latest().value["status"] not in ENDED:
+                records.advance(records.latest(), CANCELLED)
+                raise StoreExistsError(
+                    f"job {other.id} is making {work.model} already; wait for it, cancel it, or choose another path"
+                )
+            if log.append({"job": records.id, "model": work.model}, after=before) is not None:
+                return
+
+    def close(self) -> None:
+        """Leave the cluster; its jobs go on."""
+        if self._client is not None:
+            self._client.close()
+
+    def __enter__(self) -> JobsSession:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _of_model(place: str, model: str) -> RecordLog:
+    """Which jobs make a model, one after another."""
+    return RecordLog(blobs_at(joined(place, "models")), text_digest(model)[:24])
+
+
+def _checked_seconds(value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1.0 <= value <= 3600.0:
+        raise ParameterError(f"lease_seconds must be a number from 1 to 3600, not {value!r}")
+    return float(value)

@@ -1,0 +1,190 @@
+"""A driver's watch: tells how far the fit is, and the fit when it has to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamkernel.blobs import Lease, Record
+from streamkernel.blobs.lease import this_process
+from streamkernel.engine import Plan
+from streamkernel.errors import StoreError
+from streamkernel.jobs.records import LOST, RUNNING, JobRecords, Stopped
+
+__all__ = ["CLOSING", "Watch"]
+
+CLOSING = "closing"
+_INTERVAL = 1.5  # seconds between two looks at the records
+
+logger = logging.getLogger("streamkernel.jobs")
+
+
+@dataclass
+class _Told:
+    """What is told of the fit; the names are those of `Job.progress`."""
+
+    attempt: int
+    worker: str
+    sweep: str = ""
+    sweeps_done: int = 0
+    sweeps_planned: int | None = None
+    sweeps_resumed: int = 0
+    rows_done: int = 0
+    rows_total: int = 0
+    planned_bytes: int | None = None
+    peak_bytes: int = 0
+    began: float = field(default_factory=time.time)
+
+
+class Watch:
+    """Watches a session (`streamkernel.engine.Progress`), and the job's records from a thread of its own.
+
+    Parameters
+    ----------
+    records, lease : of the job; the lease is held.
+    attempt : number of this driver.
+    worker : address of the worker it runs in.
+    closing : whether that worker is about to end.
+    memory : bytes that all workers hold now.
+    """
+
+    def __init__(
+        self,
+        records: JobRecords,
+        lease: Lease,
+        *,
+        attempt: int,
+        worker: str,
+        closing: Callable[[], bool],
+        memory: Callable[[], int],
+    ) -> None:
+        self.records, self.lease = records, lease
+        self.reason: str | None = None
+        self.interrupt: Callable[[], None] = lambda: None
+        self._closing, self._memory = closing, memory
+        self._told = _Told(attempt, worker)
+        self._written: dict[str, Any] = {}
+        self._record: Record | None = records.progress.latest()
+        self._over = threading.Event()
+        self._sweeping = False
+        self._thread = threading.Thread(target=self._run, name=f"streamkernel-job-{records.id}", daemon=True)
+
+    # --- what a session tells ----------------------------------------------------------------------------------------
+
+    def begin(self, name: str, rows: int, tasks: int) -> None:
+        self.check()
+        told = self._told
+        told.sweep, told.rows_done, told.rows_total, self._sweeping = name, 0, rows, True
+        self.tell("sweep", f"sweep {told.sweeps_done + 1}, {name}: began, {rows} rows in {tasks} tasks")
+
+    def advance(self, rows: int) -> None:
+        self._told.rows_done += rows
+        self.check()
+
+    def end(self, seconds: float) -> None:
+        told = self._told
+        told.sweeps_done += 1
+        if not self._sweeping:
+            told.sweeps_resumed += 1
+            self.tell("resumed", f"sweep {told.sweeps_done}: taken from its checkpoint")
+        else:
+            self._sweeping = False
+            self.tell("sweep", f"sweep {told.sweeps_done}, {told.sweep}: ended after {seconds:.2f} s")
+        self.check()
+
+    def note(self, text: str) -> None:
+        self.tell("note", text)
+
+    def tell(self, event: str, text: str, *, level: str = "info") -> None:
+        """Write an event to the job's log."""
+        if self.lease.held:
+            with contextlib.suppress(StoreError):
+                self.records.note(event, text, level=level)
+
+    # --- what it tells the fit ---------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise `Stopped` if the fit has to stop, by what is known here and now."""
+        if self.reason is None and not self.lease.held:
+            self.reason = LOST
+        if self.reason is None and self._closing():
+            self.reason = CLOSING
+        if self.reason is not None:
+            raise Stopped(self.reason)
+
+    def planned(self, plan: Plan) -> None:
+        """Take what the plan promises."""
+        self._told.sweeps_planned, self._told.planned_bytes = plan.sweeps, plan.memory_bytes
+
+    def measured(self, peak_bytes: int) -> None:
+        """Take what the fit has measured of all processes."""
+        self._told.peak_bytes = max(self._told.peak_bytes, peak_bytes)
+
+    # --- the thread --------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Watch:
+        # The first words of this driver follow the last of the one before, who then can add no more.
+        self._write()
+        while self.reason == LOST and self.lease.held:
+            self.reason, self._record = None, self.records.progress.latest()
+            self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def last_words(self) -> None:
+        """Write how far it came; after the thread has ended."""
+        with contextlib.suppress(StoreError):
+            self._write()
+
+    def _run(self) -> None:
+        while not self._over.wait(min(_INTERVAL, self.lease.ttl / 5)):
+            try:
+                self._look()
+            except StoreError as error:
+                # The place may come back before the lease lapses; `held` tells by the clock.
+                logger.warning("job %s: %s", self.records.id, error)
+            except Exception:  # a look that fails must not leave the fit without one who looks
+                logger.exception("job %s", self.records.id)
+            if self.reason is not None:
+                # The fit may be waiting for tasks that never end.
+                self.interrupt()
+                return
+
+    def _look(self) -> None:
+        with contextlib.suppress(Stopped):
+            self.check()
+        if self.reason is None:
+            latest = self.records.latest().value
+            if latest["status"] != RUNNING or latest.get("holder") != self.lease.holder:
+                try:
+                    self.records.claim(self.lease)
+                except Stopped as stopped:
+                    self.reason = stopped.reason
+        if self.reason is None:
+            with contextlib.suppress(Exception):  # a scheduler that is lost is noticed by the fit itself
+                self._told.peak_bytes = max(self._told.peak_bytes, self._memory())
+            self._write()
+
+    def _write(self) -> None:
+        told = {name: value for name, value in vars(self._told).items() if name != "began"}
+        now = time.time()
+        if told == self._written and self._record is not None and now - self._record.value["time"] < self.lease.ttl / 3:
+            return
+        if not self.lease.held:
+            return
+        value = {**told, "seconds": now - self._told.began, "time": now, **this_process()}
+        record = self.records.progress.append(value, after=self._record)
+        if record is None:
+            # Only who took the lease from us writes here.
+            self.reason = self.reason or LOST
+        else:
+            self._record, self._written = record, told

@@ -1,0 +1,195 @@
+"""What a job is to do, as plain JSON: an estimator's name and settings, and locations. No pickle, no arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from streamkernel.blobs import is_url, local_path
+from streamkernel.errors import CorruptMetadataError, ParameterError
+from streamkernel.estimators import (
+    BayesianCommitteeMachine,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+    GaussianProcessRegressor,
+    KernelRidge,
+    KernelRidgeClassifier,
+)
+from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
+from streamkernel.estimators.recipes import RECIPES, Recipe, settings_of
+from streamkernel.estimators.settings import BasisSettings
+from streamkernel.kernels import Kernel
+from streamkernel.store.plain import plain
+from streamkernel.table import Table, open_table
+
+__all__ = ["ESTIMATORS", "Work", "described", "location_of"]
+
+ESTIMATORS: dict[str, type[SupervisedEstimator]] = {
+    each._kind: each
+    for each in (
+        BayesianCommitteeMachine,
+        GaussianProcessClassifier,
+        GaussianProcessPoissonRegressor,
+        GaussianProcessRegressor,
+        KernelRidge,
+        KernelRidgeClassifier,
+    )
+}
+_MOST_QUERIES = 5000
+
+
+@dataclass(frozen=True)
+class Work:
+    """One fit.
+
+    Attributes
+    ----------
+    estimator : its name, of `RECIPES`.
+    settings : its settings by name, plain JSON.
+    table, model : locations: of the rows, and of what is made of them.
+    rows : half-open slice of the stored rows, None for all.
+    queries : location of the query points of a committee.
+    overwrite : whether a model that is there may be replaced.
+    memory_limit : bytes, all processes together; None for what the machines have.
+    lease_seconds : after which a driver that gives no sign of life is replaced.
+    """
+
+    estimator: str
+    settings: dict[str, Any]
+    table: str
+    model: str
+    rows: tuple[int | None, int | None] | None = None
+    queries: str | None = None
+    overwrite: bool = False
+    memory_limit: int | None = None
+    lease_seconds: float = 15.0
+
+    def to_config(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], where: str) -> Work:
+        """From JSON that was read at `where`."""
+        try:
+            values = {each.name: config[each.name] for each in fields(cls)}
+            if not all(isinstance(values[name], str) for name in ("estimator", "table", "model")):
+                raise TypeError("a location is no text")
+            rows = values["rows"]
+            work = cls(**{**values, "rows": None if rows is None else (rows[0], rows[1])})
+            if work.estimator not in RECIPES or not isinstance(work.settings, dict):
+                raise ValueError("unknown estimator")
+            return work
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise CorruptMetadataError(
+                f"{where} is no job that this release reads ({error}); submit it again"
+            ) from error
+
+    @property
+    def recipe(self) -> Recipe:
+        return RECIPES[self.estimator]
+
+    def made_settings(self) -> Any:
+        """The settings as an object; query points are read."""
+        given = dict(self.settings)
+        if self.queries is not None:
+            given["queries"] = _points(self.queries)
+        return settings_of(self.recipe, given)
+
+    def tables(self) -> tuple[Table, Table]:
+        """All rows of the table, and those of the fit."""
+        whole = open_table(self.table, classify=self.recipe.classify)
+        if self.rows is None:
+            return whole, whole
+        first, last = self.rows
+        return whole, whole.slice(whole.start if first is None else first, whole.stop if last is None else last)
+
+
+def described(
+    estimator: SupervisedEstimator | str, settings: Mapping[str, Any] | None
+) -> tuple[str, dict[str, Any], int | None]:
+    """Name, plain settings and memory limit of an estimator.
+
+    Raises
+    ------
+    ParameterError
+        It has a part that JSON has no word for, or is none that jobs know.
+    """
+    if isinstance(estimator, str):
+        if estimator not in RECIPES:
+            raise ParameterError(f"there is no estimator {estimator!r}; choose one of {', '.join(RECIPES)}")
+        made = settings_of(RECIPES[estimator], dict(settings or {}))
+        return estimator, _plain_settings(made), None
+    if settings:
+        raise ParameterError("settings belong to an estimator's name; an estimator has its own parameters")
+    kind = getattr(estimator, "_kind", None)
+    if not isinstance(estimator, SupervisedEstimator) or kind not in RECIPES:
+        raise ParameterError(
+            f"a job cannot fit a {type(estimator).__name__}; give one of "
+            f"{', '.join(each.__name__ for each in ESTIMATORS.values())}, or its name"
+        )
+    for name in ("client", "progress"):
+        if getattr(estimator, name) is not None:
+            raise ParameterError(
+                f"{name} is of this process, which a job outlives; leave it out: the job runs on the session's "
+                "cluster, and job.progress tells how far it is"
+            )
+    return kind, _plain_settings(estimator._settings()), parse_bytes(estimator.memory_limit)
+
+
+def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if isinstance(value, Kernel):
+            value = value.to_config()
+        if each.name == "queries":
+            if value is not None:
+                raise ParameterError(
+                    "queries are an array, which a job's record does not hold; ingest them and give submit their "
+                    "location: submit(..., queries='queries.zarr')"
+                )
+            continue
+        if isinstance(value, np.ndarray) and value.size > 10_000:
+            raise ParameterError(
+                f"{each.name} has {value.size} values, too many for a job's record; give names or numbers"
+            )
+        try:
+            told[each.name] = plain(value, each.name)
+        except ParameterError as error:
+            raise ParameterError(
+                f"{error}; a job is described by plain values: give a rule by its name and rule_options, a kernel by "
+                "its name and parameters, or fit in this process"
+            ) from error
+    return told
+
+
+def location_of(what: str, value: Any) -> str:
+    """A location as text that means the same to another process.
+
+    Raises
+    ------
+    ParameterError
+        It is an array or a table of this process.
+    """
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str) and value:
+        return value.rstrip("/") if is_url(value) else str(local_path(value))
+    raise ParameterError(
+        f"a job needs the location of the {what}, not a {type(value).__name__}: the cluster cannot see what is in this "
+        "process; streamkernel.ingest(X, 'rows.zarr') writes rows to a store, and rows=(a, b) takes a part of them"
+    )
+
+
+def _points(location: str) -> Any:
+    table = open_table(location).without_targets()
+    if table.n_rows > _MOST_QUERIES:
+        raise ParameterError(
+            f"queries at {location} are {table.n_rows} rows; query points cost as basis functions do: give at most "
+            f"{_MOST_QUERIES}"
+        )
+    return np.asarray(table.read(table.start, table.stop).X)

@@ -1,0 +1,123 @@
+"""The application: what it is made of, and how its parts find each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from streamkernel.linalg import single_threaded_blas
+from streamkernel.service.gate import Gate
+from streamkernel.service.health import health_router
+from streamkernel.service.metrics import Metrics
+from streamkernel.service.models import models_router
+from streamkernel.service.openapi import openapi_of
+from streamkernel.service.page import page_router
+from streamkernel.service.predict import Predict
+from streamkernel.service.refusals import STATUSES, Refused, error_body
+from streamkernel.service.registry import Registry
+from streamkernel.service.request import Receive, Scope, Send
+from streamkernel.service.settings import Settings
+
+__all__ = ["Service", "create_app"]
+
+
+class Service(FastAPI):
+    """A FastAPI application whose requests pass `Gate` first."""
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        self.metrics = Metrics()
+        self.registry = Registry(settings.root, self._changed)
+        self.predict = Predict(settings, self.registry, self.metrics)
+        self.settings = settings
+        super().__init__(**options)
+        self.gate = Gate(settings, self.metrics, self.predict, super().__call__)
+
+    def _changed(self, event: str, name: str) -> None:
+        entry = self.registry.entries.get(name)
+        generation = entry.served.generation if entry is not None and entry.served is not None else 0
+        self.metrics.changed(event, name, generation)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self.gate(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await super().__call__(scope, receive, send)
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = openapi_of(self, secured=self.settings.token is not None)
+        return self.openapi_schema
+
+
+def create_app(settings: Settings) -> Service:
+    """The application that serves the models of a folder.
+
+    Parameters
+    ----------
+    settings : where they are, who may ask, and how much.
+
+    Notes
+    -----
+    The folder is first read when the application starts; until then there are no models.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        assert isinstance(app, Service)
+        loop = asyncio.get_running_loop()
+        with single_threaded_blas(), ThreadPoolExecutor(1, thread_name_prefix="models") as reader:
+            await loop.run_in_executor(reader, app.registry.scan)
+            task = asyncio.create_task(_follow(app, reader))
+            try:
+                yield
+            finally:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                app.predict.close()
+
+    app = Service(
+        settings,
+        title="streamkernel",
+        description='Predictions of kernel models. Errors have one shape: `{"error": {"type", "message"}}`.',
+        version="1",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.include_router(health_router(app.registry, app.metrics))
+    app.include_router(models_router(app.registry))
+    app.include_router(page_router())
+    app.add_exception_handler(HTTPException, _told)
+    app.add_exception_handler(RequestValidationError, _told)
+    app.add_exception_handler(Refused, _told)
+    return app
+
+
+async def _follow(app: Service, reader: ThreadPoolExecutor) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(app.settings.poll_seconds)
+        await loop.run_in_executor(reader, app.registry.scan)
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    """Errors of the framework, in our shape."""
+    if isinstance(error, Refused):
+        return Response(error_body(error.kind, str(error)), error.status, media_type="application/json")
+    if isinstance(error, HTTPException):
+        status = error.status_code if error.status_code in STATUSES else 400
+        kind = STATUSES[status][0]
+        message = {404: "there is nothing at this address", 405: "this address does not take that method"}
+        body = error_body(kind, message.get(status, "the request cannot be read"))
+        return Response(body, status, headers=dict(error.headers or {}), media_type="application/json")
+    return Response(error_body("ParameterError", "a parameter is wrong"), 422, media_type="application/json")

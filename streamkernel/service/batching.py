@@ -1,0 +1,120 @@
+"""Rows that arrive one by one, predicted together: a kernel block costs a few rows as much as one.
+
+A batch is closed by its age or its size. Its rows belong to one generation of a model; each is answered with the bits
+it would have had alone, and one that cannot be used takes none of the others with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import StreamKernelError
+from streamkernel.estimators.direct import DirectPredictions, Values
+
+__all__ = ["Batcher"]
+
+# A batch of less work than this is done where it is: a thread would take longer to be woken up.
+_INLINE_FLOPS = 2e7
+
+
+class Batcher:
+    """Rows for one model, waiting.
+
+    Parameters
+    ----------
+    direct : what predicts.
+    seconds, rows : how long the first row waits, and how many are enough.
+    pool : threads for batches that take long.
+    observe : told the size of each batch.
+    """
+
+    def __init__(
+        self,
+        direct: DirectPredictions,
+        seconds: float,
+        rows: int,
+        pool: Executor,
+        observe: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        self._direct = direct
+        self._seconds = seconds
+        self._most = rows
+        self._pool = pool
+        self._observe = observe
+        self._flops = direct.work.flops_per_row()
+        self._rows: list[NDArray[np.float64]] = []
+        self._waiting: list[asyncio.Future[Any]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def submit(self, row: NDArray[np.float64]) -> asyncio.Future[dict[str, Any]]:
+        """The outputs of one row (p,), by name, once its batch is done."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self._rows.append(row)
+        self._waiting.append(future)
+        if len(self._rows) >= self._most:
+            self._flush()
+        elif self._timer is None:
+            self._timer = loop.call_later(self._seconds, self._flush)
+        return future
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        rows, waiting = self._rows, self._waiting
+        self._rows, self._waiting = [], []
+        self._observe(len(rows))
+        if self._flops * len(rows) <= _INLINE_FLOPS:
+            _deliver(waiting, _answers(self._direct, rows))
+            return
+        loop = asyncio.get_running_loop()
+
+        def done(future: asyncio.Future[list[dict[str, Any] | Exception]]) -> None:
+            error = future.exception()
+            _deliver(waiting, future.result() if error is None else [_as_error(error)] * len(waiting))
+
+        loop.run_in_executor(self._pool, _answers, self._direct, rows).add_done_callback(done)
+
+
+def _deliver(waiting: list[asyncio.Future[Any]], answers: list[dict[str, Any] | Exception]) -> None:
+    for future, answer in zip(waiting, answers, strict=True):
+        if future.done():
+            continue  # whoever asked has gone
+        if isinstance(answer, Exception):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)
+
+
+def _as_error(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else RuntimeError(str(error))
+
+
+def _answers(direct: DirectPredictions, rows: list[NDArray[np.float64]]) -> list[dict[str, Any] | Exception]:
+    """Of each row its outputs, or what is wrong with it."""
+    try:
+        try:
+            return _of(direct.each_alone(direct.prepared(np.stack(rows))), len(rows))
+        except StreamKernelError:
+            return [_alone(direct, row) for row in rows]
+    except Exception as error:
+        return [error] * len(rows)
+
+
+def _alone(direct: DirectPredictions, row: NDArray[np.float64]) -> dict[str, Any] | Exception:
+    try:
+        return _of(direct.each_alone(direct.prepared(row[None, :])), 1)[0]
+    except StreamKernelError as error:
+        return error
+
+
+def _of(values: Values, rows: int) -> list[dict[str, Any] | Exception]:
+    columns = {name: found.tolist() for name, found in values.items()}
+    return [{name: found[i] for name, found in columns.items()} for i in range(rows)]

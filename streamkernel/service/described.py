@@ -1,0 +1,105 @@
+"""The shapes of answers, as OpenAPI tells them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from streamkernel.service.refusals import STATUSES
+
+__all__ = ["ERRORS", "Error", "Health", "Model", "ModelList"]
+
+
+class _Exactly(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorDetail(_Exactly):
+    """What went wrong: a class of `streamkernel.errors` or a word of its own, and one line for people."""
+
+    type: str
+    message: str
+
+
+class Error(_Exactly):
+    """Every answer that is no success."""
+
+    error: ErrorDetail
+
+
+class Health(_Exactly):
+    """`status` is "ok", or "degraded" while the newest generation of a model cannot be used."""
+
+    status: str
+    models: int
+    failing: int
+
+
+class ModelSummary(_Exactly):
+    """What is there of a model that cannot be read is its name and the error."""
+
+    name: str
+    ready: bool
+    error: ErrorDetail | None
+    estimator: str | None = None
+    generation: int | None = None
+    digest: str | None = None
+    loaded: float | None = None
+    basis_size: int | None = None
+    features: int | None = None
+    rows: int | None = None
+    relative_residual_trace: float | None = None
+
+
+class ModelList(_Exactly):
+    models: list[ModelSummary]
+
+
+class Certificate(_Exactly):
+    """tr(K), tr(K - K~) and their ratio, exact, over all rows."""
+
+    trace: float
+    residual_trace: float
+    relative_residual_trace: float
+
+
+class ResidualCurve(_Exactly):
+    """Of the trace, what the first so many basis functions leave."""
+
+    basis_size: list[int]
+    share: list[float]
+
+
+class FittedOn(_Exactly):
+    rows: dict[str, int]
+    table_fingerprint: str
+    dtype: str
+    seconds: float | None
+    updates: dict[str, Any] | None
+
+
+class Model(ModelSummary):
+    """`example` is a row of the basis, `means` those of the columns; both in the units of the rows."""
+
+    columns: list[str] | None = None
+    target_names: list[str] | None = None
+    classes: list[Any] | None = None
+    std: bool | None = None
+    probabilities: bool | None = None
+    kernel: str | None = None
+    lengthscale: float | list[float] | None = None
+    alpha: float | None = None
+    rule: str | None = None
+    ended: str | None = None
+    sweeps: int | None = None
+    certificate: Certificate | None = None
+    residual_curve: ResidualCurve | None = None
+    fitted_on: FittedOn | None = None
+    means: list[float] | None = None
+    example: list[float] | None = None
+
+
+def ERRORS(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What an operation may be refused with."""
+    return {status: {"model": Error, "description": STATUSES[status][1]} for status in statuses}

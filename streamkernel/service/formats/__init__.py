@@ -1,0 +1,56 @@
+"""The three formats in which rows come and predictions go."""
+
+from __future__ import annotations
+
+from streamkernel.service.refusals import Refused
+
+__all__ = ["ARROW", "JSON", "MEDIA_TYPES", "NPY", "accepted"]
+
+JSON, NPY, ARROW = "json", "npy", "arrow"
+
+
+class _MediaTypes(dict[str, str]):
+    """By format, and the other way round."""
+
+    @property
+    def inverse(self) -> dict[str, str]:
+        return _BY_TYPE
+
+
+MEDIA_TYPES = _MediaTypes({
+    JSON: "application/json",
+    NPY: "application/x-npy",
+    ARROW: "application/vnd.apache.arrow.stream",
+})  # fmt: skip
+_BY_TYPE = {media_type: name for name, media_type in MEDIA_TYPES.items()}
+
+
+def accepted(header: bytes | None, sent: str) -> str:
+    """The format of the answer: the first that is accepted, and where anything is, that of the body.
+
+    Raises
+    ------
+    Refused
+    """
+    if header is None or header == b"*/*":
+        return sent
+    ranked: list[tuple[float, int, str]] = []
+    for position, part in enumerate(header.decode("latin-1").lower().split(",")):
+        media_type, *parameters = (piece.strip() for piece in part.split(";"))
+        quality = 1.0
+        for parameter in parameters:
+            name, _, value = parameter.partition("=")
+            if name.strip() == "q":
+                try:
+                    quality = float(value)
+                except ValueError:
+                    quality = 0.0
+        if not quality > 0.0:
+            continue
+        if media_type in ("*/*", "application/*"):
+            ranked.append((-quality, position, sent))
+        elif media_type in _BY_TYPE:
+            ranked.append((-quality, position, _BY_TYPE[media_type]))
+    if not ranked:
+        raise Refused(406, f"answers are {', '.join(MEDIA_TYPES.values())}")
+    return min(ranked)[2]

@@ -1,0 +1,198 @@
+"""Rows as an Arrow IPC stream: kept until it is whole, in memory or in a file without a name, then read in blocks.
+
+What a stream may hold is known from its schema and the headers of its batches, before any value is looked at: columns
+of numbers, not compressed. All else (nested types, dictionaries, compressed buffers) is refused there.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamkernel.errors import StreamKernelError
+from streamkernel.service.refusals import Refused
+from streamkernel.service.settings import Limits
+
+__all__ = ["ArrowRows", "Received", "arrow_rows", "receive_arrow"]
+
+_IN_MEMORY = 16 << 20
+_RECORD_BATCH = 3  # of the union MessageHeader in Arrow's Message.fbs
+
+
+class Received:
+    """A body that is there, as one buffer."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._map: mmap.mmap | None = None
+        file.flush()
+        if getattr(file, "_rolled", False):
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.buffer = pa.py_buffer(self._map)
+        else:
+            file.seek(0)
+            self.buffer = pa.py_buffer(file.read())
+
+    def __enter__(self) -> Received:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # A mapping that arrays still look at goes when they do.
+        self._file.close()
+
+
+async def receive_arrow(chunks: AsyncIterator[bytes]) -> Received:
+    """The body, once it is whole."""
+    file: Any = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+    try:
+        async for chunk in chunks:
+            file.write(chunk)
+        return Received(file)
+    except BaseException:
+        file.close()
+        raise
+
+
+@dataclass
+class ArrowRows:
+    """Rows of a stream whose schema and sizes are known to be good.
+
+    Attributes
+    ----------
+    rows : how many; dtype : what they are predicted as.
+    """
+
+    batches: list[pa.RecordBatch]
+    order: list[int]
+    names: list[str]
+    rows: int
+    dtype: np.dtype[Any]
+
+    def read(self, first: int, last: int) -> NDArray[Any]:
+        """Rows [first, last) (b, p).
+
+        Raises
+        ------
+        Refused
+            A value is missing.
+        """
+        block = np.empty((last - first, len(self.order)), self.dtype)
+        start = 0
+        for batch in self.batches:
+            low, high = max(first, start), min(last, start + batch.num_rows)
+            if low < high:
+                part = batch.slice(low - start, high - low)
+                for j, column in enumerate(self.order):
+                    block[low - first : high - first, j] = _values(part.column(column), low, self.names[j])
+            start += batch.num_rows
+        return block
+
+
+def arrow_rows(body: Received, columns: Sequence[str], limits: Limits) -> ArrowRows:
+    """What a body holds.
+
+    Raises
+    ------
+    Refused
+    """
+    try:
+        return _opened(body.buffer, columns, limits)
+    except (Refused, StreamKernelError):
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, EOFError, StopIteration, struct.error, IndexError):
+        raise Refused(400, "the body is not an Arrow IPC stream: pyarrow.ipc.new_stream writes one") from None
+
+
+def _opened(buffer: pa.Buffer, columns: Sequence[str], limits: Limits) -> ArrowRows:
+    reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer))
+    schema = pa.ipc.read_schema(reader.read_next_message())
+    order = _order(schema.names, columns)
+    kinds = {_dtype(schema.field(column)) for column in order}
+    for field in schema:
+        if not (pa.types.is_primitive(field.type) or pa.types.is_string(field.type)):
+            raise Refused(422, f"column {field.name!r} holds {field.type}; give real numbers", "DTypeError")
+    batches, rows = [], 0
+    while True:
+        try:
+            message = reader.read_next_message()
+        except (StopIteration, EOFError):
+            break
+        if message.type != "record batch":
+            raise Refused(422, f"the stream holds a {message.type}; give batches of plain columns", "DTypeError")
+        if _is_compressed(message.metadata):
+            raise Refused(422, "the batches are compressed; write the stream without compression", "DataError")
+        batch = pa.ipc.read_record_batch(message, schema)
+        batch.validate(full=True)
+        rows += batch.num_rows
+        if rows > limits.rows or rows * len(columns) > limits.elements:
+            raise Refused(413, f"more than {limits.rows:,} rows, or {limits.elements:,} values; send fewer at a time")
+        batches.append(batch)
+    if not rows:
+        raise Refused(422, "the stream has no rows", "EmptyDataError")
+    dtype = np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
+    return ArrowRows(batches, order, list(columns), rows, dtype)
+
+
+def _order(names: Sequence[str], columns: Sequence[str]) -> list[int]:
+    """Where the model's columns are: by name where any name is known, else as they come."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Refused(422, f"column {twice!r} is there twice", "ShapeError")
+    if not set(names) & set(columns):
+        if len(names) != len(columns):
+            raise Refused(422, f"the stream has {len(names)} columns; the model takes {len(columns)}", "ShapeError")
+        return list(range(len(names)))
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise Refused(422, f"column {missing[0]!r} is missing ({len(missing)} in all)", "ShapeError")
+    return [names.index(name) for name in columns]
+
+
+def _dtype(field: pa.Field) -> np.dtype[Any]:
+    """What a column's values are cast to: float32 stays, by the same table as everywhere (`table/values.py`)."""
+    kind = field.type
+    if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+        return np.dtype(np.float32)
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return np.dtype(np.float64)
+    raise Refused(422, f"column {field.name!r} holds {kind}; give real numbers", "DTypeError")
+
+
+def _values(column: pa.Array, start: int, name: str) -> NDArray[Any]:
+    if column.null_count:
+        row = start + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise Refused(
+            422, f"row {row}, column {name!r} is null; leave that row out, or fill it in", "NonFiniteDataError"
+        )
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _is_compressed(metadata: pa.Buffer) -> bool:
+    """Whether a record batch says that its buffers are compressed: a few bytes could become gigabytes.
+
+    The metadata is a flatbuffer: a table is found by an offset, its fields by a vector of offsets before it.
+    """
+    data = metadata.to_pybytes()
+
+    def field(table: int, number: int) -> int:
+        vtable = table - struct.unpack_from("<i", data, table)[0]
+        size = struct.unpack_from("<H", data, vtable)[0]
+        at = 4 + 2 * number
+        offset = struct.unpack_from("<H", data, vtable + at)[0] if at + 2 <= size else 0
+        return table + int(offset) if offset else 0
+
+    message = struct.unpack_from("<I", data, 0)[0]
+    kind, header = field(message, 1), field(message, 2)
+    if not kind or data[kind] != _RECORD_BATCH or not header:
+        raise ValueError("not a record batch")
+    batch = header + struct.unpack_from("<I", data, header)[0]
+    return field(batch, 3) != 0

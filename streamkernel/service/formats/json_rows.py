@@ -1,0 +1,107 @@
+"""Rows as JSON, ``{"row": [...]}`` or ``{"rows": [[...], ...]}``, and the answer to a single one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.service.refusals import Refused
+from streamkernel.service.served import Field
+from streamkernel.service.settings import Limits
+
+__all__ = ["JsonRows", "one_answer", "parse"]
+
+_NUMBERS = frozenset({int, float})
+
+
+@dataclass(frozen=True)
+class JsonRows:
+    """X (m, p) float64, finite; `single` where one row was asked for, not a list of them."""
+
+    X: NDArray[np.float64]
+    single: bool
+
+
+def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
+    """The rows of a body.
+
+    Raises
+    ------
+    Refused
+        What is wrong, with row and column.
+    """
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        where = f" at character {error.pos}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
+        raise Refused(400, f"the body is not JSON{where}") from None
+    if not isinstance(told, dict) or len(told) != 1 or not (told.keys() <= {"row", "rows"}):
+        raise Refused(422, 'the body must be {"row": [numbers]} or {"rows": [[numbers], ...]}', "ShapeError")
+    if "row" in told:
+        return JsonRows(_matrix([told["row"]], columns), True)
+    rows = told["rows"]
+    if not isinstance(rows, list):
+        raise Refused(422, '"rows" must be a list of rows', "ShapeError")
+    if not rows:
+        raise Refused(422, '"rows" is empty; give at least one row', "EmptyDataError")
+    if len(rows) > limits.rows or len(rows) * len(columns) > limits.elements:
+        raise Refused(413, f"{len(rows):,} rows are more than the limits; send fewer at a time")
+    return JsonRows(_matrix(rows, columns), False)
+
+
+def _matrix(rows: list[Any], columns: Sequence[str]) -> NDArray[np.float64]:
+    width = len(columns)
+    for i, row in enumerate(rows):
+        if type(row) is not list or len(row) != width or not _NUMBERS.issuperset(map(type, row)):
+            raise _wrong(i, row, columns)
+    try:
+        X = np.array(rows, dtype=np.float64)
+    except OverflowError:
+        X = np.array([[_clipped(value) for value in row] for row in rows])
+    if not np.isfinite(X.sum()):
+        bad = np.argwhere(~np.isfinite(X))
+        if len(bad):
+            i, j = bad[0]
+            kind = "NaN" if np.isnan(X[i, j]) else "infinite, or beyond float64"
+            message = f"row {i}, column {columns[j]!r} is {kind}; leave that row out, or fill it in"
+            raise Refused(422, message, "NonFiniteDataError")
+    return X
+
+
+def _clipped(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def _wrong(i: int, row: Any, columns: Sequence[str]) -> Refused:
+    if type(row) is not list:
+        return Refused(422, f"row {i} is {_kind(row)}, not a list of {len(columns)} numbers", "ShapeError")
+    if len(row) != len(columns):
+        names = ", ".join(columns[:5]) + (", ..." if len(columns) > 5 else "")
+        return Refused(422, f"row {i} has {len(row)} values; the model takes {len(columns)} ({names})", "ShapeError")
+    j = next(j for j, value in enumerate(row) if type(value) not in _NUMBERS)
+    kind = "NonFiniteDataError" if row[j] is None else "DTypeError"
+    return Refused(422, f"row {i}, column {columns[j]!r} is {_kind(row[j])}, not a number", kind)
+
+
+def _kind(value: Any) -> str:
+    names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def one_answer(fields: Sequence[Field], classes: Sequence[Any] | None, values: dict[str, Any]) -> bytes:
+    """The answer for one row, whose outputs are numbers and lists."""
+    told: dict[str, Any] = {}
+    for field in fields:
+        value = values[field.output]
+        told[field.name] = value if field.labels is None else field.labels[value]
+    if classes is not None and "probabilities" in told:
+        told["classes"] = list(classes)
+    return json.dumps(told).encode()

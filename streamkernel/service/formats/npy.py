@@ -1,0 +1,139 @@
+"""Rows as NumPy's own file format, read in blocks while they come."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from streamkernel.errors import StreamKernelError
+from streamkernel.service.refusals import Refused
+from streamkernel.service.settings import Limits
+from streamkernel.table.values import float_dtype
+
+__all__ = ["NpyRows", "header"]
+
+_LONGEST_HEADER = 8192
+
+
+def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """What stands before the values."""
+    out = io.BytesIO()
+    npy_format.write_array_header_1_0(
+        out, {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    )
+    return out.getvalue()
+
+
+class NpyRows:
+    """Parameters
+    ----------
+    chunks : the body.
+    columns : of the model.
+    """
+
+    def __init__(self, chunks: AsyncIterator[bytes], columns: Sequence[str], limits: Limits) -> None:
+        self._chunks = chunks
+        self._columns = columns
+        self._limits = limits
+        self._left = memoryview(b"")
+        self._dtype = np.dtype(np.float64)
+        self.single = False
+
+    async def begin(self, declared: int | None) -> tuple[int, np.dtype[Any]]:
+        """Rows, and what they are predicted as.
+
+        Raises
+        ------
+        Refused
+            It is no NPY file, or of what is not rows of the model.
+        """
+        prefix = await self._take(8)
+        if bytes(prefix[:6]) != npy_format.MAGIC_PREFIX or prefix[6] not in (1, 2, 3):
+            raise Refused(400, "the body is not an NPY file: numpy.save writes one")
+        size_bytes = await self._take(2 if prefix[6] == 1 else 4)
+        size = struct.unpack("<H" if prefix[6] == 1 else "<I", size_bytes)[0]
+        if size > _LONGEST_HEADER:
+            raise Refused(400, "the header of the NPY file is longer than that of any array of numbers")
+        text = bytes(prefix) + bytes(size_bytes) + bytes(await self._take(size))
+        shape, fortran, dtype = _read_header(text)
+        rows, width = _rows_of(shape, len(self._columns))
+        self.single = len(shape) == 1
+        if width != len(self._columns):
+            raise Refused(422, f"the rows have {width} values; the model takes {len(self._columns)}", "ShapeError")
+        if rows == 0:
+            raise Refused(422, f"the array has shape {shape}: no rows", "EmptyDataError")
+        if fortran and rows > 1 and width > 1:
+            raise Refused(
+                422, "the array is in Fortran order; numpy.ascontiguousarray makes it one of rows", "DataError"
+            )
+        if rows > self._limits.rows or rows * width > self._limits.elements:
+            raise Refused(413, f"{rows:,} rows of {width} are more than the limits; send fewer at a time")
+        kept = float_dtype(dtype, "the NPY array")
+        if declared is not None and declared != len(text) + rows * width * dtype.itemsize:
+            raise Refused(400, f"the body has another size than its header says: shape {shape}, {dtype}")
+        self._dtype = dtype
+        return rows, kept
+
+    async def read(self, rows: int) -> NDArray[Any]:
+        """The rows that come next, as they are stored."""
+        block = np.empty((rows, len(self._columns)), self._dtype)
+        into = memoryview(block.reshape(-1).view(np.uint8).data)
+        filled = 0
+        while filled < len(into):
+            if not self._left:
+                self._left = memoryview(await self._next())
+            part = self._left[: len(into) - filled]
+            into[filled : filled + len(part)] = part
+            self._left = self._left[len(part) :]
+            filled += len(part)
+        return block
+
+    async def end(self) -> None:
+        """Nothing may follow."""
+        if self._left or [chunk async for chunk in self._chunks if chunk]:
+            raise Refused(400, "the body goes on after the last row")
+
+    async def _next(self) -> bytes:
+        chunk = await anext(self._chunks, None)
+        if chunk is None:
+            raise Refused(400, "the body ends before the last row")
+        return chunk
+
+    async def _take(self, count: int) -> memoryview:
+        while len(self._left) < count:
+            self._left = memoryview(bytes(self._left) + await self._next())
+        taken, self._left = self._left[:count], self._left[count:]
+        return taken
+
+
+def _read_header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    stream = io.BytesIO(text)
+    try:
+        version = npy_format.read_magic(stream)
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, fortran, dtype = read(stream, max_header_size=_LONGEST_HEADER)
+        if any(type(size) is not int or size < 0 for size in shape):
+            raise ValueError
+    except StreamKernelError:
+        raise
+    except Exception:
+        raise Refused(400, "the header of the NPY file cannot be read: numpy.save writes one") from None
+    if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
+        raise Refused(422, f"the array holds {dtype}; give real numbers", "DTypeError")
+    return shape, bool(fortran), dtype
+
+
+def _rows_of(shape: tuple[int, ...], width: int) -> tuple[int, int]:
+    if len(shape) == 1:
+        return 1, shape[0]
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    told = f"the array has {len(shape)} dimensions and {math.prod(shape)} values"
+    raise Refused(422, f"{told}; give rows of {width}, or one row", "ShapeError")

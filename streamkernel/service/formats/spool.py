@@ -1,0 +1,60 @@
+"""Predictions waiting to be sent: in memory while they are few, then in a file without a name.
+
+The answer begins when all rows are known to be good. A row that cannot be used then has an answer of its own instead of
+a broken stream, and no client that sends everything before it reads can be waited for by a server that does the same.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Spool"]
+
+_IN_MEMORY = 16 << 20
+_PIECE_ROWS = 1 << 16
+
+
+class Spool:
+    """Rows of float64 values.
+
+    Parameters
+    ----------
+    rows : how many there will be.
+    outputs : name and number of columns of each.
+    """
+
+    def __init__(self, rows: int, outputs: Sequence[tuple[str, int]]) -> None:
+        self.rows = rows
+        self.outputs = list(outputs)
+        self.columns = sum(columns for _, columns in outputs)
+        self._file: Any = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+
+    @property
+    def nbytes(self) -> int:
+        """Of all rows."""
+        return 8 * self.rows * self.columns
+
+    def append(self, values: dict[str, NDArray[Any]]) -> None:
+        """The outputs of the rows that come next."""
+        parts = [np.asarray(values[name], np.float64).reshape(-1, columns) for name, columns in self.outputs]
+        block = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        self._file.write(np.ascontiguousarray(block).data)
+
+    def pieces(self) -> Iterator[NDArray[np.float64]]:
+        """All rows (b, columns), from the first, as often as it is asked for."""
+        row = 8 * self.columns
+        for first in range(0, self.rows, _PIECE_ROWS):
+            count = min(_PIECE_ROWS, self.rows - first)
+            self._file.seek(first * row)
+            yield np.frombuffer(self._file.read(count * row), np.float64).reshape(count, self.columns)
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()

@@ -1,0 +1,170 @@
+"""Before everything else: who may ask, in what time, and what becomes of errors.
+
+Predictions go straight from here to `Predict`; the web framework's own way costs more than a prediction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+
+from streamkernel.errors import StreamKernelError
+from streamkernel.service.metrics import Metrics
+from streamkernel.service.refusals import Refused, error_body, refusal_of
+from streamkernel.service.request import Receive, Request, Scope, Send
+from streamkernel.service.settings import Settings
+
+__all__ = ["PREFIX", "SUFFIX", "Gate"]
+
+PREFIX, SUFFIX = "/v1/models/", "/predict"
+
+log = logging.getLogger("streamkernel.service")
+
+# What holds no data: the page itself, which asks for the token.
+_OPEN = ("/static/",)
+_OPEN_EXACTLY = frozenset({"/", "/healthz", "/favicon.ico"})
+
+# Nothing of other origins, nothing inline, no frame around it.
+SECURITY_HEADERS = [
+    (b"content-security-policy",
+     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]  # fmt: skip
+_DRAIN_SECONDS, _DRAIN_BYTES = 2.0, 64 << 20
+
+Handler = Callable[[Request, Send], Awaitable[None]]
+
+
+class Gate:
+    """Parameters
+    ----------
+    predict : answers requests for predictions.
+    rest : the application that answers all others.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        predict: Handler,
+        rest: Callable[[Scope, Receive, Send], Awaitable[None]],
+    ) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._predict = predict
+        self._rest = rest
+        self._expected = None if settings.token is None else f"Bearer {settings.token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        path: str = scope["path"]
+        predicting = path.endswith(SUFFIX) and path.startswith(PREFIX) and scope["method"] == "POST"
+        status = 0
+
+        async def answer(message: dict[str, object]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]  # type: ignore[assignment]
+            await send(message)
+
+        limits = self._settings.limits
+        request: Request | None = None
+        try:
+            async with asyncio.timeout(limits.request_seconds) as deadline:
+                request = Request(scope, receive, limits, deadline)
+                self._admit(request, path)
+                if predicting:
+                    await self._predict(request, answer)  # type: ignore[arg-type]
+                else:
+                    await self._other(request, receive, answer)  # type: ignore[arg-type]
+        except ConnectionResetError:
+            pass  # whoever asked has gone
+        except Exception as error:
+            refused = _refused(error, working=request is not None and request.working)
+            if status:
+                # A part of the answer is out: cutting it short is the one thing that cannot be taken for the whole.
+                raise Cut from None
+            assert request is not None
+            await _tell(refused, request, answer)  # type: ignore[arg-type]
+        finally:
+            route = "predict" if predicting else getattr(scope.get("route"), "path", "other")
+            self._metrics.answered(route, status or 499, time.perf_counter() - began)
+
+    def _admit(self, request: Request, path: str) -> None:
+        expected = self._expected
+        if expected is None:
+            hosts = self._settings.hosts
+            if hosts is not None and _host(request.headers.get(b"host", b"")) not in hosts:
+                raise Refused(421, "a service without a token answers to the names of this machine only")
+            return
+        if path in _OPEN_EXACTLY or path.startswith(_OPEN):
+            return
+        given = request.headers.get(b"authorization", b"")
+        if not hmac.compare_digest(given, expected):
+            raise Refused(401, "a token is wanted: Authorization: Bearer TOKEN")
+
+    async def _other(self, request: Request, receive: Receive, send: Send) -> None:
+        async def secured(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *SECURITY_HEADERS]  # type: ignore[misc]
+            await send(message)
+
+        async def nothing() -> dict[str, object]:
+            # No other request has a body that anyone reads; what was sent is left to the connection.
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        request.complete = not (request.declared_bytes() or b"transfer-encoding" in request.headers)
+        await self._rest(request.scope, nothing, secured)  # type: ignore[arg-type]
+
+
+class Cut(Exception):
+    """An answer that could not be ended; the connection is closed."""
+
+
+def _host(header: bytes) -> str:
+    """The name in a Host header, without its port."""
+    text = header.decode("latin-1").lower()
+    return text.partition("]")[0].lstrip("[") if text.startswith("[") else text.partition(":")[0]
+
+
+def _refused(error: Exception, *, working: bool) -> Refused:
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, TimeoutError):
+        slow = "the answer was not there in time; ask for fewer rows at a time"
+        return Refused(503, slow, "Timeout") if working else Refused(408, "the body came too slowly")
+    if isinstance(error, StreamKernelError):
+        found = refusal_of(error)
+        if found.status != 500:
+            return found
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
+    return Refused(500, "a fault of the service; its log says where")
+
+
+async def _tell(refused: Refused, request: Request, send: Send) -> None:
+    body = error_body(refused.kind, str(refused))
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *SECURITY_HEADERS,
+    ]
+    if refused.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if refused.status == 503:
+        headers.append((b"retry-after", b"1"))
+    unread = not request.complete and (b"content-length" in request.headers or b"transfer-encoding" in request.headers)
+    if unread:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": unread})
+    if unread:
+        await request.drain(_DRAIN_SECONDS, _DRAIN_BYTES)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

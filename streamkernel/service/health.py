@@ -1,0 +1,37 @@
+"""GET /healthz and GET /metrics: what watches the service asks."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, Response
+
+from streamkernel.service.described import ERRORS, Health
+from streamkernel.service.metrics import CONTENT_TYPE, Metrics
+from streamkernel.service.registry import Registry
+
+__all__ = ["health_router"]
+
+
+def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
+    """Health is open to whoever asks, and tells no names."""
+    router = APIRouter()
+
+    @router.get("/healthz", response_model=Health, summary="Whether it answers", responses=ERRORS(421))
+    async def healthz() -> JSONResponse:
+        entries = [entry for entry in registry.entries.values() if not entry.outside]
+        failing = sum(entry.error is not None for entry in entries)
+        ready = sum(entry.served is not None for entry in entries)
+        return JSONResponse({"status": "degraded" if failing else "ok", "models": ready, "failing": failing})
+
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        summary="Counts and times, as Prometheus reads them",
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "text"}, **ERRORS(401, 421),
+        },
+    )  # fmt: skip
+    async def told() -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE.decode())
+
+    return router

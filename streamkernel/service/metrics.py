@@ -1,0 +1,93 @@
+"""What Prometheus is told: how often, how long, how many rows, which generation.
+
+With several processes each keeps its counts in a file of the folder PROMETHEUS_MULTIPROC_DIR, which `server` names
+before they start, and whichever of them is asked adds them up.
+"""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+__all__ = ["CONTENT_TYPE", "Metrics"]
+
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+_BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+
+class Metrics:
+    """The counts of one service."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        own = self._registry
+        self._requests = Counter("streamkernel_requests", "requests answered", ["route", "status"], registry=own)
+        self._seconds = Histogram(
+            "streamkernel_request_seconds", "from the headers to the last byte given out", ["route"],
+            buckets=_SECONDS, registry=own,
+        )  # fmt: skip
+        self._rows = Counter("streamkernel_rows_predicted", "rows predicted", ["model"], registry=own)
+        self.batches = Histogram(
+            "streamkernel_batch_rows",
+            "rows that arrived one by one and were predicted together",
+            buckets=_BATCH,
+            registry=own,
+        )
+        self.waiting = Gauge(
+            "streamkernel_queue_depth",
+            "single rows that wait for their batch",
+            multiprocess_mode="livesum",
+            registry=own,
+        )
+        self.streams = Gauge(
+            "streamkernel_streams",
+            "large bodies that are read, or wait to be",
+            multiprocess_mode="livesum",
+            registry=own,
+        )
+        self._generation = Gauge(
+            "streamkernel_model_generation", "models served under the name so far; 0 when it is gone", ["model"],
+            multiprocess_mode="livemax", registry=own,
+        )  # fmt: skip
+        self._broken = Gauge(
+            "streamkernel_model_error", "1 while the newest generation cannot be used", ["model"],
+            multiprocess_mode="livemax", registry=own,
+        )  # fmt: skip
+        self._changes = Counter("streamkernel_model_changes", "what became of models", ["event"], registry=own)
+        # What labels are looked up by costs more than counting.
+        self._by_answer: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._by_model: dict[str, Counter] = {}
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """One request is over."""
+        found = self._by_answer.get((route, status))
+        if found is None:
+            found = self._requests.labels(route, str(status)), self._seconds.labels(route)
+            self._by_answer[route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def predicted(self, model: str, rows: int) -> None:
+        """So many rows more of a model."""
+        counter = self._by_model.get(model)
+        if counter is None:
+            counter = self._by_model[model] = self._rows.labels(model)
+        counter.inc(rows)
+
+    def changed(self, event: str, model: str, generation: int) -> None:
+        """A model was loaded, reloaded or removed, or its newest generation failed."""
+        self._changes.labels(event).inc()
+        self._generation.labels(model).set(0 if event == "removed" else generation)
+        self._broken.labels(model).set(1 if event == "failed" else 0)
+
+    def text(self) -> bytes:
+        """All of them, as Prometheus reads them."""
+        if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)

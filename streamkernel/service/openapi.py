@@ -1,0 +1,115 @@
+"""What the service tells of itself: the framework's account of its routes, and ours of the one it does not see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
+from streamkernel.service.refusals import STATUSES
+
+__all__ = ["openapi_of"]
+
+_NUMBERS = {"type": "array", "items": {"type": "number"}, "minItems": 1}
+_BINARY = {"type": "string", "format": "binary"}
+_LABEL = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
+_REFUSED = (400, 401, 403, 404, 406, 408, 413, 415, 421, 422, 500, 503)
+
+_ROWS = {
+    "title": "Rows",
+    "oneOf": [
+        {
+            "type": "object", "properties": {"row": _NUMBERS}, "required": ["row"], "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {"rows": {"type": "array", "items": _NUMBERS, "minItems": 1}},
+            "required": ["rows"],
+            "additionalProperties": False,
+        },
+    ],
+}  # fmt: skip
+_PER_ROW = {"anyOf": [_LABEL, {"type": "array", "items": {"anyOf": [_LABEL, _NUMBERS]}}]}
+_PREDICTIONS = {
+    "title": "Predictions",
+    "description": "Of one row its values; of rows lists of them, in their order.",
+    "type": "object",
+    "properties": {
+        "prediction": _PER_ROW,
+        "std": _PER_ROW,
+        "probabilities": {"type": "array", "items": {"anyOf": [{"type": "number"}, _NUMBERS]}},
+        "classes": {"type": "array", "items": _LABEL},
+    },
+    "required": ["prediction"],
+    "additionalProperties": False,
+}
+
+
+def openapi_of(app: FastAPI, *, secured: bool) -> dict[str, Any]:
+    """The whole schema.
+
+    Parameters
+    ----------
+    secured : whether a token is wanted.
+    """
+    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    # The framework's own shape of a parameter that is wrong is not what is sent.
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas |= {"Rows": _ROWS, "Predictions": _PREDICTIONS}
+    schema["paths"]["/v1/models/{name}/predict"] = {"post": _predict()}
+    if secured:
+        schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        for path, operations in schema["paths"].items():
+            for operation in operations.values():
+                operation["security"] = [] if path == "/healthz" else [{"token": []}]
+    return schema
+
+
+def _predict() -> dict[str, Any]:
+    def content(json_schema: str) -> dict[str, Any]:
+        return {
+            MEDIA_TYPES[JSON]: {"schema": {"$ref": f"#/components/schemas/{json_schema}"}},
+            MEDIA_TYPES[NPY]: {"schema": _BINARY},
+            MEDIA_TYPES[ARROW]: {"schema": _BINARY},
+        }
+
+    def flag(name: str, description: str) -> dict[str, Any]:
+        return {
+            "name": name, "in": "query", "required": False, "description": description, "schema": {"type": "boolean"},
+        }  # fmt: skip
+
+    refusals = {
+        str(status): {
+            "description": STATUSES[status][1],
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        }
+        for status in _REFUSED
+    }
+    digest = {"description": "digest of the model that predicted", "schema": {"type": "string"}}
+    return {
+        "summary": "Predict rows",
+        "operationId": "predict",
+        "description": "Rows are (m, p) arrays, columns in the order of the model or, in Arrow, by name. The answer is "
+        "in the format of the first media type accepted, or of the body.",
+        "parameters": [
+            {
+                "name": "name", "in": "path", "required": True,
+                "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*$", "maxLength": 200},
+            },
+            flag("std", "standard deviations too, of a model that has them"),
+            flag("probabilities", "of the classes, of a model that has them"),
+        ],
+        "requestBody": {"required": True, "content": content("Rows")},
+        "responses": {
+            "200": {
+                "description": "predictions, in the order of the rows",
+                "headers": {"X-Model-Digest": digest},
+                "content": content("Predictions"),
+            },
+            **refusals,
+        },
+    }  # fmt: skip

@@ -1,0 +1,47 @@
+"""The page at / and what it is made of: three files of ours, nothing from elsewhere."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+__all__ = ["page_router"]
+
+_TYPES = {
+    "index.html": "text/html; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "card.js": "text/javascript; charset=utf-8",
+    "chart.js": "text/javascript; charset=utf-8",
+    "rates.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+def page_router() -> APIRouter:
+    """They are read once, and asked for anew by every visit: what a browser kept may be of another release."""
+    router = APIRouter(include_in_schema=False)
+    folder = files("streamkernel.service") / "static"
+    contents = {name: (folder / name).read_bytes() for name in _TYPES}
+
+    def of(name: str) -> Response:
+        if name not in contents:
+            raise HTTPException(404)
+        return Response(contents[name], media_type=_TYPES[name], headers={"cache-control": "no-cache"})
+
+    @router.get("/")
+    async def index() -> Response:
+        return of("index.html")
+
+    @router.get("/favicon.ico")
+    async def icon() -> Response:
+        return of("icon.svg")
+
+    @router.get("/static/{name}")
+    async def static(name: str) -> Response:
+        return of(name)
+
+    return router

@@ -1,0 +1,66 @@
+"""What a request can be refused with, and the one shape in which every error is told.
+
+::
+
+    {"error": {"type": "NonFiniteDataError", "message": "X contains NaN: ..."}}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from streamkernel.errors import DataError, ParameterError, ResourceLimitError, StreamKernelError
+
+__all__ = ["STATUSES", "Refused", "error_body", "refusal_of", "without_paths"]
+
+# Status, type, and what it means; of errors that are no class of `streamkernel.errors`.
+STATUSES: dict[int, tuple[str, str]] = {
+    400: ("MalformedBody", "the body is not what its content type says"),
+    401: ("Unauthorized", "no token, or another one"),
+    403: ("Forbidden", "a name that leads out of the folder of models"),
+    404: ("NotFound", "no such model, or no such address"),
+    405: ("MethodNotAllowed", "another method is wanted"),
+    406: ("NotAcceptable", "answers are JSON, NPY or Arrow"),
+    408: ("Timeout", "the body came too slowly"),
+    411: ("LengthRequired", "the size of the body must be said or be sent in chunks"),
+    413: ("TooLarge", "the body, its rows or its elements are more than the limits"),
+    415: ("UnsupportedMediaType", "bodies are JSON, NPY or Arrow, not compressed"),
+    421: ("UnknownHost", "a service without a token answers to the names of this machine only"),
+    422: ("DataError", "rows or parameters that the model cannot use; the message names row and column"),
+    500: ("InternalError", "a fault of the service"),
+    503: ("Overloaded", "not in time; ask again later"),
+}
+
+_PATH = re.compile(r"(?<![\w.:<])/(?:[\w.+~-]+/?)+")
+
+
+class Refused(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, message: str, kind: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind or STATUSES[status][0]
+
+
+def refusal_of(error: StreamKernelError) -> Refused:
+    """How an error of the package is told over HTTP."""
+    status = 500
+    if isinstance(error, (DataError, ParameterError)):
+        status = 422
+    elif isinstance(error, ResourceLimitError):
+        status = 413
+    return Refused(status, without_paths(str(error)), type(error).__name__)
+
+
+def without_paths(message: str) -> str:
+    """A message in which no path of this machine is left but for its last name."""
+    return _PATH.sub(lambda found: found[0].rstrip("/").rpartition("/")[2], message)
+
+
+def error_body(kind: str, message: str) -> bytes:
+    """The body of every answer that is an error."""
+    told: dict[str, Any] = {"error": {"type": kind, "message": " ".join(message.split())}}
+    return json.dumps(told).encode()

@@ -1,0 +1,236 @@
+"""The service as processes: one socket each on one port, a parent that starts again whichever ends."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import socket
+import ssl
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from streamkernel.errors import ParameterError
+from streamkernel.service.app import create_app
+from streamkernel.service.gate import Cut
+from streamkernel.service.protocol import protocol_class
+from streamkernel.service.settings import Settings
+
+__all__ = ["Address", "configured", "serve"]
+
+_GRACE_SECONDS = 10
+_BACKLOG = 1024
+_AGAIN_SECONDS = 1.0  # before a process that ended is started again
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the service listens.
+
+    Parameters
+    ----------
+    host, port : port 0 takes a free one.
+    certificate, key : PEM files; None for plain HTTP.
+    """
+
+    host: str
+    port: int
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.certificate is None else "https"
+
+    def check(self) -> None:
+        """Raise `ParameterError` unless certificate and key can be used."""
+        if self.certificate is None:
+            return
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password=lambda: "")
+        except (OSError, ssl.SSLError) as error:
+            raise ParameterError(
+                f"the certificate {self.certificate} and the key {self.key} cannot be used: {error.strerror or error}"
+            ) from None
+
+
+def serve(
+    settings: Settings, address: Address, *, workers: int = 1, ready: Callable[[str], None] = lambda url: None
+) -> None:
+    """Serve until SIGINT or SIGTERM; requests that are at work are ended first.
+
+    Parameters
+    ----------
+    workers : processes.
+    ready : told the URL once requests are answered.
+
+    Raises
+    ------
+    ParameterError
+        The address cannot be had; certificate and key cannot be used.
+    """
+    address.check()
+    bound = _bind(address, shared=workers > 1)
+    host, port = bound.getsockname()[:2]
+    url = f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    if workers == 1:
+        _run(settings, address, bound, lambda: ready(url))
+        return
+    # The parent's socket holds the port, and gets no connections: it does not listen.
+    with bound:
+        _supervise(settings, Address(address.host, port, address.certificate, address.key), workers, lambda: ready(url))
+
+
+def _bind(address: Address, *, shared: bool) -> socket.socket:
+    try:
+        family, kind, proto, _, where = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, proto)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            bound.bind(where)
+        except BaseException:
+            bound.close()
+            raise
+    except OSError as error:
+        raise ParameterError(f"cannot listen on {address.host}:{address.port}: {error.strerror or error}") from None
+    return bound
+
+
+class _Server(uvicorn.Server):
+    """Tells when it has started."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._told = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if not self.should_exit:
+            self._told()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        # To be told to end, and to end, is no failure: the signal is not raised again.
+        self._captured_signals.clear()
+
+
+class _OneLine(logging.Formatter):
+    def formatException(self, ei: object) -> str:
+        return ""
+
+    def formatStack(self, stack_info: str) -> str:
+        return ""
+
+
+def _quietly() -> None:
+    """Logs in lines on stderr, without tracebacks."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine("%(levelname)s: %(message)s"))
+    handler.addFilter(lambda record: not (record.exc_info and record.exc_info[0] is Cut))
+    for name in ("uvicorn", "streamkernel.service"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING)
+
+
+def configured(settings: Settings, address: Address, started: Callable[[], None]) -> uvicorn.Server:
+    """One process's server, to be run on a socket."""
+    config = uvicorn.Config(
+        create_app(settings),
+        http=protocol_class(settings.limits),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.key,
+    )
+    return _Server(config, started)
+
+
+def _run(settings: Settings, address: Address, bound: socket.socket, started: Callable[[], None]) -> None:
+    _quietly()
+    configured(settings, address, started).run(sockets=[bound])
+
+
+def _worker(settings: Settings, address: Address, started: multiprocessing.synchronize.Event) -> None:
+    parent = os.getppid()
+
+    def follow() -> None:
+        # A parent that was killed cannot end its processes.
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, daemon=True).start()
+    _run(settings, address, _bind(address, shared=True), started.set)
+
+
+def _supervise(settings: Settings, address: Address, workers: int, ready: Callable[[], None]) -> None:
+    from prometheus_client import multiprocess
+
+    context = multiprocessing.get_context("spawn")
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+
+    counts = tempfile.mkdtemp(prefix="streamkernel-metrics-")
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = counts
+    former = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    running: list[tuple[BaseProcess, multiprocessing.synchronize.Event]] = []
+
+    def start() -> None:
+        started = context.Event()
+        process = context.Process(target=_worker, args=(settings, address, started), daemon=True)
+        process.start()
+        running.append((process, started))
+
+    try:
+        for _ in range(workers):
+            start()
+        told = False
+        while not stopping.wait(0.1):
+            if not told and all(started.is_set() for _, started in running):
+                told = True
+                ready()
+            for item in [item for item in running if not item[0].is_alive()]:
+                running.remove(item)
+                multiprocess.mark_process_dead(item[0].pid)  # type: ignore[no-untyped-call]
+                if not item[1].is_set():
+                    raise ParameterError("a process of the service ended before it had started; see the lines above")
+                print("a process of the service ended; another takes its place", file=sys.stderr)
+                stopping.wait(_AGAIN_SECONDS)
+                start()
+    finally:
+        for process, _ in running:
+            process.terminate()
+        for process, _ in running:
+            process.join(_GRACE_SECONDS + 2)
+            if process.is_alive():
+                process.kill()
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+        shutil.rmtree(counts, ignore_errors=True)

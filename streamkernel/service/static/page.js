@@ -1,0 +1,91 @@
+// The page: what the service tells, asked for every two seconds, and a form for each model.
+
+import { percent } from "/static/chart.js";
+import { Card } from "/static/card.js";
+import { rates } from "/static/rates.js";
+
+const REFRESH = 2000;
+const TOKEN = "streamkernel.token";
+const at = (id) => document.getElementById(id);
+const cards = new Map();
+let timer = null;
+
+export async function ask(path, options = {}) {
+  const headers = new Headers(options.headers);
+  const token = sessionStorage.getItem(TOKEN);
+  if (token) headers.set("Authorization", `Bearer ${token}`);
+  return fetch(path, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(30000) });
+}
+
+function status(kind, text) {
+  at("status").className = `status ${kind}`;
+  if (at("status-text").textContent !== text) at("status-text").textContent = text;
+}
+
+function askForToken() {
+  const given = sessionStorage.getItem(TOKEN) !== null;
+  sessionStorage.removeItem(TOKEN);
+  at("token-wrong").hidden = !given;
+  at("token-form").hidden = false;
+  for (const id of ["numbers", "models-section"]) at(id).hidden = true;
+  status("", "a token is wanted");
+  at("token").focus();
+}
+
+at("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem(TOKEN, at("token").value.trim());
+  at("token").value = "";
+  at("token-form").hidden = true;
+  refresh();
+});
+
+async function showModels(list) {
+  const names = new Set(list.map((model) => model.name));
+  for (const [name, card] of cards) {
+    if (!names.has(name)) {
+      card.root.remove();
+      cards.delete(name);
+    }
+  }
+  let before = null;
+  for (const model of list) {
+    let card = cards.get(model.name);
+    if (!card) {
+      card = new Card(model.name, ask);
+      cards.set(model.name, card);
+    }
+    // Only what is new moves, so that a field that is being typed in keeps the focus.
+    const place = before === null ? at("models").firstElementChild : before.nextElementSibling;
+    if (place !== card.root) at("models").insertBefore(card.root, place);
+    before = card.root;
+    await card.update(model);
+  }
+  at("empty").hidden = list.length > 0;
+  for (const id of ["numbers", "models-section"]) at(id).hidden = false;
+  const failing = list.filter((model) => model.error !== null).length;
+  at("n-models").textContent = String(list.filter((model) => model.ready).length);
+  status(failing ? "troubled" : "live", failing ? `${failing} cannot be loaded` : "live");
+  const best = list.filter((model) => model.ready).map((model) => model.relative_residual_trace);
+  if (best.length) at("lead").textContent = `${best.length === 1 ? "One model" : `${best.length} models`}; the best leaves ${percent(Math.min(...best))} of its trace`;
+}
+
+async function refresh() {
+  clearTimeout(timer);
+  try {
+    const answer = await ask("/v1/models");
+    if (answer.status === 401) return askForToken();
+    if (!answer.ok) throw new Error(String(answer.status));
+    await showModels((await answer.json()).models);
+    const counted = await ask("/metrics");
+    if (counted.ok) {
+      for (const [id, text] of Object.entries(rates(await counted.text()))) at(id).textContent = text;
+    }
+  } catch {
+    status("troubled", "the service does not answer");
+  }
+  timer = setTimeout(refresh, document.hidden ? 5 * REFRESH : REFRESH);
+}
+
+document.addEventListener("visibilitychange", () => document.hidden || refresh());
+refresh();

@@ -1,0 +1,88 @@
+"""An output of rows under construction: on a disk or at a URL, for this process alone or to outlive it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from streamkernel.store.partial import PartialFolder
+from streamkernel.store.row_places import FolderRows, RowPlace
+from streamkernel.store.unfinished import UnfinishedFolder
+from streamkernel.store.unfinished_objects import PartialObjects, UnfinishedObjects
+
+__all__ = ["Building", "building_of"]
+
+
+class Building(Protocol):
+    """What the creator of a `RowSink` keeps to itself.
+
+    Attributes
+    ----------
+    target : where the output shall be.
+    rows : where its chunks go; the tasks are sent that.
+    resumed : whether an earlier builder had begun it. If not, the metadata are to be made, then `begin` called.
+    noted : digests of finished chunks by their keys.
+    """
+
+    @property
+    def target(self) -> str | Path: ...
+
+    @property
+    def rows(self) -> RowPlace: ...
+
+    @property
+    def resumed(self) -> bool: ...
+
+    @property
+    def noted(self) -> dict[str, set[str]]: ...
+
+    def begin(self) -> None: ...
+
+    def publish(self, complete: bytes, *, overwrite: bool) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class _Partial:
+    """A folder that is removed unless it is published."""
+
+    resumed = False
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self._folder = PartialFolder(target)
+        self.rows = FolderRows(self._folder.path, None)
+        self.noted: dict[str, set[str]] = {}
+
+    def begin(self) -> None:
+        return
+
+    def publish(self, complete: bytes, *, overwrite: bool) -> None:
+        self._folder.publish(overwrite=overwrite)
+
+    def abandon(self) -> None:
+        self._folder.abandon()
+
+
+class _Unfinished:
+    """A folder that is kept until it is published."""
+
+    def __init__(self, target: Path, config: dict[str, Any], *, resume: bool) -> None:
+        self.target = target
+        self._folder = UnfinishedFolder(target, config, resume=resume)
+        self.rows = FolderRows(self._folder.path, self._folder.journal)
+        self.resumed, self.begin, self.abandon = self._folder.resumed, self._folder.begin, self._folder.abandon
+
+    @property
+    def noted(self) -> dict[str, set[str]]:
+        return self._folder.journal.entries()
+
+    def publish(self, complete: bytes, *, overwrite: bool) -> None:
+        self._folder.publish(overwrite=overwrite)
+
+
+def building_of(target: str | Path, config: dict[str, Any] | None, *, resume: bool) -> Building:
+    """Begin, or go on with, the output at a path, or at a URL (text); with a configuration it outlives its builder."""
+    if isinstance(target, str):
+        return PartialObjects(target) if config is None else UnfinishedObjects(target, config, resume=resume)
+    return _Partial(target) if config is None else _Unfinished(target, config, resume=resume)

@@ -1,0 +1,160 @@
+"""Folders that were made on this machine as outputs at a URL, and back: whole, or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamkernel.blobs import Generation, Generations, Layer, content_digest, download, parent_of, upload
+from streamkernel.errors import (
+    CorruptMetadataError,
+    IncompleteStoreError,
+    ModelFormatError,
+    ResourceLimitError,
+    StoreError,
+    StoreExistsError,
+    StoreNotFoundError,
+)
+from streamkernel.manifest import COMPLETE, ROWS_FORMAT
+
+__all__ = ["check_url", "fetched", "fetched_text", "publish_generation", "send"]
+
+# How often a reader follows writers that keep overwriting before it gives up.
+_GENERATIONS = 10
+_METADATA_BYTES = 2**16
+
+
+def send(folder: Path, url: str, *, overwrite: bool) -> None:
+    """Make the content of a folder, COMPLETE among it, the output at a URL.
+
+    Raises
+    ------
+    StoreExistsError
+        Somebody else has made one meanwhile, and `overwrite` is false.
+    """
+    place = Generations(url)
+    name = place.new_name()
+    try:
+        upload(folder, place.blobs, Layer(name, 0).prefix, last=COMPLETE)
+        publish_generation(place, name, (folder / COMPLETE).read_bytes(), overwrite=overwrite)
+    except BaseException:
+        _discard(place, name)
+        raise
+
+
+def publish_generation(place: Generations, name: str, complete: bytes, *, overwrite: bool) -> None:
+    """Make a generation, whose COMPLETE is this, the current one; see `send`."""
+    layers, digest = (Layer(name, 0),), content_digest(complete)
+    if overwrite:
+        place.replace(layers, digest)
+    elif place.publish(layers, digest, after=None) is None:
+        raise StoreExistsError(f"{place.location} exists; choose another path or ask for overwrite")
+
+
+def _discard(place: Generations, name: str) -> None:
+    latest = None
+    try:
+        latest = place.latest()
+        if latest is None or all(layer.name != name for layer in latest.layers):
+            place.discard(name)
+    except StoreError:
+        # What is down cannot be cleared up either: the next writer finds the stray by its age.
+        return
+
+
+@contextmanager
+def fetched(url: str, max_bytes: int) -> Iterator[Path]:
+    """The output at a URL in a folder of this machine, while the block runs; errors in it name the URL.
+
+    Raises
+    ------
+    StoreNotFoundError
+        Nothing is there.
+    ResourceLimitError
+        It is larger than `max_bytes`; nothing was fetched.
+    CorruptMetadataError, IncompleteStoreError
+        Its COMPLETE is not the one that was published.
+    """
+    place = Generations(url)
+    with tempfile.TemporaryDirectory(prefix="streamkernel-") as around:
+        folder = Path(around) / "fetched"
+        generation = place.latest_or_plain()
+        for _ in range(_GENERATIONS):
+            try:
+                _fetch(place, generation, folder, max_bytes)
+                break
+            except StoreError:
+                # Overwritten twice while we read: take the new one.
+                latest = place.latest_or_plain()
+                if latest.identity == generation.identity:
+                    raise
+                generation = latest
+                folder = Path(around) / f"fetched-{latest.layers[-1].name}"
+        with named(folder, url):
+            yield folder
+
+
+def _fetch(place: Generations, generation: Generation, folder: Path, max_bytes: int) -> None:
+    url = place.location
+    stamps = place.blobs.stamps(generation.prefix)
+    if not stamps and generation.record is None:
+        raise StoreNotFoundError(f"nothing at {url}; check the address")
+    if generation.record is None and "config.json" not in stamps:
+        raise ModelFormatError(f"{url} is not a saved model (no config.json); choose another path")
+    size = sum(stamp.size for stamp in stamps.values())
+    if size > max_bytes:
+        raise ResourceLimitError(
+            f"{url} has {size} bytes, more than the {max_bytes} allowed; is this the store you meant?"
+        )
+    folder.mkdir()
+    download(place.blobs, stamps, generation.prefix, folder)
+    if generation.digest is None:
+        return
+    if not (folder / COMPLETE).exists():
+        raise IncompleteStoreError(f"{url} has lost its {COMPLETE}; restore it from a copy")
+    if content_digest((folder / COMPLETE).read_bytes()) != generation.digest:
+        raise CorruptMetadataError(f"{url}: {COMPLETE} is not as it was written; restore it from a copy")
+
+
+@contextmanager
+def named(folder: Path, url: str) -> Iterator[None]:
+    """Errors of a folder that stands for a URL, with the URL's name."""
+    try:
+        yield
+    except StoreError as error:
+        error.args = tuple(arg.replace(str(folder), url) if isinstance(arg, str) else arg for arg in error.args)
+        raise
+
+
+def fetched_text(url: str, name: str) -> bytes | None:
+    """One file of the output at a URL; None where there is none."""
+    place = Generations(url)
+    for _ in range(_GENERATIONS):
+        generation = place.latest_or_plain()
+        content = place.blobs.read(generation.prefix + name)
+        if content is not None or generation.record is None:
+            return content
+    return None
+
+
+def check_url(url: str, *, overwrite: bool, kind: str) -> str:
+    """`check_target` for a URL; whether it may be written is found out at the first writing."""
+    url = url.rstrip("/")
+    parent_of(url)  # not a whole bucket
+    place = Generations(url)
+    if not place.taken():
+        return url
+    if not overwrite:
+        raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
+    if not _is_output(url, kind):
+        what = "a saved model or state" if kind == "bundle" else "an output of rows"
+        raise StoreExistsError(f"{url} exists and is not {what}; remove it yourself or choose another path")
+    return url
+
+
+def _is_output(url: str, kind: str) -> bool:
+    if kind == "bundle":
+        return fetched_text(url, "config.json") is not None
+    return f'"{ROWS_FORMAT}"'.encode() in (fetched_text(url, "zarr.json") or b"")[:_METADATA_BYTES]

@@ -1,0 +1,169 @@
+"""Where an output is built at a URL: a generation that no record names yet.
+
+::
+
+    OUT/generations/1f3a9c20b7d4/               the output so far
+    OUT/UNFINISHED/run.json                     of one that shall survive its builder: what is built, and where
+    OUT/UNFINISHED/1f3a9c20b7d4/KEY/DIGEST      its finished chunks: empty objects
+    OUT/UNFINISHED/LEASE/                       who builds it
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from typing import Any
+
+from streamkernel.blobs import Generations, Layer, Lease, content_digest
+from streamkernel.errors import CheckpointMismatchError, CorruptMetadataError, RunLockedError, StreamKernelWarning
+from streamkernel.manifest import COMPLETE
+from streamkernel.store.arrays import ZARR_JSON
+from streamkernel.store.objects import publish_generation
+from streamkernel.store.plain import differences
+from streamkernel.store.row_places import ObjectRows
+
+__all__ = ["TTL", "PartialObjects", "UnfinishedObjects"]
+
+UNFINISHED = "UNFINISHED"
+RUN = f"{UNFINISHED}/run.json"
+FORMAT = "streamkernel.unfinished"
+# Seconds for which a builder is believed to be alive.
+TTL = 15.0
+
+_NAME = re.compile(r"[0-9a-f]{12}")
+
+
+class PartialObjects:
+    """A generation to build the output at `target` in; `abandon` removes it.
+
+    Attributes
+    ----------
+    rows : where its chunks go.
+    resumed : whether an earlier builder had begun it.
+    """
+
+    resumed = False
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self._place = Generations(target)
+        self._name = self._place.new_name()
+        self.rows = ObjectRows(target, Layer(self._name, 0).prefix, None)
+        self.noted: dict[str, set[str]] = {}
+
+    def begin(self) -> None:
+        """The metadata are there."""
+        return
+
+    def publish(self, complete: bytes, *, overwrite: bool) -> None:
+        """Make it the current one."""
+        publish_generation(self._place, self._name, complete, overwrite=overwrite)
+
+    def abandon(self) -> None:
+        """Remove what was built so far."""
+        self._place.discard(self._name)
+
+
+class UnfinishedObjects:
+    """The same, kept until it is published, as `UnfinishedFolder` is; parameters and errors are those of that."""
+
+    def __init__(self, target: str, config: dict[str, Any], *, resume: bool) -> None:
+        self.target = target
+        self._config = config
+        self._place = Generations(target)
+        self._blobs = self._place.blobs
+        lease = Lease.acquire(self._blobs, f"{UNFINISHED}/LEASE", ttl=TTL, wait=1.1 * TTL, while_silent=True)
+        if lease is None:
+            raise RunLockedError(f"{target} is being written by another process; wait for it or stop it first")
+        self._lease = lease
+        try:
+            earlier = self._earlier() if resume else None
+            if earlier is None:
+                self._clear()
+            self.resumed = earlier is not None
+            self._name = earlier or self._place.new_name()
+            self.rows = self._rows(self._name)
+        except BaseException:
+            self._lease.release()
+            raise
+
+    def begin(self) -> None:
+        """The metadata are there: from now on it can be resumed."""
+        run = {"format": FORMAT, "version": 1, "name": self._name, "config": self._config, "metadata": self._pin()}
+        self._blobs.write(RUN, json.dumps(run, allow_nan=False).encode())
+
+    def publish(self, complete: bytes, *, overwrite: bool) -> None:
+        """Make it the current one."""
+        self._lease.check()
+        publish_generation(self._place, self._name, complete, overwrite=overwrite)
+        self._forget(self._name)
+        self._lease.release()
+
+    def abandon(self) -> None:
+        """Let go. What is finished stays for the next builder."""
+        self._lease.release()
+
+    def _rows(self, name: str) -> ObjectRows:
+        return ObjectRows(self.target, Layer(name, 0).prefix, f"{UNFINISHED}/{name}/")
+
+    def _earlier(self) -> str | None:
+        """Name of the generation that an earlier builder left, checked; None if there is none to go on with."""
+        content = self._blobs.read(RUN)
+        if content is None:
+            return None
+        where = f"{self.target}/{RUN}"
+        try:
+            run = json.loads(content)
+            name, config, metadata = str(run["name"]), run["config"], run["metadata"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptMetadataError(f"{where} is not as it was written; start without resuming") from error
+        if run.get("format") != FORMAT or not _NAME.fullmatch(name):
+            raise CorruptMetadataError(f"{where} is not as it was written; start without resuming")
+        found = list(differences(self._config, config))
+        if found:
+            raise CheckpointMismatchError(
+                f"the unfinished output at {self.target} has another configuration: {'; '.join(found)};"
+                " use the same options, or start without resuming"
+            )
+        latest = self._place.latest()
+        if latest is not None and any(layer.name == name for layer in latest.layers):
+            # Published, and its builder died before it could remove the rest.
+            return None
+        self.rows = self._rows(name)
+        if self._pin() != metadata:
+            message = f"the unfinished output at {self.target} is damaged and is written anew"
+            warnings.warn(message, StreamKernelWarning, stacklevel=2)
+            return None
+        # A finish that came no further than this: what may be written again must not look complete.
+        self._blobs.remove(self.rows.folder + COMPLETE)
+        return name
+
+    def _pin(self) -> dict[str, str]:
+        """Digest of every metadata object of the group and its arrays."""
+        names = [ZARR_JSON, *(f"{name}/{ZARR_JSON}" for name in self._config["arrays"])]
+        contents = {name: self._blobs.read(self.rows.folder + name) for name in names}
+        return {name: content_digest(content) for name, content in contents.items() if content is not None}
+
+    def _clear(self) -> None:
+        """Remove what an earlier builder left."""
+        try:
+            name = str(json.loads(self._blobs.read(RUN) or b"{}")["name"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            name = ""
+        self._blobs.remove(RUN)
+        if not _NAME.fullmatch(name):
+            return
+        latest = self._place.latest()
+        if latest is None or all(layer.name != name for layer in latest.layers):
+            self._place.discard(name)
+        self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        self._blobs.remove(RUN)
+        self._blobs.remove_all(self._blobs.keys(f"{UNFINISHED}/{name}/"))
+
+    @property
+    def noted(self) -> dict[str, set[str]]:
+        """Digests of its finished chunks."""
+        return self.rows.noted()

@@ -1,0 +1,217 @@
+"""An ingested table to which rows are to be appended, on a disk or at a URL, held by one process alone."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from streamkernel.atomic import HeldLock, fsync_path
+from streamkernel.blobs import Lease, blobs_at
+from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
+from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
+from streamkernel.table.blob_store import BlobStore
+from streamkernel.table.ingest.outlet import FolderOutlet, ObjectOutlet, Outlet
+from streamkernel.table.open import open_table
+from streamkernel.table.table import Table
+from streamkernel.table.zarr_metadata import node_kind, open_store, read_bytes
+
+__all__ = ["FolderGrown", "Grown", "ObjectGrown", "link_tree"]
+
+# Of file systems that have no links, or not between these two files.
+_NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EACCES}
+_OPEN_AGAIN = 10
+_TTL = 15.0
+
+
+class Grown(ABC):
+    """The table as it is now.
+
+    Attributes
+    ----------
+    path : of its folder, or its URL.
+    lock : whoever holds it is the only one to append.
+    table, manifest, attributes : as opened under the lock.
+    """
+
+    lock: HeldLock | Lease
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.table: Table = open_table(path)
+        if self.table.statistics is None:
+            raise ParameterError(f"{path} is not a table that was ingested; ingest it, and append to the new store")
+        store = open_store(path)
+        _, self.attributes, _ = node_kind(store, "")
+        self.manifest: Manifest = parse_manifest((read_bytes(store, COMPLETE) or b"").decode(), f"{path}/{COMPLETE}")
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a chunk."""
+        return self.table.chunk_rows
+
+    @property
+    def full_rows(self) -> int:
+        """Rows in full chunks."""
+        return self.table.n_rows // self.chunk_rows * self.chunk_rows
+
+    @abstractmethod
+    def outlet(self) -> Outlet:
+        """Where the next generation is made; its metadata, so far those of this one, are there."""
+
+    @abstractmethod
+    def check_current(self) -> None:
+        """Raise `InputChangedError` where the store was replaced in spite of the lock, by an ingest that overwrites."""
+
+    def replaced(self) -> InputChangedError:
+        """The error for that."""
+        return InputChangedError(
+            f"{self.path} was replaced while rows were being appended to it; nothing was appended: run again"
+        )
+
+
+class FolderGrown(Grown):
+    """A table on a disk; chunks that do not change become links.
+
+    Raises
+    ------
+    RunLockedError
+        Another process is appending.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # A link to a folder stays a link.
+        folder = Path(os.path.realpath(path))
+        open_store(folder)
+        self.lock: HeldLock = self._locked(folder)
+        try:
+            _remove_strays(folder)
+            super().__init__(folder)
+        except BaseException:
+            self.lock.release()
+            raise
+
+    @staticmethod
+    def _locked(folder: Path) -> HeldLock:
+        for _ in range(_OPEN_AGAIN):
+            lock = HeldLock.acquire(folder)
+            if lock is None:
+                break
+            # Another process may have put a new generation there between the two lines.
+            if lock.still_at(folder):
+                return lock
+            lock.release()
+        raise RunLockedError(f"another process is appending rows to {folder}; wait for it and run again")
+
+    def outlet(self) -> Outlet:
+        folder = Path(self.path)
+        full, rows = self.full_rows, self.table.n_rows
+        rewritten = () if full == rows else tuple(f"{name}/c/{full // self.chunk_rows}" for name in ("X", "y"))
+        made = FolderOutlet(folder, folder.with_name(f".{folder.name}.append.{uuid.uuid4().hex[:8]}.partial"))
+        try:
+            link_tree(folder, made.folder, rewritten)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def check_current(self) -> None:
+        if not self.lock.still_at(Path(self.path)):
+            raise self.replaced()
+
+
+class ObjectGrown(Grown):
+    """A table at a URL; chunks that do not change stay in the generations that they are in.
+
+    Raises
+    ------
+    RunLockedError
+        Another process is appending.
+    """
+
+    def __init__(self, url: str) -> None:
+        open_table(url)
+        lease = Lease.acquire(blobs_at(url), "APPEND", ttl=_TTL, wait=1.1 * _TTL, while_silent=True)
+        if lease is None:
+            raise RunLockedError(f"another process is appending rows to {url}; wait for it and run again")
+        self.lock: Lease = lease
+        try:
+            super().__init__(url)
+            self._store = BlobStore(url)
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def outlet(self) -> Outlet:
+        made = ObjectOutlet(str(self.path), self._store.generation, self.full_rows // self.chunk_rows)
+        try:
+            for name in ("", *self.manifest.arrays):
+                key = f"{name}/zarr.json".lstrip("/")
+                content = self._store.read(key)
+                if content is None or self._store.follow():
+                    raise self.replaced()
+                (made.folder / name).mkdir(parents=True, exist_ok=True)
+                (made.folder / key).write_bytes(content)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def check_current(self) -> None:
+        self.lock.check()
+
+
+def _remove_strays(path: Path) -> None:
+    stray = re.compile(rf"\.{re.escape(path.name)}\.append\.[0-9a-f]{{8}}\.partial")
+    for folder in path.parent.iterdir():
+        if stray.fullmatch(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def link_tree(source: Path, target: Path, without: Iterable[str] = ()) -> None:
+    """Make `target` a folder of links to the files of `source`; metadata, which will change, is copied.
+
+    Parameters
+    ----------
+    without
+        Files and folders, by their paths in `source`, that are left out.
+    """
+    left_out = set(without)
+    target.mkdir()
+    for folder, folders, files in os.walk(source):
+        here = Path(folder).relative_to(source)
+        for name in list(folders):
+            inner = here / name
+            if (source / inner).is_symlink():
+                os.symlink(os.readlink(source / inner), target / inner)
+                folders.remove(name)
+            elif inner.as_posix() in left_out:
+                folders.remove(name)
+            else:
+                (target / inner).mkdir()
+        for name in files:
+            inner = here / name
+            if inner.as_posix() in left_out or inner.as_posix() == COMPLETE or name.endswith(".partial"):
+                continue
+            if name == "zarr.json":
+                shutil.copyfile(source / inner, target / inner)
+            else:
+                _link(source / inner, target / inner)
+    with suppress(OSError):
+        shutil.copystat(source, target)
+    fsync_path(target)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copy2(source, target, follow_symlinks=False)

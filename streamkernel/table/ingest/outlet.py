@@ -1,0 +1,108 @@
+"""Where a store is made and how it gets its name: in a folder beside it, or object by object at a URL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from streamkernel.atomic import partial_sibling, publish_folder
+from streamkernel.blobs import Generation, Generations, Layer, content_digest, is_url, upload
+from streamkernel.errors import InputChangedError, StoreExistsError
+from streamkernel.manifest import COMPLETE
+
+__all__ = ["FolderOutlet", "ObjectOutlet", "Outlet", "outlet_of"]
+
+
+class Outlet(ABC):
+    """Files are made in `folder`; `publish` makes them the store, `close` removes what was not published."""
+
+    folder: Path
+
+    def shipped(self, key: str) -> None:
+        """A chunk's file is finished."""
+        return
+
+    def fetched(self, key: str) -> None:
+        """A chunk's file is to be there again."""
+        return
+
+    @abstractmethod
+    def publish(self, *, overwrite: bool) -> None:
+        """All files, COMPLETE among them, are there: give the store its name."""
+
+    def close(self) -> None:
+        """Remove what was not published."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class FolderOutlet(Outlet):
+    """A folder beside the store, which takes its name in one step."""
+
+    def __init__(self, target: Path, folder: Path | None = None) -> None:
+        self.target, self.folder = target, folder or partial_sibling(target)
+
+    def publish(self, *, overwrite: bool) -> None:
+        publish_folder(self.folder, self.target, overwrite=overwrite)
+
+
+class ObjectOutlet(Outlet):
+    """A generation at a URL. Of its chunks one at a time is on this disk; metadata stay there until all is done.
+
+    Parameters
+    ----------
+    url : of the store.
+    grown : the generation to which rows are appended; None for a new store.
+    first : number of the first chunk that is written anew.
+    """
+
+    def __init__(self, url: str, grown: Generation | None = None, first: int = 0) -> None:
+        self.url = url
+        self._place = Generations(url)
+        self._grown = grown
+        before = () if grown is None else grown.layers
+        self._layers = (*(layer for layer in before if layer.first < first), Layer(self._place.new_name(), first))
+        self._around = Path(tempfile.mkdtemp(prefix="streamkernel-"))
+        self.folder = self._around / "store"
+        self._published = False
+
+    @property
+    def _prefix(self) -> str:
+        return self._layers[-1].prefix
+
+    def shipped(self, key: str) -> None:
+        file = self.folder / key
+        self._place.blobs.write(self._prefix + key, file.read_bytes())
+        file.unlink()
+
+    def fetched(self, key: str) -> None:
+        content = self._place.blobs.read(self._prefix + key)
+        assert content is not None, "we have written it"
+        (self.folder / key).write_bytes(content)
+
+    def publish(self, *, overwrite: bool) -> None:
+        upload(self.folder, self._place.blobs, self._prefix, last=COMPLETE)
+        digest = content_digest((self.folder / COMPLETE).read_bytes())
+        if self._grown is not None:
+            done = self._place.publish(self._layers, digest, after=self._grown)
+            if done is None:
+                raise InputChangedError(
+                    f"{self.url} was replaced while rows were being appended to it; nothing was appended: run again"
+                )
+        elif overwrite:
+            self._place.replace(self._layers, digest)
+        elif self._place.publish(self._layers, digest, after=None) is None:
+            raise StoreExistsError(f"{self.url} exists; choose another path or ask for overwrite")
+        self._published = True
+
+    def close(self) -> None:
+        shutil.rmtree(self._around, ignore_errors=True)
+        if not self._published:
+            self._place.discard(self._layers[-1].name)
+
+
+def outlet_of(target: str | os.PathLike[str]) -> Outlet:
+    """Of a new store at a path or URL."""
+    return ObjectOutlet(os.fspath(target)) if is_url(target) else FolderOutlet(Path(target))

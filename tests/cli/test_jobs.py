@@ -1,0 +1,84 @@
+"""submit, jobs, status, logs, cancel: what they print, and their exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from dask_processes import Cluster
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    running = Cluster(tmp_path_factory.mktemp("cluster"))
+    running.start(workers=1)
+    yield running.address
+    running.stop()
+
+
+FIT = ("--basis", 40, "--rows", "0:5000", "--seed", 3)
+
+
+def test_submit_and_look(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
+    """The commands of a laptop: the model is that of `fit`."""
+    model = tmp_path / "model"
+    submitted = cli("submit", store, model, *FIT, "--scheduler", scheduler)
+    assert submitted.status == 0, submitted.err
+    job = submitted.out.strip()
+    followed = cli("status", job, "--jobs", tmp_path / ".jobs", "--follow", "--json", "--scheduler", scheduler)
+    told = followed.result
+    assert told["status"] == "done"
+    assert "done" in followed.err
+    alone = cli("fit", store, tmp_path / "alone", *FIT, "--scheduler", "threads", "--json").result
+    assert told["result"]["digest"] == alone["digest"]
+    assert told["result"].keys() >= alone.keys() - {"seconds"}
+    assert cli("status", model, "--json").result == told
+    shown = cli("status", model).out
+    assert job in shown
+    assert told["result"]["digest"] in shown.replace("\n", "").replace(" ", "")
+
+    listed = cli("jobs", tmp_path / ".jobs", "--json").result["jobs"]
+    assert listed == [told]
+    assert job in cli("jobs", tmp_path / ".jobs").out
+    events = cli("logs", model, "--json").result["events"]
+    assert [events[0]["event"], events[-1]["event"]] == ["submitted", "done"]
+    assert len(cli("logs", model).out.splitlines()) == len(events)
+    followed = cli("logs", model, "--follow", "--json")
+    assert [json.loads(line) for line in followed.out.splitlines()] == events
+    assert f"job {job} is done already" in cli("cancel", model).error
+
+
+def test_a_job_that_fails(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    given = ("--scheduler", scheduler, "--memory", "400MB", "--json", "--quiet")
+    submitted = cli("submit", store, model, *FIT, *given).result
+    assert submitted["model"] == str(model)
+    failed = cli("status", submitted["id"], "--jobs", submitted["jobs"], "--follow", "--scheduler", scheduler)
+    assert "exceeds allowed memory" in failed.error
+    assert "ResourceLimitError" in failed.out
+    assert cli("status", model, "--json").result["error"]["type"] == "ResourceLimitError"
+    assert not model.exists()
+
+
+def test_cancel(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    many = ("--rule", "rpcholesky", "--block", 5, "--basis", 300)
+    job = cli("submit", store, model, *many, "--scheduler", scheduler, "--json").result["id"]
+    assert cli("cancel", model, "--json").result["status"] in ("cancelling", "cancelled")
+    assert cli("status", model, "--follow", "--quiet", "--json").result["status"] == "cancelled"
+    assert not model.exists()
+    assert "cancelled already" in cli("cancel", job, "--jobs", tmp_path / ".jobs").error
+
+
+def test_what_is_refused(cli: Callable, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "model"
+    assert "--scheduler the address of one" in cli("submit", store, model).error
+    assert "not encrypted" in cli("submit", store, model, "--scheduler", "tcp://head.example:8786").error
+    assert "no job in" in cli("status", model).error
+    assert "STREAMKERNEL_JOBS" in cli("jobs").error
+    monkeypatch.setenv("STREAMKERNEL_JOBS", str(tmp_path / "elsewhere"))
+    assert "elsewhere" in cli("status", "20260101-000000-01234567").error
+    assert cli("jobs", "--json").result == {"jobs": []}
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,60 @@
+"""Clusters of real processes, and a table whose fit takes some seconds and many sweeps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import data_sets
+import numpy as np
+import pytest
+from problems import zarr_of_chunks
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from dask_processes import Cluster
+from fits import estimator
+
+ROWS, CHUNK = 40_000, 2_000
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    data = data_sets.friedman(ROWS, 5, seed=1)
+    return zarr_of_chunks(tmp_path_factory.mktemp("jobs") / "rows.zarr", data.X.astype(np.float32), data.y, CHUNK)
+
+
+@pytest.fixture(scope="session")
+def digest(store: str) -> str:
+    """Of the same fit on threads of this process."""
+    return str(estimator().fit(store).model_.digest)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    """Starts a cluster; what is left of it is killed in the end."""
+    started: list[Cluster] = []
+
+    def start(environment: dict[str, str] | None = None, **options: Any) -> Cluster:
+        folder = tmp_path / f"cluster-{len(started)}"
+        folder.mkdir()
+        started.append(Cluster(folder, environment=environment))
+        started[-1].start(**options)
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+        # Shown of a test that fails.
+        print(each.logs())
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for the tests that leave it as it was."""
+    running = Cluster(tmp_path_factory.mktemp("cluster"))
+    running.start(workers=1, threads=1)
+    yield running
+    running.stop()

@@ -1,0 +1,320 @@
+"""What a session offers: submit, look, wait, cancel, resume; what it refuses; how a job fails."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from dask_processes import Cluster
+from distributed import Client
+from fits import estimator, events, sweeps_begun, until
+from problems import zarr_of_chunks
+
+from streamkernel import BayesianCommitteeMachine, KernelRidge, KernelRidgeClassifier, Nystroem, connect, open_table
+from streamkernel.engine import Machine, MemoryLimits
+from streamkernel.errors import (
+    NonFiniteDataError,
+    ParameterError,
+    ResourceLimitError,
+    StoreExistsError,
+    StoreNotFoundError,
+    StreamKernelError,
+)
+from streamkernel.estimators import RidgeSettings, plan_ridge
+from streamkernel.jobs import Job, JobsSession
+from streamkernel.jobs.cluster import DriverLimits
+from streamkernel.jobs.failures import as_error, as_record
+from streamkernel.jobs.records import JobRecords
+from streamkernel.jobs.task import drive
+from streamkernel.jobs.work import Work, described
+from streamkernel.kernels import Gaussian
+from streamkernel.selection.rules import as_rule
+
+
+def rows_at(path: Path, *, nan: bool = False, rows: int = 600) -> str:
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((rows, 3))
+    y = X[:, 0] + np.sin(X[:, 1])
+    if nan:
+        X[rows // 2, 1] = np.nan
+    return zarr_of_chunks(path, X, y, 100)
+
+
+@pytest.fixture
+def session(shared: Cluster, tmp_path: Path) -> Iterator[JobsSession]:
+    with connect(shared.address, jobs=tmp_path / "jobs") as session:
+        yield session
+
+
+def small(n: int = 20) -> KernelRidge:
+    return KernelRidge(n, random_state=1)
+
+
+# --- what becomes of a job -------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_the_local_fit(session: JobsSession, tmp_path: Path) -> None:
+    rows = rows_at(tmp_path / "rows.zarr")
+    job = session.submit(small(), rows, tmp_path / "model")
+    fitted = job.result(60)
+    assert isinstance(fitted, KernelRidge)
+    assert fitted.model_.digest == small().fit(rows).model_.digest
+    assert job.status == "done"
+    progress = job.progress
+    assert progress["sweeps_done"] == fitted.n_sweeps_
+    assert progress["sweeps_planned"] >= 2
+    assert progress["rows_done"] == progress["rows_total"] == 600
+    assert progress["peak_bytes"] > 0
+    assert progress["planned_bytes"] == job.to_config()["result"]["planned_memory_bytes"]
+    said = [event["event"] for event in events(job)]
+    assert said[:2] == ["submitted", "started"]
+    assert said[-1] == "done"
+    assert list(job.logs(follow=True)) == list(job.logs())
+    assert [each.id for each in session.jobs()] == [job.id]
+    assert session.job(tmp_path / "model").id == job.id
+    with connect(jobs=tmp_path / "jobs") as looking:
+        assert looking.job(job.id).to_config() == job.to_config()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        KernelRidge(15, kernel=Gaussian(2.0), alpha=1.0),
+        KernelRidge(15, lengthscale=(1.0, 2.0, np.float64(3.0)), rule="sgma", rule_options={"candidates": 5}),
+        KernelRidge(
+            15, kernel_params={"shape": 2.0}, kernel="rational_quadratic", random_state=np.random.RandomState(1)
+        ),
+        BayesianCommitteeMachine(15, block_size=100, tune="none", signal_variance=1.0, noise_variance=0.1),
+    ],
+    ids=lambda asked: f"{type(asked).__name__} {asked.kernel} {asked.rule}",
+)
+def test_a_description_is_the_estimator(asked: Any, tmp_path: Path) -> None:
+    """Through JSON and back: the same settings, so the same model."""
+    if isinstance(asked.random_state, np.random.RandomState):
+        expected = type(asked)(**{**asked.get_params(), "random_state": np.random.RandomState(1)})._settings()
+    else:
+        expected = asked._settings()
+    name, settings, _ = described(asked, None)
+    records = JobRecords(str(tmp_path), "20260101-000000-01234567")
+    records.create(Work(name, settings, "table", "model"))
+    assert records.work().made_settings().to_config() == expected.to_config()
+
+
+def test_rows_and_queries_and_a_name(session: JobsSession, tmp_path: Path) -> None:
+    rows, queries = rows_at(tmp_path / "rows.zarr"), rows_at(tmp_path / "queries.zarr", rows=10)
+    given = {"n_components": 40, "block_size": 100, "tune": "none", "signal_variance": 1.0, "noise_variance": 0.1}
+    job = session.submit("committee", rows, tmp_path / "model", settings=given, rows=(0, 400), queries=queries)
+    fitted = job.result(60)
+    assert isinstance(fitted, BayesianCommitteeMachine)
+    assert fitted.model_.config["rows"] == {"start": 0, "stop": 400, "count": 400}
+    points = np.asarray(open_table(queries).read(0, 10).X)
+    given = {**given, "queries": points, "random_state": 0}
+    alone = BayesianCommitteeMachine(**given).fit(open_table(rows).slice(0, 400))
+    np.testing.assert_array_equal(fitted.components_, alone.components_)
+
+
+def test_warnings_are_in_the_log(session: JobsSession, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    X[:, 1] = 1.0
+    rows = zarr_of_chunks(tmp_path / "rows.zarr", X, X[:, 0], 50)
+    job = session.submit(small(), rows, tmp_path / "model")
+    assert job.wait(60)
+    assert any("constant" in event["text"] for event in events(job, "warning"))
+
+
+def test_one_job_makes_a_model_at_a_time(session: JobsSession, store: str, tmp_path: Path) -> None:
+    rows = rows_at(tmp_path / "rows.zarr")
+    first = session.submit(estimator(), store, tmp_path / "model")
+    with pytest.raises(StoreExistsError, match=f"job {first.id} is making"):
+        session.submit(small(), rows, tmp_path / "model")
+    first.cancel()
+    assert first.wait(60)
+    second = session.submit(small(), rows, tmp_path / "model")
+    assert second.wait(60)
+    with pytest.raises(StoreExistsError):
+        session.submit(small(10), rows, tmp_path / "model")
+    third = session.submit(small(10), rows, tmp_path / "model", overwrite=True)
+    assert len(third.result(60).components_) == 10
+    assert session.job(tmp_path / "model").id == third.id
+
+
+def test_a_second_driver_is_refused(shared: Cluster, session: JobsSession, store: str, tmp_path: Path) -> None:
+    """Whoever asks for one, and however often: one lease, one driver."""
+    job = session.submit(estimator(), store, tmp_path / "model", lease_seconds=3.0)
+    until(lambda: sweeps_begun(job))
+    with Client(shared.address, set_as_default=False) as client:
+        second = client.submit(drive, job.jobs, job.id, pure=False)
+        assert second.result(60) in ("driven by another", "done")
+    assert job.wait(60)
+    assert len(events(job, "started")) == 1
+
+
+# --- cancelling ------------------------------------------------------------------------------------------------------
+
+
+def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_path: Path) -> None:
+    job = session.submit(estimator(), store, tmp_path / "model")
+    until(lambda: len(sweeps_begun(job)) >= 4)
+    job.cancel(keep_checkpoints=True)
+    assert job.wait(30)
+    assert job.status == "cancelled"
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(StoreNotFoundError, match="cancelled"):
+        job.result()
+    with pytest.raises(ParameterError, match="cancelled already"):
+        job.cancel()
+    job.resume()
+    assert job.result(60).model_.digest == digest
+    assert job.to_config()["result"]["resumed_sweeps"] >= 3
+    with pytest.raises(ParameterError, match="done already"):
+        job.cancel()
+    with pytest.raises(ParameterError, match="is done"):
+        job.resume()
+
+
+def test_a_cancelled_job_leaves_nothing(session: JobsSession, store: str, tmp_path: Path) -> None:
+    job = session.submit(estimator(), store, tmp_path / "out" / "model")
+    until(lambda: len(sweeps_begun(job)) >= 3)
+    job.cancel()
+    assert job.wait(30)
+    until(lambda: not list((tmp_path / "out").glob(".*.run")))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+# --- failing ---------------------------------------------------------------------------------------------------------
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name not in ("jobs", "rows.zarr"))
+
+
+def failure(job: Job, kind: type[StreamKernelError], match: str) -> None:
+    for ask in (job.wait, job.result):
+        with pytest.raises(kind, match=match):
+            ask(60)
+    assert job.status == "failed"
+    assert job.error is not None
+    assert job.error["type"] == kind.__name__
+
+
+def test_rows_that_cannot_be_used(session: JobsSession, tmp_path: Path) -> None:
+    job = session.submit(small(), rows_at(tmp_path / "rows.zarr", nan=True), tmp_path / "model")
+    failure(job, NonFiniteDataError, "300")
+    assert left(tmp_path) == []
+    assert events(job, "failed")[0]["level"] == "error"
+
+
+def test_jobs_that_wait_for_workers(cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """One is cancelled at once, one loses its table; the worker that comes finds both out."""
+    running = cluster(workers=0)
+    rows = rows_at(tmp_path / "rows.zarr")
+    with connect(running.address, jobs=tmp_path / "jobs") as session:
+        with pytest.raises(StoreNotFoundError):
+            session.submit(small(), tmp_path / "nothing", tmp_path / "model")
+        waiting = session.submit(small(), rows, tmp_path / "model")
+        assert waiting.status == "queued"
+        assert waiting.wait(1.0) is False
+        waiting.cancel()
+        assert waiting.status == "cancelled"
+        job = session.submit(small(), rows, tmp_path / "model")
+        shutil.rmtree(rows)
+        running.add_worker()
+        failure(job, StoreNotFoundError, "rows.zarr")
+    assert [name for name in left(tmp_path) if not name.startswith("cluster")] == []
+    assert events(waiting, "started") == []
+
+
+def test_a_memory_limit_that_is_too_small(session: JobsSession, tmp_path: Path) -> None:
+    job = session.submit(small(), rows_at(tmp_path / "rows.zarr"), tmp_path / "model", memory_limit="400MB")
+    failure(job, ResourceLimitError, "exceeds allowed memory")
+    assert left(tmp_path) == []
+
+
+def test_the_driver_counts_on_its_worker() -> None:
+    """Its worker may hold the tasks, and the driver alone, but not both."""
+    table = open_table(np.zeros((4000, 3)), np.zeros(4000))
+    plan = plan_ridge(table, RidgeSettings(n_components=2500), Machine(2, 1), 2500)
+    limit = max(plan.driver_bytes, plan.worker_bytes)
+    assert MemoryLimits(driver=limit, worker=limit).exceeded(plan) is None
+    assert "worker that drives the job" in str(DriverLimits(driver=limit, worker=limit).exceeded(plan))
+    assert DriverLimits(worker=plan.driver_bytes + plan.worker_bytes).exceeded(plan) is None
+
+
+def test_errors_are_kept_as_what_they_are() -> None:
+    kept = as_error(as_record(NonFiniteDataError("3 values in X")))
+    assert type(kept) is NonFiniteDataError
+    assert str(kept) == "3 values in X"
+    assert isinstance(as_error(as_record(MemoryError("x"))), ResourceLimitError)
+    assert "unexpected ZeroDivisionError" in str(as_error(as_record(ZeroDivisionError("x"))))
+    assert type(as_error({"type": "os", "message": "x"})).__mro__[-3] is not None
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "match"),
+    [
+        (KernelRidge(rule=as_rule("uniform")), "rule by its name"),
+        (BayesianCommitteeMachine(5, queries=np.zeros((2, 3))), "queries='queries.zarr'"),
+        (KernelRidge(progress=object()), "job.progress"),
+        (KernelRidge(client=object()), "session's cluster"),
+        (Nystroem(5), "cannot fit a Nystroem"),
+        ("forest", "one of ridge"),
+        (KernelRidge(-1), "whole number"),
+    ],
+    ids=["rule", "queries", "progress", "client", "transformer", "name", "parameter"],
+)
+def test_what_json_cannot_tell(asked: Any, match: str) -> None:
+    with pytest.raises(ParameterError, match=match):
+        described(asked, None)
+
+
+@pytest.mark.parametrize("rows", [np.zeros((3, 2)), 5, None])
+def test_rows_of_this_process(session: JobsSession, tmp_path: Path, rows: Any) -> None:
+    with pytest.raises(ParameterError, match=r"streamkernel\.ingest"):
+        session.submit(small(), rows, tmp_path / "model")
+    with pytest.raises(ParameterError, match="Table"):
+        session.submit(small(), open_table(np.zeros((3, 2))), tmp_path / "model")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_classifier_of_numbers_is_refused_before_anything_is_written(session: JobsSession, tmp_path: Path) -> None:
+    rows = rows_at(tmp_path / "rows.zarr")
+    with pytest.raises(StreamKernelError):
+        session.submit(KernelRidgeClassifier(10), rows, tmp_path / "model")
+    assert left(tmp_path) == []
+
+
+def test_looking_where_there_is_nothing(tmp_path: Path) -> None:
+    with connect(jobs=tmp_path / "jobs") as session:
+        assert session.jobs() == []
+        with pytest.raises(StoreNotFoundError, match="no job"):
+            session.job("20260101-000000-01234567")
+        with pytest.raises(StoreNotFoundError, match="no job"):
+            session.job(tmp_path / "model")
+        with pytest.raises(ParameterError, match="nobody can drive"):
+            session.submit(small(), rows_at(tmp_path / "rows.zarr"), tmp_path / "model")
+    with connect() as nowhere, pytest.raises(ParameterError, match="STREAMKERNEL_JOBS"):
+        nowhere.jobs()
+    with pytest.raises(ParameterError, match="no job's id"):
+        JobRecords(str(tmp_path), "../../etc/passwd")
+
+
+def test_the_place_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMKERNEL_JOBS", str(tmp_path / "jobs"))
+    with connect() as session:
+        assert session.jobs() == []
+
+
+def test_the_stored_table_is_not_written(session: JobsSession, tmp_path: Path) -> None:
+    rows = rows_at(tmp_path / "rows.zarr")
+    before = {path: path.stat().st_mtime_ns for path in Path(rows).rglob("*")}
+    assert session.submit(small(), rows, tmp_path / "model").wait(60)
+    assert before == {path: path.stat().st_mtime_ns for path in Path(rows).rglob("*")}
+    assert zarr.open_group(rows, mode="r")["X"].shape == (600, 3)

@@ -1,0 +1,151 @@
+"""What may die under a job: client, worker, scheduler. It costs time, at most a sweep, and never a bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from dask_processes import Cluster
+from fits import estimator, events, sweeps_begun, until
+
+from streamkernel import connect
+from streamkernel.jobs import Job
+
+LEASE = 4.0
+
+_SUBMIT = """
+import os, signal, sys
+from fits import estimator
+from streamkernel import connect
+address, store, model = sys.argv[1:]
+job = connect(address).submit(estimator(), store, model, lease_seconds=4.0)
+print(job.id, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def submitted(session: object, store: str, model: Path) -> Job:
+    return session.submit(estimator(), store, model, lease_seconds=LEASE)  # type: ignore[attr-defined,no-any-return]
+
+
+def driver(cluster: Cluster, job: Job, sweep: int = 6) -> subprocess.Popen[bytes]:
+    """The worker that drives it, once so many sweeps have begun."""
+    until(lambda: len(sweeps_begun(job)) >= sweep)
+    return cluster.worker_of(job.progress["process"])
+
+
+def attempts(job: Job) -> int:
+    return len(events(job, "started"))
+
+
+def repeated(job: Job) -> int:
+    begun = sweeps_begun(job)
+    return len(begun) - len(set(begun))
+
+
+def test_a_client_that_is_killed_is_not_missed(shared: Cluster, store: str, digest: str, tmp_path: Path) -> None:
+    """Submit, kill -9, come back by id from another process: same bits as a local fit."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", _SUBMIT, shared.address, store, str(tmp_path / "model")]
+    client = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert client.returncode == -signal.SIGKILL, client.stderr
+    with connect(shared.address, jobs=tmp_path / ".jobs") as session:
+        job = session.job(client.stdout.strip())
+        assert job.result(60).model_.digest == digest
+        assert attempts(job) == 1
+        assert job.to_config()["result"]["digest"] == digest
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".jobs", "model"]
+
+
+def test_the_worker_of_the_driver_is_killed(
+    cluster: Callable[..., Cluster], store: str, digest: str, tmp_path: Path
+) -> None:
+    running = cluster(workers=2)
+    with connect(running.address) as session:
+        job = submitted(session, store, tmp_path / "model")
+        running.kill(driver(running, job))
+        assert job.result(60).model_.digest == digest
+    assert attempts(job) == 2
+    assert repeated(job) <= 1
+    assert job.to_config()["result"]["resumed_sweeps"] >= 5
+    assert any("taken over" in event["text"] for event in events(job, "lease"))
+
+
+def test_a_worker_that_is_told_to_end_hands_its_job_on(
+    cluster: Callable[..., Cluster], store: str, digest: str, tmp_path: Path
+) -> None:
+    """SIGTERM, as at the end of a lifetime or an allocation."""
+    running = cluster(workers=2)
+    with connect(running.address) as session:
+        job = submitted(session, store, tmp_path / "model")
+        driver(running, job).send_signal(signal.SIGTERM)
+        assert job.result(60).model_.digest == digest
+    assert attempts(job) == 2
+    assert repeated(job) <= 1
+
+
+def test_the_scheduler_is_killed(cluster: Callable[..., Cluster], store: str, digest: str, tmp_path: Path) -> None:
+    """Two who look at the same moment have it driven again once; at most one sweep is done twice."""
+    first = cluster(workers=1)
+    with connect(first.address) as session:
+        job = submitted(session, store, tmp_path / "model")
+        driver(first, job, 8)
+    first.kill(first.scheduler)
+    until(lambda: first.workers[0].poll() is not None)
+    with connect(jobs=tmp_path / ".jobs") as looking:
+        until(lambda: looking.job(job.id).status == "interrupted")
+        assert not (tmp_path / "model").exists()
+
+    second = cluster(workers=2)
+    together = threading.Barrier(2)
+    found: list[Job] = []
+
+    def look() -> None:
+        with connect(second.address, jobs=tmp_path / ".jobs") as session:
+            together.wait()
+            found.append(session.job(job.id))
+
+    lookers = [threading.Thread(target=look) for _ in range(2)]
+    for looker in lookers:
+        looker.start()
+    for looker in lookers:
+        looker.join()
+    assert len(found) == 2
+    with connect(second.address, jobs=tmp_path / ".jobs") as session:
+        assert session.job(job.id).result(60).model_.digest == digest
+    assert len(events(job, "resubmitted")) == 1
+    assert attempts(job) == 2
+    assert repeated(job) <= 1
+    assert job.to_config()["result"]["resumed_sweeps"] >= 7
+    # One driver after another, each with a lease of its own.
+    states = job._records.state.all()
+    assert len({state.value["holder"] for state in states if "holder" in state.value}) == 2
+    assert [state.value["status"] for state in states].count("queued") == 2
+
+
+@pytest.mark.slow
+def test_a_driver_that_wakes_after_its_lease_writes_nothing(
+    cluster: Callable[..., Cluster], store: str, digest: str, tmp_path: Path
+) -> None:
+    """SIGSTOP for longer than the lease and the scheduler's worker-ttl: another goes on; SIGCONT: one result."""
+    running = cluster({"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "6s"}, workers=2)
+    with connect(running.address) as session:
+        job = submitted(session, store, tmp_path / "model")
+        stopped = driver(running, job)
+        stopped.send_signal(signal.SIGSTOP)
+        until(lambda: attempts(job) == 2 and job.progress["sweeps_done"] > 6)
+        stopped.send_signal(signal.SIGCONT)
+        assert job.result(60).model_.digest == digest
+    log = running.folder / f"{running.workers.index(stopped) + 2:02d}-worker.log"
+    until(lambda: stopped.poll() is not None or b"wrote nothing more" in log.read_bytes())
+    second = next(event for event in events(job, "started") if "driver 2" in event["text"])
+    assert not [event for event in events(job) if event["process"] == stopped.pid and event["time"] > second["time"]]
+    holders = [state.value["holder"] for state in job._records.state.all() if "holder" in state.value]
+    assert holders == sorted(holders, key=holders.index)
+    assert len(set(holders)) == 2

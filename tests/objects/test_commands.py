@@ -1,0 +1,113 @@
+"""Every command with URLs gives what it gives with local paths: same digests, same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamkernel import KernelRidge
+from streamkernel.blobs import blobs_at, joined
+from streamkernel.cli import main
+from streamkernel.factors import Factor
+from streamkernel.table import open_table
+
+Run = Callable[..., dict[str, Any]]
+FIT = ("--basis", 30, "--scheduler", "threads", "--seed", 3)
+
+
+def everything(run: Run, root: str, first: Path, second: Path) -> dict[str, Any]:
+    """What all commands make below `root`, and say of it."""
+    table, model, out, factor = (joined(root, name) for name in ("table", "model", "out", "factor"))
+    found: dict[str, Any] = {"ingested": run("ingest", first, table, "--chunk-rows", 128)["fingerprint"]}
+    found["planned"] = run("plan", table, *FIT)["planned_memory_bytes"]
+    found["fitted"] = run("fit", table, model, "--rows", ":1200", *FIT)["digest"]
+    found["told"] = run("info", model)["digest"]
+    run("predict", model, table, out, "--scheduler", "threads")
+    found["predicted"] = np.asarray(open_table(table, joined(out, "prediction")).read(0, 1500).Y).tobytes()
+    found["fingerprint"] = open_table(table, out).targets.rows.fingerprint  # type: ignore[union-attr]
+    found["scores"] = run("evaluate", model, table, "--rows", "1200:", "--scheduler", "threads")
+    found["factor"] = run("factor", table, factor, *FIT)["digest"]
+    G = Factor.load(factor).rows.table
+    found["G"] = G.read(0, G.n_rows).X.tobytes()
+    assert run("report", model, joined(root, "page.html"), "--data", table)["bytes"] > 10_000  # type: ignore[operator]
+    found["appended"] = run("ingest", second, table, "--append")["fingerprint"]
+    update = run("update", model, table, "--scheduler", "threads")
+    found["updated"] = update["digest"], update["rows_folded"]
+    assert run("update", model, table, "--scheduler", "threads")["rows_folded"] == 0
+    found["overwritten"] = run("fit", table, model, *FIT, "--overwrite")["digest"]
+    return found
+
+
+def test_the_same_from_a_folder_and_from_urls(run: Run, sources: tuple[Path, Path], tmp_path: Path, url: str) -> None:
+    local = everything(run, str(tmp_path), *sources)
+    assert everything(run, url, *sources) == local
+    # Nothing is left of runs that are over but who had the lease.
+    keys = blobs_at(url).keys()
+    left = {key.split("/")[0] for key in keys}
+    assert left == {"table", "model", "out", "factor", "page.html", ".model.run", ".model.update", ".factor.run"}
+    assert all("/lock/" in key for key in keys if key.startswith("."))
+
+
+def test_workers_read_and_write_urls(run: Run, sources: tuple[Path, Path], tmp_path: Path, s3: str) -> None:
+    run("ingest", sources[0], f"{s3}/t", "--chunk-rows", 128)
+    run("ingest", sources[0], tmp_path / "t", "--chunk-rows", 128)
+    digests = {
+        run("fit", table, model, "--basis", 30, *options)["digest"]
+        for table, model, options in (
+            (tmp_path / "t", tmp_path / "m", ("--scheduler", "threads")),
+            (f"{s3}/t", f"{s3}/m", ("--workers", 2)),
+            (tmp_path / "t", f"{s3}/m2", ("--scheduler", "threads")),
+            (f"{s3}/t", tmp_path / "m2", ("--scheduler", "threads")),
+        )
+    }
+    assert len(digests) == 1
+    run("predict", f"{s3}/m", f"{s3}/t", f"{s3}/p", "--workers", 2)
+    run("predict", tmp_path / "m", tmp_path / "t", tmp_path / "p", "--scheduler", "threads")
+    there, here = (open_table(f"{root}/t", f"{root}/p") for root in (s3, tmp_path))
+    np.testing.assert_array_equal(there.read(0, 1500).Y, here.read(0, 1500).Y)
+
+
+def test_python(url: str, sources: tuple[Path, Path]) -> None:
+    with np.load(sources[0]) as arrays:
+        model = KernelRidge(n_components=20, random_state=0).fit(arrays["X"], arrays["y"])
+        model.save(joined(url, "m"))
+        again = KernelRidge.load(joined(url, "m"))
+        np.testing.assert_array_equal(again.predict(arrays["X"]), model.predict(arrays["X"]))
+    with pytest.raises(FileExistsError, match="overwrite"):
+        model.save(joined(url, "m"))
+    model.save(joined(url, "m"), overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("info", "{s3}/none"), "nothing at|holds no Zarr"),
+        (("fit", "{s3}/none", "{s3}/m"), "holds no Zarr"),
+        (("info", "s3://no-such-bucket-of-ours/t"), "no bucket"),
+        (("fit", "{s3}/t", "{s3}/t", "--basis", "5"), "exists"),
+        (("fit", "{s3}/t", "{s3}/t", "--basis", "5", "--overwrite"), "not a saved model"),
+        (("fit", "{s3}/t", "{s3}", "--basis", "5"), "whole bucket"),
+        (("ingest", "{source}", "{s3}/t"), "exists"),
+        (("ingest", "{source}", "{s3}/other", "--overwrite"), "not a Zarr store"),
+        (("predict", "{s3}/t", "{s3}/t", "{s3}/p"), "not a saved model|holds a"),
+        (("info", "nosuchscheme://bucket/t"), "driver"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(
+    run: Run, s3: str, sources: tuple[Path, Path], capsys: pytest.CaptureFixture[str], command: Any, says: str
+) -> None:
+    import re
+
+    run("ingest", sources[0], f"{s3}/t")
+    blobs_at(f"{s3}/other").write("notes.txt", b"somebody's")
+    words = [word.format(s3=s3, source=sources[0]) for word in command]
+    assert main(words) == 1
+    message = capsys.readouterr().err.strip()
+    assert message.startswith("error: ")
+    assert "\n" not in message
+    assert re.search(says, message), message
+    assert blobs_at(f"{s3}/other").keys() == ["notes.txt"]

@@ -1,0 +1,48 @@
+"""A service on a port of loopback, in a thread of this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+from streamkernel.service import Settings
+from streamkernel.service.server import Address, configured
+
+
+class Live:
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        address = Address("127.0.0.1", self.port, **options)
+        self.url = f"{address.scheme}://127.0.0.1:{self.port}"
+        started = threading.Event()
+        self.server = configured(settings, address, started.set)
+        self.service: Any = self.server.config.app
+        self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._socket]})
+        self._thread.start()
+        assert started.wait(30)
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=15)
+
+    def exchange(self, sent: bytes) -> bytes:
+        """Everything that comes back until the service closes the connection."""
+        with self.connect() as connection:
+            connection.sendall(sent)
+            return everything(connection)
+
+
+def everything(connection: socket.socket) -> bytes:
+    parts = []
+    try:
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
