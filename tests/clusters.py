@@ -11,9 +11,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from _processes import StartError  # noqa: E402
-from _topology import Topology  # noqa: E402
+from _topology import BUCKET, Topology  # noqa: E402
 
-__all__ = ["ROOT", "StartError", "topology"]
+__all__ = ["BUCKET", "ROOT", "StartError", "topology"]
 
 
 def topology(folder: Path, **options: Any) -> Topology:

@@ -120,8 +120,13 @@ class Generations:
         """For a generation that is about to be written."""
         return uuid.uuid4().hex[:12]
 
-    def publish(self, layers: Iterable[Layer], digest: str, *, after: Generation | None) -> Generation | None:
-        """Make a generation the one that follows `after` (None: the first); None if another was made meanwhile."""
+    def publish(
+        self, layers: Iterable[Layer], digest: str, *, after: Generation | None, overwritten: bool = False
+    ) -> Generation | None:
+        """Make a generation the one that follows `after` (None: the first); None if another was made meanwhile.
+
+        With `overwritten`, a plain copy that was there is removed.
+        """
         layers = tuple(layers)
         value = {
             "generation": layers[-1].name,
@@ -132,14 +137,14 @@ class Generations:
         record = self._log.append(value, after=before)
         if record is None:
             return None
-        self._prune(record)
+        self._prune(record, overwritten=overwritten)
         return Generation(record, layers, digest)
 
     def replace(self, layers: Iterable[Layer], digest: str) -> Generation:
         """Make a generation the current one, whichever was."""
         layers = tuple(layers)
         while True:
-            done = self.publish(layers, digest, after=self.latest())
+            done = self.publish(layers, digest, after=self.latest(), overwritten=True)
             if done is not None:
                 return done
 
@@ -147,7 +152,7 @@ class Generations:
         """Remove a generation that was not published."""
         self.blobs.remove_all(self.blobs.keys(Layer(name, 0).prefix))
 
-    def _prune(self, record: Record) -> None:
+    def _prune(self, record: Record, *, overwritten: bool) -> None:
         """Remove what no reader of the current generation, or of the one before, needs.
 
         Generations that no record names are being written, or were left by a writer that died: these are told from each
@@ -171,7 +176,7 @@ class Generations:
             if name not in kept and (name in known or (time and now - time > _STRAY_NS))
         }
         self.blobs.remove_all([key for key in stamps if key.split("/")[1] in gone])
-        if "" not in kept and ("" in known or record.number <= 2):
+        if overwritten and "" not in kept and ("" in known or record.number <= 2):
             self.blobs.remove_all(self._plain_keys())
 
     def _plain_keys(self) -> list[str]:

@@ -171,6 +171,8 @@ def configured(settings: Settings, address: Address, started: Callable[[], None]
 
 def _run(settings: Settings, address: Address, bound: socket.socket, started: Callable[[], None]) -> None:
     _quietly()
+    # The thread that reads a new generation gives way to requests five times sooner than Python would have it.
+    sys.setswitchinterval(0.001)
     configured(settings, address, started).run(sockets=[bound])
 
 

@@ -9,7 +9,7 @@ A prediction averages over ``q s (k(x, x) - |z|^2) + e s z^T (I + s H)^-1 z`` (`
   without error, the curvature of a row that is certainly of its class is next to nothing: the normal distribution
   around the minimum is as wide as the prior's, and half of it lies where the row would be of another class, which the
   true posterior, all on one side, does not (Kuss & Rasmussen 2005, section 5). On pendigits (10 classes, n = 200,
-  s = 600) probabilities were 0.46 where they should have been 0.99; the log loss was .85 with e = 1, is .030 with .016.
+  s = 600) the likeliest class had 0.45 on average and was right 99 times in 100: log loss .854, with e = 1/64 .022.
 
 Of a few shares of each those are taken under which targets of some rows are likeliest, each row predicted from all
 others: two numbers from thousands of rows. Leaving a row i out takes its curvature W_i and its slope rho_i from the
@@ -17,7 +17,8 @@ minimum, which moves, to first order (Vehtari et al. 2016, section 3.5; C C^T = 
 
     t_-i = t_i + S_-i rho_i,    S_-i = C (I - C^T W_i C)^-1 C^T
 
-so that the rows of the fit are as good as others: these differ from 2,000 held-out rows of pendigits by .0015 nats.
+so that the rows of the fit are as good as others: on pendigits the log loss so found differs from that of 2,000
+held-out rows by .0015 nats. A share other than 1 has to gain 2 nats: what few rows seem to say is not followed.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _COVARIANCES = 1 << 22  # numbers in those of all rows
 _PANEL = 1 << 19  # and of the rows that are worked on at once
 _MOST_LEVERAGE = 1.0 - 1e-3  # of a row on itself; where the Hessian is not its own it may seem to be more than all
 _ROUNDS = 4
+_WORTH = 2.0  # nats, of all rows
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -74,17 +76,22 @@ def _best(
     ]
     if likelihood.name != "poisson":
         moves.insert(0, lambda found, share: replace(found, covariance_share=share))
-    best, value = posterior, score(posterior)
+    best, value = posterior, score(posterior) - _moved(posterior)
     for _ in range(_ROUNDS):
         before = value
         for move in moves:
             for candidate in [move(best, share) for share in SHARES]:
-                found = score(candidate)
+                found = score(candidate) - _moved(candidate)
                 if found > value:
                     best, value = candidate, found
         if value == before:
             break
     return best
+
+
+def _moved(posterior: LatentPosterior) -> float:
+    """What the shares have to be worth."""
+    return _WORTH * ((posterior.residual_share != 1.0) + (posterior.covariance_share != 1.0))
 
 
 def _left_out(

@@ -237,7 +237,8 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array
             f"{name} at {place(store, path)} has shape {tuple(shape)}; a table needs 2-d X (and 1-d or 2-d y)"
         )
     try:
-        array = zarr.open_array(store=store, path=path, mode="r")
+        # Without its format, zarr would ask for the files of the other one, too.
+        array = zarr.open_array(store=store, path=path, mode="r", zarr_format=3 if raw.get("zarr_format") == 3 else 2)
         itemsize = max(1, array.dtype.itemsize)
         band = (array.shards or array.chunks)[0]
         chunks = array.chunks

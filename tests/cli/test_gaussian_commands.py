@@ -213,7 +213,7 @@ def test_a_regression_on_labels_has_no_plan_either(
     for command in (("plan", store), ("fit", store, tmp_path / "m")):
         assert "the target holds class labels" in cli(*command, "--estimator", name, "--basis", 20, *THREADS[:2]).error
     for other in ("ridge-classifier", "gp-classifier"):
-        assert cli("plan", store, "--estimator", other, "--basis", 20, *THREADS[:2]).code == 0
+        assert cli("plan", store, "--estimator", other, "--basis", 20, *THREADS[:2]).status == 0
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,10 @@ print(ask("/healthz"), ask("/metrics"), ask("/metrics", Authorization=f"Bearer {
     assert gone(folder, set())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+SLOW = [pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGINT, signal.SIGHUP)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, *SLOW])
 def test_a_signal_ends_all(running: tuple[Any, set[int]], tmp_path: Path, number: signal.Signals) -> None:
     process, pids = running
     assert len(pids) >= 4  # the command, the scheduler, a nanny, its worker, S3

@@ -76,6 +76,7 @@ def killed_in_c(tables: list[str], out: Path, number: signal.Signals) -> tuple[i
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_stopped_in_the_middle_and_started_again(
     tables: list[str], quiet: dict[str, str], tmp_path: Path, number: signal.Signals
@@ -95,6 +96,7 @@ def test_stopped_in_the_middle_and_started_again(
     assert checkpoints(tmp_path, "c") == 0
 
 
+@pytest.mark.slow
 def test_all_are_there(tables: list[str], tmp_path: Path) -> None:
     assert run(tables[:1], tmp_path).returncode == 0
     again = run(tables[:1], tmp_path)

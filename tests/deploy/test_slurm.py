@@ -80,6 +80,7 @@ def gone(slurm: dict[str, str]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_fit_with_workers_of_slurm(slurm: dict[str, str], deploy: Path, store: Path, tmp_path: Path) -> None:
     fit = ["streamkernel", "fit", str(store), "--basis", "40", "--json", "--quiet"]
     call = [sys.executable, str(deploy / "with_workers.py"), "--jobs", "2", "--patience", "60s"]
@@ -95,6 +96,7 @@ def test_a_fit_with_workers_of_slurm(slurm: dict[str, str], deploy: Path, store:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_stopped_before_the_walltime_and_queued_again(
     slurm: dict[str, str], deploy: Path, store: Path, tmp_path: Path
 ) -> None:

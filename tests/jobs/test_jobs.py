@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,21 @@ def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_pa
         job.resume()
 
 
+def test_a_lost_job_is_cancelled_by_whoever_looks(tmp_path: Path) -> None:
+    """No driver is left that could say that it has stopped."""
+    records = JobRecords(str(tmp_path / "jobs"), "20260101-000000-01234567")
+    queued = records.create(Work("ridge", {}, "table", str(tmp_path / "model"), lease_seconds=1.0))
+    running = records.state.append({**queued.value, "status": "running", "time": time.time() - 60}, after=queued)
+    assert running is not None
+    (tmp_path / ".model.20260101-000000-01234567.run" / "0001").mkdir(parents=True)
+    with connect(jobs=tmp_path / "jobs") as session:
+        job = session.job(records.id)
+        assert job.status == "interrupted"
+        records.state.append({**running.value, "status": "cancelling"}, after=running)
+        assert job.look() == "cancelled"
+    assert [path.name for path in tmp_path.iterdir()] == ["jobs"]
+
+
 def test_a_cancelled_job_leaves_nothing(session: JobsSession, store: str, tmp_path: Path) -> None:
     job = session.submit(estimator(), store, tmp_path / "out" / "model")
     until(lambda: len(sweeps_begun(job)) >= 3)
@@ -210,8 +226,11 @@ def test_rows_that_cannot_be_used(session: JobsSession, tmp_path: Path) -> None:
 
 
 def test_jobs_that_wait_for_workers(cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    """One is cancelled at once, one loses its table; the worker that comes finds both out."""
-    running = cluster(workers=0)
+    """One is cancelled at once, one loses its table; the worker that comes finds both out.
+
+    Their drivers the scheduler has given up by then: it waits for workers for no longer than `no-workers-timeout`.
+    """
+    running = cluster({"DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "1s"}, workers=0)
     rows = rows_at(tmp_path / "rows.zarr")
     with connect(running.address, jobs=tmp_path / "jobs") as session:
         with pytest.raises(StoreNotFoundError):
@@ -223,6 +242,7 @@ def test_jobs_that_wait_for_workers(cluster: Callable[..., Cluster], tmp_path: P
         assert waiting.status == "cancelled"
         job = session.submit(small(), rows, tmp_path / "model")
         shutil.rmtree(rows)
+        assert job.wait(3.0) is False
         running.add_worker()
         failure(job, StoreNotFoundError, "rows.zarr")
     assert [name for name in left(tmp_path) if not name.startswith("cluster")] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from dask_processes import Cluster
 from fits import estimator, events, sweeps_begun, until
 
@@ -29,6 +30,7 @@ def test_records_in_a_bucket(s3: str, cluster: Callable[..., Cluster], store: st
     assert blobs_at(f"{s3}/jobs").read(f"specs/{job.id}.json") is not None
 
 
+@pytest.mark.slow
 def test_everything_in_a_bucket(s3: str, cluster: Callable[..., Cluster], store: str, digest: str) -> None:
     """Rows, checkpoints, model and records; the driver's worker is killed in between."""
     rows = f"{s3}/rows.zarr"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 from objects.flaky_proxy import FlakyProxy, flaky
 from s3_server import S3Server
+
+from streamkernel.cli import main
 
 M, P = 1500, 4
 
@@ -43,18 +48,16 @@ def proxy(s3: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield made
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, object]]:
-    """The command line in this process: its JSON, or the message of its error."""
-    import json
-
-    from streamkernel.cli import main
+@pytest.fixture(scope="session")
+def run() -> Callable[..., dict[str, object]]:
+    """The command line in this process: its JSON."""
 
     def call(*arguments: object) -> dict[str, object]:
-        status = main([*map(str, arguments), "--json", "--quiet"])
-        printed = capsys.readouterr()
-        assert status == 0, printed.err
-        found: dict[str, object] = json.loads(printed.out)
+        printed, errors = io.StringIO(), io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(errors):
+            status = main([*map(str, arguments), "--json", "--quiet"])
+        assert status == 0, errors.getvalue()
+        found: dict[str, object] = json.loads(printed.getvalue())
         return found
 
     return call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,15 @@ import pytest
 from streamkernel import KernelRidge
 from streamkernel.blobs import blobs_at, joined
 from streamkernel.cli import main
+from streamkernel.engine import Session, ThreadExecutor
+from streamkernel.engine.cluster import local_cluster
+from streamkernel.estimators import RidgeModel
+from streamkernel.estimators.fit import fit_ridge
+from streamkernel.estimators.settings import RidgeSettings
 from streamkernel.factors import Factor
+from streamkernel.store import RowSink
 from streamkernel.table import open_table
+from streamkernel.table.ingest import ingest
 
 Run = Callable[..., dict[str, Any]]
 FIT = ("--basis", 30, "--scheduler", "threads", "--seed", 3)
@@ -22,7 +31,7 @@ FIT = ("--basis", 30, "--scheduler", "threads", "--seed", 3)
 def everything(run: Run, root: str, first: Path, second: Path) -> dict[str, Any]:
     """What all commands make below `root`, and say of it."""
     table, model, out, factor = (joined(root, name) for name in ("table", "model", "out", "factor"))
-    found: dict[str, Any] = {"ingested": run("ingest", first, table, "--chunk-rows", 128)["fingerprint"]}
+    found: dict[str, Any] = {"ingested": run("ingest", first, table, "--chunk-rows", 512)["fingerprint"]}
     found["planned"] = run("plan", table, *FIT)["planned_memory_bytes"]
     found["fitted"] = run("fit", table, model, "--rows", ":1200", *FIT)["digest"]
     found["told"] = run("info", model)["digest"]
@@ -42,8 +51,17 @@ def everything(run: Run, root: str, first: Path, second: Path) -> dict[str, Any]
     return found
 
 
-def test_the_same_from_a_folder_and_from_urls(run: Run, sources: tuple[Path, Path], tmp_path: Path, url: str) -> None:
-    local = everything(run, str(tmp_path), *sources)
+@pytest.fixture(scope="module")
+def local(run: Run, sources: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The same in a local folder."""
+    return everything(run, str(tmp_path_factory.mktemp("local")), *sources)
+
+
+@pytest.mark.parametrize("scheme", ["s3", pytest.param("memory", marks=pytest.mark.slow)])
+def test_the_same_from_a_folder_and_from_urls(
+    run: Run, sources: tuple[Path, Path], local: dict[str, Any], scheme: str, request: pytest.FixtureRequest
+) -> None:
+    url = f"{request.getfixturevalue('s3')}/a/b" if scheme == "s3" else f"memory://{uuid.uuid4().hex}/b"
     assert everything(run, url, *sources) == local
     # Nothing is left of runs that are over but who had the lease.
     keys = blobs_at(url).keys()
@@ -52,23 +70,27 @@ def test_the_same_from_a_folder_and_from_urls(run: Run, sources: tuple[Path, Pat
     assert all("/lock/" in key for key in keys if key.startswith("."))
 
 
-def test_workers_read_and_write_urls(run: Run, sources: tuple[Path, Path], tmp_path: Path, s3: str) -> None:
-    run("ingest", sources[0], f"{s3}/t", "--chunk-rows", 128)
-    run("ingest", sources[0], tmp_path / "t", "--chunk-rows", 128)
-    digests = {
-        run("fit", table, model, "--basis", 30, *options)["digest"]
-        for table, model, options in (
-            (tmp_path / "t", tmp_path / "m", ("--scheduler", "threads")),
-            (f"{s3}/t", f"{s3}/m", ("--workers", 2)),
-            (tmp_path / "t", f"{s3}/m2", ("--scheduler", "threads")),
-            (f"{s3}/t", tmp_path / "m2", ("--scheduler", "threads")),
-        )
-    }
-    assert len(digests) == 1
-    run("predict", f"{s3}/m", f"{s3}/t", f"{s3}/p", "--workers", 2)
-    run("predict", tmp_path / "m", tmp_path / "t", tmp_path / "p", "--scheduler", "threads")
-    there, here = (open_table(f"{root}/t", f"{root}/p") for root in (s3, tmp_path))
-    np.testing.assert_array_equal(there.read(0, 1500).Y, here.read(0, 1500).Y)
+def test_workers_read_and_write_urls(sources: tuple[Path, Path], tmp_path: Path, s3: str) -> None:
+    digests, written = set(), set()
+    with local_cluster(1) as cluster:
+        for executor, root, out in (
+            (ThreadExecutor(2), str(tmp_path), f"{s3}/there"),
+            (cluster, s3, f"{s3}/here"),
+            (ThreadExecutor(2), s3, str(tmp_path)),
+        ):
+            ingest(sources[0], f"{root}/t", chunk_rows=512, overwrite=True)
+            table = open_table(f"{root}/t")
+            model = fit_ridge(table, RidgeSettings(n_components=20, seed=1), Session(executor))
+            model.save(f"{out}/m")
+            model = RidgeModel.load(f"{out}/m")
+            digests.add(model.digest)
+            work = model.outputs()
+            sink = RowSink.create(f"{out}/p", table.n_rows, work.columns, 512)
+            Session(executor).write(work, model.prepare(table.without_targets()), sink, "predict")
+            block = open_table(table, f"{out}/p").read(0, 1500)
+            assert block.Y is not None
+            written.add(block.Y.tobytes())
+    assert (len(digests), len(written)) == (1, 1)
 
 
 def test_python(url: str, sources: tuple[Path, Path]) -> None:
@@ -100,8 +122,6 @@ def test_python(url: str, sources: tuple[Path, Path]) -> None:
 def test_mistakes_are_said_in_one_line(
     run: Run, s3: str, sources: tuple[Path, Path], capsys: pytest.CaptureFixture[str], command: Any, says: str
 ) -> None:
-    import re
-
     run("ingest", sources[0], f"{s3}/t")
     blobs_at(f"{s3}/other").write("notes.txt", b"somebody's")
     words = [word.format(s3=s3, source=sources[0]) for word in command]

@@ -17,7 +17,8 @@ from streamkernel.blobs import blobs_at
 from streamkernel.cli import main
 from streamkernel.errors import CheckpointMismatchError, RunLockedError, StreamKernelWarning
 from streamkernel.store import Checkpoints, run_places
-from streamkernel.table.ingest import ingest
+from streamkernel.table import open_table
+from streamkernel.table.ingest import append_rows, grown, ingest
 
 STATE = {"sums": np.arange(6.0).reshape(2, 3), "count": np.array(7)}
 FIT = ("--basis", "30", "--scheduler", "threads", "--seed", "3")
@@ -105,6 +106,52 @@ def test_a_killed_fit_is_resumed_with_the_same_bits(
     found = run("fit", f"{s3}/t", f"{s3}/m", *FIT, "--resume")
     assert found["resumed_sweeps"] == 1
     assert found["digest"] == want
+
+
+APPENDING = """
+import os, signal, sys
+from importlib import import_module
+from streamkernel.table.ingest import append_rows, grown
+grown._TTL = 1.0
+module, owner, name, times, source, store = sys.argv[1:]
+place = getattr(import_module(module), owner)
+function, left = getattr(place, name), [int(times)]
+def killing(*arguments, **options):
+    left[0] -= 1
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return function(*arguments, **options)
+setattr(place, name, killing)
+append_rows(source, store)
+"""
+
+
+@pytest.mark.parametrize(
+    ("moment", "rows"),
+    [
+        (("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3), 1500),
+        (("streamkernel.blobs.generations", "Generations", "publish", 1), 1500),
+        (("streamkernel.blobs.generations", "Generations", "_prune", 1), 2200),
+    ],
+)
+def test_an_append_killed_at_any_moment(
+    sources: tuple[Path, Path], s3: str, moment: tuple[object, ...], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(sources[0], f"{s3}/t", chunk_rows=256)
+    done = subprocess.run(
+        [sys.executable, "-c", APPENDING, *map(str, moment), sources[1], f"{s3}/t"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert open_table(f"{s3}/t").n_rows == rows
+    monkeypatch.setattr(grown, "_TTL", 1.0)
+    assert append_rows(sources[1], f"{s3}/t").rows == rows + 700
+    table = open_table(f"{s3}/t")
+    table.check_unchanged()
+    with np.load(sources[1]) as added:
+        np.testing.assert_array_equal(table.read(rows, rows + 700).X, added["X"].astype(np.float32))
 
 
 def test_a_second_fit_is_refused(

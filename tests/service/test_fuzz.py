@@ -128,7 +128,7 @@ def of_form(client: httpx.Client, form: str, other: str, examples: int, statuses
     @of_requests(examples)
     @seed(1)
     @given(
-        body=damaged(form) | st.binary(max_size=200),
+        body=damaged(form) | st.sampled_from(GOOD[form]) | st.binary(max_size=200),
         name=st.sampled_from(["ridge", "gp", "gp-classifier", "labels"]),
         accept=st.sampled_from([form, other]),
         query=st.sampled_from(["", "?std=true", "?probabilities=true"]),

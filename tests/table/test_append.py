@@ -289,9 +289,9 @@ append_rows(source, store)
 @pytest.mark.parametrize(
     ("moment", "rows"),
     [
-        (("streamkernel.table.ingest.appending", "", "link_tree", 1, "after"), M),
+        (("streamkernel.table.ingest.grown", "", "link_tree", 1, "after"), M),
         (("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
-        (("streamkernel.table.ingest.writer", "", "publish_folder", 1, "before"), M),
+        (("streamkernel.table.ingest.outlet", "", "publish_folder", 1, "before"), M),
         (("streamkernel.atomic", "", "_exchange", 1, "before"), M),
         (("streamkernel.atomic", "", "_exchange", 1, "after"), 2 * M),
     ],

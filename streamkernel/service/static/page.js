@@ -40,7 +40,9 @@ at("token-form").addEventListener("submit", (event) => {
   refresh();
 });
 
-async function showModels(list) {
+async function showModels(listed) {
+  // What serves first; the order of names otherwise.
+  const list = [...listed].sort((a, b) => b.ready - a.ready);
   const names = new Set(list.map((model) => model.name));
   for (const [name, card] of cards) {
     if (!names.has(name)) {

@@ -136,7 +136,7 @@ class ObjectGrown(Grown):
     """
 
     def __init__(self, url: str) -> None:
-        open_table(url)
+        node_kind(open_store(url), "")  # nothing is made where there is no table
         lease = Lease.acquire(blobs_at(url), "APPEND", ttl=_TTL, wait=1.1 * _TTL, while_silent=True)
         if lease is None:
             raise RunLockedError(f"another process is appending rows to {url}; wait for it and run again")

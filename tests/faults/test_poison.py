@@ -1,0 +1,27 @@
+"""A task that ends its worker, wherever it runs: an error that names the chunk, and no innocent one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from runs import CHUNK, Cluster, fit
+
+from streamkernel.engine.cluster import connect
+from streamkernel.errors import ClusterError
+
+
+@pytest.mark.fault("poison")
+@pytest.mark.parametrize("chunk", [7, pytest.param(0, marks=pytest.mark.slow), pytest.param(19, marks=pytest.mark.slow)])
+def test_the_error_names_the_chunk(cluster: Cluster, store: str, figure: Any, chunk: int) -> None:
+    with connect(cluster.address) as executor:
+        cluster.behave(row=chunk * CHUNK + 100, kill=True)
+        began = time.monotonic()
+        with pytest.raises(ClusterError) as caught:
+            fit(store, executor)
+        seconds = time.monotonic() - began
+    print(seconds, caught.value)
+    assert f"X/c/{chunk}/0" in str(caught.value)
+    assert seconds <= 15.0
+    figure(f"named in {seconds:.1f} s")
