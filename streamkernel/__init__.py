@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from streamkernel.factors import Factor
     from streamkernel.jobs import connect
     from streamkernel.table import Table, open_table
-    from streamkernel.table.ingest import append_rows, ingest
+    from streamkernel.table.ingest.append import append_rows
+    from streamkernel.table.ingest.ingest import ingest
 
 __version__ = "0.1.0"
 

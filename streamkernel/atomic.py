@@ -28,7 +28,7 @@ __all__ = [
     "HeldLock",
     "array_digest",
     "canonical_json",
-    "generation_of",
+    "folder_generation",
     "fsync_path",
     "partial_sibling",
     "publish_folder",
@@ -41,7 +41,7 @@ _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
 
 
-def generation_of(folder: Path) -> tuple[int, int, int] | None:
+def folder_generation(folder: Path) -> tuple[int, int, int] | None:
     """What tells one generation of the folder at a path from the next; None where there is none."""
     try:
         status = os.stat(folder)

@@ -213,6 +213,12 @@ class SecurityError(StreamKernelError, PermissionError):
     """Unencrypted where it must not be, or a certificate that one side does not accept."""
 
 
+def error_class(name: str) -> type[StreamKernelError] | None:
+    """The class of errors of this name; None if there is none."""
+    found = globals().get(name)
+    return found if isinstance(found, type) and issubclass(found, StreamKernelError) else None
+
+
 def warn_user(message: str) -> None:
     """Warn of something in the user's data, at the line that called the package."""
     package, level = __name__.partition(".")[0], 1

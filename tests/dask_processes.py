@@ -47,18 +47,23 @@ class Cluster:
         command = ["scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
         self.scheduler = self._process(command, log)
         self.address = self._wait(log, rb"Scheduler at:\s+(tcp://\S+)", self.scheduler)
-        for _ in range(workers):
-            self.add_worker(threads=threads, options=worker_options)
+        started = [self._add_worker(threads, worker_options) for _ in range(workers)]
+        for each in started:
+            self._wait(*each)
 
-    def add_worker(self, *, threads: int = 1, options: Any = (), wait: bool = True) -> subprocess.Popen[bytes]:
+    def add_worker(self, *, threads: int = 1, options: Any = ()) -> subprocess.Popen[bytes]:
+        """One more, registered when this returns."""
+        log, pattern, worker = self._add_worker(threads, options)
+        self._wait(log, pattern, worker)
+        return worker
+
+    def _add_worker(self, threads: int, options: Any) -> tuple[Path, bytes, subprocess.Popen[bytes]]:
         log = self._log("worker")
         command = ["worker", self.address, "--nthreads", str(threads), "--no-nanny", "--no-dashboard"]
         command += ["--host", "127.0.0.1", "--memory-limit", "2GB", *options]
         worker = self._process(command, log)
         self.workers.append(worker)
-        if wait:
-            self._wait(log, rb"(Registered to)", worker)
-        return worker
+        return log, rb"(Registered to)", worker
 
     def worker_of(self, pid: int) -> subprocess.Popen[bytes]:
         return next(worker for worker in self.workers if worker.pid == pid)

@@ -22,7 +22,7 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamkernel import atomic
+from streamkernel.atomic import folder_generation
 from streamkernel.blobs.locations import blobs_at, is_url, local_path
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import CorruptMetadataError
@@ -212,7 +212,7 @@ def generation_of(location: str | os.PathLike[str]) -> Hashable | None:
     It changes when a model, table or output is replaced or has rows appended, and costs a listing and a small read.
     """
     if not is_url(location):
-        return atomic.generation_of(Path(local_path(location)))
+        return folder_generation(Path(local_path(location)))
     place = Generations(os.fspath(location))
     found = place.latest()
     if found is not None:

@@ -24,6 +24,7 @@ from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 from distributed.security import Security
 
+from streamkernel.engine.blame import killed_worker, lethal, pieces_of
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.memory import limit_arenas
@@ -32,7 +33,7 @@ from streamkernel.engine.security import connect_client
 from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
-from streamkernel.errors import ClusterError, ResourceLimitError
+from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
 from streamkernel.kernels import Gaussian
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
@@ -140,8 +141,11 @@ class ClusterExecutor:
                 return self._submit(_combine, f"{prefix}/node-{next(count)}", payload, left, right)
 
             tree: PairingTree[Future] = PairingTree(len(layout.spans), combine)
-            self._leaves(_leaf, prefix, payload, layout, advance, submitted=tree.add)
-            root: State = self._result(tree.root(), "the tree of sums")
+            self._leaves(_leaf, prefix, payload, (reduction, table, layout), advance, submitted=tree.add)
+            try:
+                root: State = self._result(tree.root(), "the tree of sums")
+            except KilledWorker as error:
+                raise killed_worker(self._client, error, "a task that adds up sums") from error
             return root
 
     def write(
@@ -154,7 +158,7 @@ class ClusterExecutor:
         written: Callable[[int, Written], None],
     ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
-            self._leaves(_write, prefix, payload, layout, advance, finished=written)
+            self._leaves(_write, prefix, payload, (rows, table, layout), advance, finished=written)
 
     @contextlib.contextmanager
     def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
@@ -175,22 +179,23 @@ class ClusterExecutor:
         task: Callable[..., Any],
         prefix: str,
         payload: Future,
-        layout: Layout,
+        work: tuple[Reduction[Any] | RowMap, Table, Layout],
         advance: Callable[[int], None],
         submitted: Callable[[int, Future], None] | None = None,
         finished: Callable[[int, Any], None] | None = None,
     ) -> None:
         """Submit a task for every span, a bounded number at a time, in the order of submission."""
-        leaves = iter(self._order(list(range(len(layout.spans)))))
-        running: dict[str, int] = {}
+        spans = work[2].spans
+        leaves = iter(self._order(list(range(len(spans)))))
+        running: dict[Future, int] = {}
         completed = as_completed()
 
         def submit_next() -> None:
             leaf = next(leaves, None)
             if leaf is None:
                 return
-            future = self._submit(task, f"{prefix}/leaf-{leaf}", payload, layout.spans[leaf])
-            running[str(future.key)] = leaf
+            future = self._submit(task, f"{prefix}/leaf-{leaf}", payload, spans[leaf])
+            running[future] = leaf
             if submitted is not None:
                 submitted(leaf, future)
             completed.add(future)
@@ -198,14 +203,42 @@ class ClusterExecutor:
         for _ in range(_OUTSTANDING * self._threads):
             submit_next()
         for future in completed:
-            leaf = running.pop(str(future.key))
-            start, stop = layout.spans[leaf]
+            leaf = running.pop(future)
+            start, stop = spans[leaf]
             if future.status != "finished":
-                self._result(future, f"rows {start}:{stop}")
+                try:
+                    self._result(future, f"rows {start}:{stop}")
+                except KilledWorker as error:
+                    suspects = [spans[each] for each in (leaf, *sorted(running.values()))]
+                    self._client.cancel([future, *running])
+                    raise self._killed(task, prefix, payload, work, suspects, error) from error
             if finished is not None:
                 finished(leaf, future.result())
             advance(stop - start)
             submit_next()
+
+    def _killed(
+        self,
+        task: Callable[..., Any],
+        prefix: str,
+        payload: Future,
+        work: tuple[Reduction[Any] | RowMap, Table, Layout],
+        suspects: list[tuple[int, int]],
+        error: KilledWorker,
+    ) -> StreamKernelError:
+        """The error for tasks that were on workers that died, one of which it was."""
+
+        def attempt(piece: tuple[int, int], worker: str) -> Future:
+            key = f"{prefix}/alone-{piece[0]}-{piece[1]}"
+            return self._client.submit(task, payload, piece, key=key, pure=False, workers=[worker])
+
+        pieces = [piece for span in suspects for piece in pieces_of(*work[:2], span)]
+        found = lethal(self._client, attempt, pieces)
+        start, stop = found or suspects[0]
+        where = work[1].features.where
+        places = dict.fromkeys([where(start), where(stop - 1)])
+        what = f"the task of rows {start}:{stop}, {' to '.join(places)}"
+        return killed_worker(self._client, error, what if found else f"one of {len(suspects)} tasks, perhaps {what}")
 
     def _submit(self, function: Callable[..., Any], key: str, *arguments: Any) -> Future:
         return self._client.submit(function, *arguments, key=key, pure=False)
@@ -214,11 +247,6 @@ class ClusterExecutor:
     def _result(future: Future, what: str) -> Any:
         try:
             return future.result()
-        except KilledWorker as error:
-            raise ClusterError(
-                f"the task of {what} killed its worker {error.allowed_failures + 1} times; "
-                "it may need more memory than a worker has, or a chunk it reads crashes the reader"
-            ) from error
         except NoValidWorkerError as error:
             raise ClusterError(f"no worker is left for {what}; start workers and resume") from error
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkernel import errors
-from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
+from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError, error_class
 
 __all__ = ["as_error", "as_record"]
 
@@ -27,8 +26,5 @@ def as_record(error: BaseException) -> dict[str, str]:
 
 def as_error(record: dict[str, Any]) -> StreamKernelError:
     """The error that was kept."""
-    kind = getattr(errors, str(record.get("type")), None)
-    message = str(record.get("message"))
-    if isinstance(kind, type) and issubclass(kind, StreamKernelError):
-        return kind(message)
-    return ClusterError(message)
+    kind = error_class(str(record.get("type"))) or ClusterError
+    return kind(str(record.get("message")))

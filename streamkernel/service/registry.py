@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import generation_of
+from streamkernel.atomic import folder_generation
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.refusals import Refused, without_paths
 from streamkernel.service.served import Served, load
@@ -151,7 +151,7 @@ class Registry:
             if not entry.outside:
                 self._set(Entry(name, outside=True))
             return
-        identity = generation_of(path)
+        identity = folder_generation(path)
         if identity is None:
             return
         known = identity == entry.identity and not entry.outside
@@ -175,7 +175,7 @@ class Registry:
                       retry_after=wait, retry_at=now + wait)
             )  # fmt: skip
             return
-        if generation_of(path) != identity and bundle_kind(path) is not None:
+        if folder_generation(path) != identity and bundle_kind(path) is not None:
             return  # replaced while it was read: the next look takes it
         self._set(Entry(name, served, identity, loaded=time.time()))
         self._changed("loaded" if before is None else "reloaded", name)

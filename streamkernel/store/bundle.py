@@ -22,7 +22,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from streamkernel.atomic import array_digest, canonical_json, generation_of, text_digest, write_json
+from streamkernel.atomic import array_digest, canonical_json, folder_generation, text_digest, write_json
 from streamkernel.blobs import is_url, local_path
 from streamkernel.errors import (
     CorruptChunkError,
@@ -147,12 +147,12 @@ def read_bundle(
             return _read(folder, kind, versions, arrays, limit)
     folder = local_path(path)
     for _ in range(_GENERATIONS):
-        before = generation_of(folder)
+        before = folder_generation(folder)
         try:
             return _read(folder, kind, versions, arrays, limit)
         except StoreError:
             # Overwritten while we read: what we saw was parts of two generations, so read the new one.
-            if generation_of(folder) == before:
+            if folder_generation(folder) == before:
                 raise
     return _read(folder, kind, versions, arrays, limit)
 

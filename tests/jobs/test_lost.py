@@ -90,6 +90,7 @@ def test_a_worker_that_is_told_to_end_hands_its_job_on(
     assert repeated(job) <= 1
 
 
+@pytest.mark.slow
 def test_the_scheduler_is_killed(cluster: Callable[..., Cluster], store: str, digest: str, tmp_path: Path) -> None:
     """Two who look at the same moment have it driven again once; at most one sweep is done twice."""
     first = cluster(workers=1)

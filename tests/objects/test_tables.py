@@ -70,8 +70,8 @@ def test_labels(url: str, tmp_path: Path) -> None:
 
 
 def test_appends_are_layers_and_copy_nothing(url: str, sources: tuple[Path, Path], tmp_path: Path) -> None:
-    ingest(sources[0], tmp_path / "t", chunk_rows=128)
-    ingest(sources[0], url, chunk_rows=128)
+    ingest(sources[0], tmp_path / "t", chunk_rows=256)
+    ingest(sources[0], url, chunk_rows=256)
     readers = [open_table(url)]
     for _ in range(3):
         here, there = append_rows(sources[1], tmp_path / "t"), append_rows(sources[1], url)
@@ -79,9 +79,9 @@ def test_appends_are_layers_and_copy_nothing(url: str, sources: tuple[Path, Path
         assert there.bytes_stored == here.bytes_stored
         readers.append(open_table(url))
     layers = Generations(url).latest().layers  # type: ignore[union-attr]
-    assert [layer.first for layer in layers] == [0, 1500 // 128, 2200 // 128, 2900 // 128]
+    assert [layer.first for layer in layers] == [0, 1500 // 256, 2200 // 256, 2900 // 256]
     # 700 rows of X and y: the last chunk of before and those that are new.
-    assert len(keys(url)) == 2 * (-(-3600 // 128) - 2900 // 128)
+    assert len(keys(url)) == 2 * (-(-3600 // 256) - 2900 // 256)
     whole = open_table(tmp_path / "t").read(0, 3600).X
     for reader, rows in zip(readers, (1500, 2200, 2900, 3600), strict=True):
         reader.check_unchanged()
@@ -137,7 +137,7 @@ def test_readers_while_it_is_overwritten_again_and_again(url: str, sources: tupl
 
 
 def test_every_chunk_that_is_lost_or_flipped_is_named(url: str, sources: tuple[Path, Path]) -> None:
-    ingest(sources[0], url, chunk_rows=256)
+    ingest(sources[0], url, chunk_rows=512)
     blobs = blobs_at(url)
     table = open_table(url)
     sent = pickle.dumps(table)

@@ -1,0 +1,99 @@
+"""Which task ended its worker, of all that were on it.
+
+Dask counts the death of a worker against every task that was assigned to it, running or not; which of them it gives
+up first is chance. So those that may be it run again, alone, a chunk at a time, until a worker dies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from distributed import Client, Future
+from distributed.scheduler import KilledWorker
+
+from streamkernel.engine.layout import aligned_spans
+from streamkernel.engine.plan import format_bytes
+from streamkernel.errors import ClusterError, ResourceLimitError
+from streamkernel.reductions import Reduction, RowMap
+from streamkernel.table import Table
+
+__all__ = ["killed_worker", "lethal", "pieces_of"]
+
+_PATIENCE = 20.0  # seconds for a worker to be there and idle
+_LOOK = 0.05
+
+
+def pieces_of(work: Reduction[Any] | RowMap, table: Table, span: tuple[int, int]) -> list[tuple[int, int]]:
+    """The span's chunks, each of which can be a task; the whole span where its work cannot be cut so."""
+    if not isinstance(work, Reduction):
+        return [span]
+    return aligned_spans(table.slice(*span).spans(1), work.row_multiple)
+
+
+def lethal(
+    client: Client, attempt: Callable[[tuple[int, int], str], Future[Any]], pieces: Iterable[tuple[int, int]]
+) -> tuple[int, int] | None:
+    """The first piece whose task ends the worker on which it runs alone; None where none does, or no worker is left.
+
+    Parameters
+    ----------
+    attempt : submits the task of a piece to the worker at an address, and to no other.
+    """
+    for piece in pieces:
+        worker = _idle_worker(client)
+        if worker is None:
+            print('noidle');return None
+        future = attempt(piece, worker)
+        print('try',piece,worker,future.status)
+        while not future.done():
+            if worker not in client.nthreads():
+                future.cancel()
+                return piece
+            time.sleep(_LOOK)
+        print('done',future, future.exception() if future.status=='error' else '')
+    return None
+
+
+def _at_work(dask_worker: Any) -> int:
+    return int(dask_worker.state.executing_count)
+
+
+def _idle_worker(client: Client) -> str | None:
+    # A task that was cancelled goes on to its end, and may be the one that is looked for.
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        for worker, tasks in client.run(_at_work, on_error="ignore").items():
+            if tasks == 0:
+                return str(worker)
+        time.sleep(_LOOK)
+    return None
+
+
+def killed_worker(client: Client, error: KilledWorker, what: str) -> ClusterError | ResourceLimitError:
+    """What to tell of it, with the way out.
+
+    Parameters
+    ----------
+    what : its rows, and where they lie.
+    """
+    times = error.allowed_failures + 1
+    held = _over_memory(client, str(error.last_worker.address))
+    if held is not None:
+        limit = format_bytes(int(error.last_worker.memory_limit))
+        return ResourceLimitError(
+            f"{what}: its worker was ended {times} times, the last time as it held {format_bytes(held)} of the {limit} "
+            "that it may; use a smaller --basis, tables of smaller chunks (streamkernel ingest --chunk-rows), workers "
+            "of fewer threads, or of more memory (--memory-limit)"
+        )
+    return ClusterError(
+        f"{what}: its worker died {times} times; it may need more memory than a worker has, or what it reads crashes "
+        "the reader: look at the workers' logs, and at that chunk"
+    )
+
+
+def _over_memory(client: Client, worker: str) -> int | None:
+    """Bytes that a worker held when its nanny ended it for that; None where it did not."""
+    held = [event["rss"] for _, event in client.get_events("worker-restart-memory") if event["worker"] == worker]
+    return int(held[-1]) if held else None
