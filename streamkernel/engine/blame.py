@@ -44,15 +44,13 @@ def lethal(
     for piece in pieces:
         worker = _idle_worker(client)
         if worker is None:
-            print('noidle');return None
+            return None
         future = attempt(piece, worker)
-        print('try',piece,worker,future.status)
         while not future.done():
             if worker not in client.nthreads():
                 future.cancel()
                 return piece
             time.sleep(_LOOK)
-        print('done',future, future.exception() if future.status=='error' else '')
     return None
 
 

@@ -123,6 +123,7 @@ class ClusterExecutor:
         self._order = order or (lambda leaves: leaves)
         self._run_id = uuid.uuid4().hex[:12]
         self._sweeps = 0
+        self._sent: tuple[Any, ...] = ()
         self.remote = remote
         threads = list(client.nthreads().values())
         if not threads:
@@ -164,6 +165,7 @@ class ClusterExecutor:
     def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
         self._sweeps += 1
         prefix = f"{self._run_id}/{self._sweeps}"
+        self._sent = payload
         try:
             yield prefix, self._submit(_hold, f"{prefix}/payload", *payload)
         except (CommClosedError, FutureCancelledError, OSError) as error:
@@ -211,7 +213,7 @@ class ClusterExecutor:
                 except KilledWorker as error:
                     suspects = [spans[each] for each in (leaf, *sorted(running.values()))]
                     self._client.cancel([future, *running])
-                    raise self._killed(task, prefix, payload, work, suspects, error) from error
+                    raise self._killed(task, prefix, work, suspects, error) from error
             if finished is not None:
                 finished(leaf, future.result())
             advance(stop - start)
@@ -221,12 +223,14 @@ class ClusterExecutor:
         self,
         task: Callable[..., Any],
         prefix: str,
-        payload: Future,
         work: tuple[Reduction[Any] | RowMap, Table, Layout],
         suspects: list[tuple[int, int]],
         error: KilledWorker,
     ) -> StreamKernelError:
         """The error for tasks that were on workers that died, one of which it was."""
+
+        # The scheduler may have forgotten the former one, together with the tasks that it gave up.
+        payload = self._submit(_hold, f"{prefix}/payload-again", *self._sent)
 
         def attempt(piece: tuple[int, int], worker: str) -> Future:
             key = f"{prefix}/alone-{piece[0]}-{piece[1]}"

@@ -159,7 +159,7 @@ class _Driver:
         """Write the last state of this driver, unless the job is no longer its own."""
         if status == DONE:
             # Of no use any more: should we be lost before the record, the next one finds the model.
-            remove_steps(self.steps_at)
+            self._remove_steps()
         while True:
             record = self.records.latest()
             if record.value["status"] in ENDED:
@@ -171,8 +171,13 @@ class _Driver:
             if self.records.advance(record, status, **more) is not None:
                 self.records.note(status, said, level="error" if status == FAILED else "info")
                 if status == CANCELLED and not record.value.get("keep_checkpoints"):
-                    remove_steps(self.steps_at)
+                    self._remove_steps()
                 return status
+
+    def _remove_steps(self) -> None:
+        """Remove the checkpoints, unless they are another's by now."""
+        if self.lease.held:
+            remove_steps(self.steps_at)
 
     def _failed(self, error: Exception, watch: Watch) -> str:
         reason = watch.reason if not isinstance(error, Stopped) else error.reason
@@ -191,7 +196,7 @@ class _Driver:
         if as_record(error)["type"] != type(error).__name__:
             self.records.note("traceback", "".join(traceback.format_exception(error)), level="error")
         if isinstance(error, _LASTING):
-            remove_steps(self.steps_at)
+            self._remove_steps()
         return self._end(FAILED, str(error), error=as_record(error))
 
 

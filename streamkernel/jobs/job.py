@@ -226,7 +226,7 @@ class Job:
                 raise ParameterError(f"job {self.id} is {status} already; there is nothing to cancel")
             if status == CANCELLING:
                 return
-            if "digest" in record.value:
+            if record.value.get("digest"):
                 raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
             running = status == RUNNING and self._silence(record) <= self._lease_seconds
             told = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
@@ -252,7 +252,8 @@ class Job:
         self._ask_again(record, "resumed")
 
     def _ask_again(self, record: Record, said: str) -> None:
-        queued = self._records.advance(record, QUEUED, **({"fruitless": 0} if record.value["status"] in ENDED else {}))
+        anew = {"fruitless": 0, "digest": None, "error": None} if record.value["status"] in ENDED else {}
+        queued = self._records.advance(record, QUEUED, **anew)
         if queued is not None:
             assert self._client is not None
             self._records.note("resubmitted", said)

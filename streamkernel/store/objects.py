@@ -39,8 +39,9 @@ def send(folder: Path, url: str, *, overwrite: bool) -> None:
     try:
         upload(folder, place.blobs, Layer(name, 0).prefix, last=COMPLETE)
         publish_generation(place, name, (folder / COMPLETE).read_bytes(), overwrite=overwrite)
-    except BaseException:
-        _discard(place, name)
+    except BaseException as error:
+        if type(error) is not StoreError:  # a place that does not answer is not asked to clear up
+            _discard(place, name)
         raise
 
 
@@ -54,7 +55,6 @@ def publish_generation(place: Generations, name: str, complete: bytes, *, overwr
 
 
 def _discard(place: Generations, name: str) -> None:
-    latest = None
     try:
         latest = place.latest()
         if latest is None or all(layer.name != name for layer in latest.layers):
@@ -85,7 +85,9 @@ def fetched(url: str, max_bytes: int) -> Iterator[Path]:
             try:
                 _fetch(place, generation, folder, max_bytes)
                 break
-            except StoreError:
+            except StoreError as error:
+                if type(error) is StoreError:  # the place does not answer
+                    raise
                 # Overwritten twice while we read: take the new one.
                 latest = place.latest_or_plain()
                 if latest.identity == generation.identity:

@@ -13,10 +13,17 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from streamkernel.blobs import Generations, Layer, Lease, content_digest
-from streamkernel.errors import CheckpointMismatchError, CorruptMetadataError, RunLockedError, StreamKernelWarning
+from streamkernel.errors import (
+    CheckpointMismatchError,
+    CorruptMetadataError,
+    RunLockedError,
+    StoreError,
+    StreamKernelWarning,
+)
 from streamkernel.manifest import COMPLETE
 from streamkernel.store.arrays import ZARR_JSON
 from streamkernel.store.objects import publish_generation
@@ -61,8 +68,9 @@ class PartialObjects:
         publish_generation(self._place, self._name, complete, overwrite=overwrite)
 
     def abandon(self) -> None:
-        """Remove what was built so far."""
-        self._place.discard(self._name)
+        """Remove what was built so far; what cannot be removed now, the next writer finds by its age."""
+        with suppress(StoreError):
+            self._place.discard(self._name)
 
 
 class UnfinishedObjects:
@@ -102,7 +110,8 @@ class UnfinishedObjects:
 
     def abandon(self) -> None:
         """Let go. What is finished stays for the next builder."""
-        self._lease.release()
+        with suppress(StoreError):  # it lapses by itself
+            self._lease.release()
 
     def _rows(self, name: str) -> ObjectRows:
         return ObjectRows(self.target, Layer(name, 0).prefix, f"{UNFINISHED}/{name}/")

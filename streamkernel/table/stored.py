@@ -84,7 +84,9 @@ def _open_settled(store: Store, path: str, name: str) -> Opened:
         before = _identity(store)
         try:
             opened = _open_node(store, path, name)
-        except (DataError, StoreError):
+        except (DataError, StoreError) as error:
+            if isinstance(store, BlobStore) and type(error) is StoreError:  # the place does not answer
+                raise
             if _identity(store) == before and not (isinstance(store, BlobStore) and store.follow()):
                 raise
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.blobs import is_url
-from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreNotFoundError
+from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.appending import AppendingWriter, Grown, locked_store
 from streamkernel.table.ingest.checked import checked_batches, missing_labels
@@ -70,7 +71,8 @@ def append_rows(
             _check_names(reader, grown)
             _write(reader, grown, watcher)
         finally:
-            grown.lock.release()
+            with suppress(StoreError):  # a lease lapses by itself
+                grown.lock.release()
     return TableInfo.of(path, seconds=time.perf_counter() - began)
 
 

@@ -6,11 +6,12 @@ import os
 import shutil
 import tempfile
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 
 from streamkernel.atomic import partial_sibling, publish_folder
 from streamkernel.blobs import Generation, Generations, Layer, content_digest, is_url, upload
-from streamkernel.errors import InputChangedError, StoreExistsError
+from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
 from streamkernel.manifest import COMPLETE
 
 __all__ = ["FolderOutlet", "ObjectOutlet", "Outlet", "outlet_of"]
@@ -67,6 +68,7 @@ class ObjectOutlet(Outlet):
         self._around = Path(tempfile.mkdtemp(prefix="streamkernel-"))
         self.folder = self._around / "store"
         self._published = False
+        self._silent = False  # a place that does not answer is not asked to clear up
 
     @property
     def _prefix(self) -> str:
@@ -74,7 +76,11 @@ class ObjectOutlet(Outlet):
 
     def shipped(self, key: str) -> None:
         file = self.folder / key
-        self._place.blobs.write(self._prefix + key, file.read_bytes())
+        try:
+            self._place.blobs.write(self._prefix + key, file.read_bytes())
+        except StoreError as error:
+            self._silent = type(error) is StoreError
+            raise
         file.unlink()
 
     def fetched(self, key: str) -> None:
@@ -99,8 +105,9 @@ class ObjectOutlet(Outlet):
 
     def close(self) -> None:
         shutil.rmtree(self._around, ignore_errors=True)
-        if not self._published:
-            self._place.discard(self._layers[-1].name)
+        if not self._published and not self._silent:
+            with suppress(StoreError):
+                self._place.discard(self._layers[-1].name)
 
 
 def outlet_of(target: str | os.PathLike[str]) -> Outlet:
