@@ -79,8 +79,6 @@ def write_csv(path: Path, m: int = 4000) -> None:
     path.write_text("\n".join([",".join(names), *lines]) + "\n", encoding="utf-8")
 
 
-# Another test, or another user of this machine, may have a Dask scheduler, too.
-@pytest.mark.filterwarnings("ignore:Port 8787 is already in use:UserWarning")
 @pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

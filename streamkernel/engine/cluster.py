@@ -14,6 +14,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakSet
 
 import dask
 import numpy as np
@@ -124,6 +125,7 @@ class ClusterExecutor:
         self._run_id = uuid.uuid4().hex[:12]
         self._sweeps = 0
         self._sent: tuple[Any, ...] = ()
+        self._futures: WeakSet[Future] = WeakSet()
         self.remote = remote
         threads = list(client.nthreads().values())
         if not threads:
@@ -212,7 +214,6 @@ class ClusterExecutor:
                     self._result(future, f"rows {start}:{stop}")
                 except KilledWorker as error:
                     suspects = [spans[each] for each in (leaf, *sorted(running.values()))]
-                    self._client.cancel([future, *running])
                     raise self._killed(task, prefix, work, suspects, error) from error
             if finished is not None:
                 finished(leaf, future.result())
@@ -229,7 +230,9 @@ class ClusterExecutor:
     ) -> StreamKernelError:
         """The error for tasks that were on workers that died, one of which it was."""
 
-        # The scheduler may have forgotten the former one, together with the tasks that it gave up.
+        # Not by cancel, over which the scheduler stumbles where a task has erred already (distributed 2026.8).
+        for future in list(self._futures):
+            future.release()
         payload = self._submit(_hold, f"{prefix}/payload-again", *self._sent)
 
         def attempt(piece: tuple[int, int], worker: str) -> Future:
@@ -245,7 +248,9 @@ class ClusterExecutor:
         return killed_worker(self._client, error, what if found else f"one of {len(suspects)} tasks, perhaps {what}")
 
     def _submit(self, function: Callable[..., Any], key: str, *arguments: Any) -> Future:
-        return self._client.submit(function, *arguments, key=key, pure=False)
+        future = self._client.submit(function, *arguments, key=key, pure=False)
+        self._futures.add(future)
+        return future
 
     @staticmethod
     def _result(future: Future, what: str) -> Any:
