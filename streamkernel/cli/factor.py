@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
+from streamkernel.cli.ending import ends_after_sweep
 from streamkernel.cli.fit_options import factor_options
 from streamkernel.cli.fitting import asked, settings_given
 from streamkernel.cli.options import common, overwrite
@@ -67,12 +68,15 @@ def command(
     wanted = asked(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
     with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
-        with kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints:
+        with (
+            kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
+            ends_after_sweep(bar, quiet) as watcher,
+        ):
             began = time.perf_counter()
             made = make_factor(
                 wanted.table,
                 wanted.settings,
-                Session(executor, progress=bar, checkpoints=checkpoints),
+                Session(executor, progress=watcher, checkpoints=checkpoints),
                 target,
                 dtype=dtype,
                 columns=columns,

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
+from streamkernel.cli.ending import ends_after_sweep
 from streamkernel.cli.fit_options import fit_options
 from streamkernel.cli.fitting import asked_to_fit
 from streamkernel.cli.options import common, overwrite
@@ -43,12 +44,15 @@ def command(
     recipe, wanted = asked_to_fit(store, options)
     with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
-        with kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints:
+        with (
+            kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
+            ends_after_sweep(bar, quiet) as watcher,
+        ):
             began = time.perf_counter()
             fitted = recipe.fit(
                 wanted.table,
                 wanted.settings,
-                Session(executor, progress=bar, checkpoints=checkpoints),
+                Session(executor, progress=watcher, checkpoints=checkpoints),
                 whole=wanted.whole,
                 memory_limit=wanted.memory,
                 estimator=wanted.estimator,

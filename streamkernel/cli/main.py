@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import click
 
+from streamkernel.cli.ended import TERMINATED, EndedBySignal
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
 
 __all__ = ["main"]
@@ -90,6 +91,8 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         return _fail("interrupted", 130)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
+    except EndedBySignal as end:
+        return _fail(str(end), TERMINATED)
     except StreamKernelError as error:
         if debug:
             raise

@@ -2,6 +2,6 @@
 
 from streamkernel.service.app import create_app
 from streamkernel.service.server import serve
-from streamkernel.service.settings import Limits, Settings
+from streamkernel.service.settings import JobsPlace, Limits, Settings
 
-__all__ = ["Limits", "Settings", "create_app", "serve"]
+__all__ = ["JobsPlace", "Limits", "Settings", "create_app", "serve"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.service.gate import Gate
 from streamkernel.service.health import health_router
+from streamkernel.service.jobs import Jobs
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.models import models_router
 from streamkernel.service.openapi import openapi_of
@@ -37,6 +38,7 @@ class Service(FastAPI):
         self.registry = Registry(settings.root, self._changed)
         self.predict = Predict(settings, self.registry, self.metrics)
         self.settings = settings
+        self.jobs = None if settings.jobs is None else Jobs(settings)
         super().__init__(**options)
         self.gate = Gate(settings, self.metrics, self.predict, super().__call__)
 
@@ -73,7 +75,11 @@ def create_app(settings: Settings) -> Service:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         assert isinstance(app, Service)
         loop = asyncio.get_running_loop()
-        with single_threaded_blas(), ThreadPoolExecutor(1, thread_name_prefix="models") as reader:
+        async with AsyncExitStack() as stack:
+            stack.enter_context(single_threaded_blas())
+            reader = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="models"))
+            if app.jobs is not None:
+                await stack.enter_async_context(app.jobs.running())
             await loop.run_in_executor(reader, app.registry.scan)
             task = asyncio.create_task(_follow(app, reader))
             try:
@@ -96,7 +102,9 @@ def create_app(settings: Settings) -> Service:
     )
     app.include_router(health_router(app.registry, app.metrics))
     app.include_router(models_router(app.registry))
-    app.include_router(page_router())
+    if app.jobs is not None:
+        app.include_router(app.jobs.router())
+    app.include_router(page_router(jobs=app.jobs is not None))
     app.add_exception_handler(HTTPException, _told)
     app.add_exception_handler(RequestValidationError, _told)
     app.add_exception_handler(Refused, _told)
@@ -120,4 +128,10 @@ async def _told(request: Request, error: Exception) -> Response:
         message = {404: "there is nothing at this address", 405: "this address does not take that method"}
         body = error_body(kind, message.get(status, "the request cannot be read"))
         return Response(body, status, headers=dict(error.headers or {}), media_type="application/json")
-    return Response(error_body("ParameterError", "a parameter is wrong"), 422, media_type="application/json")
+    assert isinstance(error, RequestValidationError)
+    wrong = error.errors()[0]
+    if wrong["type"] == "json_invalid":
+        return Response(error_body("MalformedBody", "the body is not JSON"), 400, media_type="application/json")
+    where = ".".join(str(part)[:50] for part in wrong["loc"][1:]) or "the body"
+    body = error_body("ParameterError", f"{where}: {wrong['msg'][:200]}")
+    return Response(body, 422, media_type="application/json")

@@ -8,27 +8,27 @@ from pydantic import BaseModel, ConfigDict
 
 from streamkernel.service.refusals import STATUSES
 
-__all__ = ["ERRORS", "Error", "Health", "Model", "ModelList"]
+__all__ = ["ERRORS", "Error", "ErrorDetail", "Exactly", "Health", "Model", "ModelList"]
 
 
-class _Exactly(BaseModel):
+class Exactly(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ErrorDetail(_Exactly):
+class ErrorDetail(Exactly):
     """What went wrong: a class of `streamkernel.errors` or a word of its own, and one line for people."""
 
     type: str
     message: str
 
 
-class Error(_Exactly):
+class Error(Exactly):
     """Every answer that is no success."""
 
     error: ErrorDetail
 
 
-class Health(_Exactly):
+class Health(Exactly):
     """`status` is "ok", or "degraded" while the newest generation of a model cannot be used."""
 
     status: str
@@ -36,7 +36,7 @@ class Health(_Exactly):
     failing: int
 
 
-class ModelSummary(_Exactly):
+class ModelSummary(Exactly):
     """What is there of a model that cannot be read is its name and the error."""
 
     name: str
@@ -52,11 +52,11 @@ class ModelSummary(_Exactly):
     relative_residual_trace: float | None = None
 
 
-class ModelList(_Exactly):
+class ModelList(Exactly):
     models: list[ModelSummary]
 
 
-class Certificate(_Exactly):
+class Certificate(Exactly):
     """tr(K), tr(K - K~) and their ratio, exact, over all rows."""
 
     trace: float
@@ -64,14 +64,14 @@ class Certificate(_Exactly):
     relative_residual_trace: float
 
 
-class ResidualCurve(_Exactly):
+class ResidualCurve(Exactly):
     """Of the trace, what the first so many basis functions leave."""
 
     basis_size: list[int]
     share: list[float]
 
 
-class FittedOn(_Exactly):
+class FittedOn(Exactly):
     rows: dict[str, int]
     table_fingerprint: str
     dtype: str

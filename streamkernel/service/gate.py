@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 
 from streamkernel.errors import StreamKernelError
+from streamkernel.service.jobs import JOBS
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.refusals import Refused, error_body, refusal_of
 from streamkernel.service.request import Receive, Request, Scope, Send
@@ -21,6 +22,7 @@ from streamkernel.service.settings import Settings
 __all__ = ["PREFIX", "SUFFIX", "Gate"]
 
 PREFIX, SUFFIX = "/v1/models/", "/predict"
+_MOST_OF_A_JOB = 1 << 20
 
 log = logging.getLogger("streamkernel.service")
 
@@ -60,6 +62,7 @@ class Gate:
         self._metrics = metrics
         self._predict = predict
         self._rest = rest
+        self._submits = settings.jobs is not None and settings.jobs.scheduler is not None
         self._expected = None if settings.token is None else f"Bearer {settings.token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,10 +120,21 @@ class Gate:
             await send(message)
 
         async def nothing() -> dict[str, object]:
-            # No other request has a body that anyone reads; what was sent is left to the connection.
+            # No more requests have a body that anyone reads; what was sent is left to the connection.
             return {"type": "http.request", "body": b"", "more_body": False}
 
+        async def whole() -> dict[str, object]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
         request.complete = not (request.declared_bytes() or b"transfer-encoding" in request.headers)
+        if self._submits and request.scope["method"] == "POST" and request.path == JOBS:
+            if request.media_type() != "application/json" or b"content-encoding" in request.headers:
+                # Of any other type a page of another site could send it, too.
+                raise Refused(415, "a job is asked for in JSON: Content-Type: application/json")
+            body = await request.body(min(_MOST_OF_A_JOB, request.limits.json_bytes))
+            await self._rest(request.scope, whole, secured)  # type: ignore[arg-type]
+            return
+        request.now_computing()
         await self._rest(request.scope, nothing, secured)  # type: ignore[arg-type]
 
 

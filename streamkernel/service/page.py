@@ -16,16 +16,24 @@ _TYPES = {
     "page.js": "text/javascript; charset=utf-8",
     "card.js": "text/javascript; charset=utf-8",
     "chart.js": "text/javascript; charset=utf-8",
+    "jobs.js": "text/javascript; charset=utf-8",
     "rates.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 
 
-def page_router() -> APIRouter:
-    """They are read once, and asked for anew by every visit: what a browser kept may be of another release."""
+def page_router(*, jobs: bool = False) -> APIRouter:
+    """They are read once, and asked for anew by every visit: what a browser kept may be of another release.
+
+    Parameters
+    ----------
+    jobs : whether the page is to ask for jobs.
+    """
     router = APIRouter(include_in_schema=False)
     folder = files("streamkernel.service") / "static"
     contents = {name: (folder / name).read_bytes() for name in _TYPES}
+    if jobs:
+        contents["index.html"] = contents["index.html"].replace(b"<body>", b"<body data-jobs>")
 
     def of(name: str) -> Response:
         if name not in contents:

@@ -19,21 +19,22 @@ __all__ = ["STATUSES", "Refused", "error_body", "refusal_of", "without_paths"]
 STATUSES: dict[int, tuple[str, str]] = {
     400: ("MalformedBody", "the body is not what its content type says"),
     401: ("Unauthorized", "no token, or another one"),
-    403: ("Forbidden", "a name that leads out of the folder of models"),
+    403: ("Forbidden", "a name that leads out of the folders that are served"),
     404: ("NotFound", "no such model, or no such address"),
     405: ("MethodNotAllowed", "another method is wanted"),
     406: ("NotAcceptable", "answers are JSON, NPY or Arrow"),
     408: ("Timeout", "the body came too slowly"),
+    409: ("Conflict", "it is there already, or has ended"),
     411: ("LengthRequired", "the size of the body must be said or be sent in chunks"),
     413: ("TooLarge", "the body, its rows or its elements are more than the limits"),
-    415: ("UnsupportedMediaType", "bodies are JSON, NPY or Arrow, not compressed"),
+    415: ("UnsupportedMediaType", "bodies are JSON, of predictions also NPY or Arrow, and not compressed"),
     421: ("UnknownHost", "a service without a token answers to the names of this machine only"),
     422: ("DataError", "rows or parameters that the model cannot use; the message names row and column"),
     500: ("InternalError", "a fault of the service"),
     503: ("Overloaded", "not in time; ask again later"),
 }
 
-_PATH = re.compile(r"(?<![\w.:<])/(?:[\w.+~-]+/?)+")
+_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[\w.+~@:/-]*[\w/]|(?<![\w.:<])/(?:[\w.+~-]+/?)+")
 
 
 class Refused(Exception):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamkernel.errors import ParameterError
 
-__all__ = ["Limits", "Settings", "is_loopback", "read_token"]
+__all__ = ["JobsPlace", "Limits", "Settings", "is_loopback", "read_token"]
 
 _SHORTEST_TOKEN = 16
 
@@ -44,6 +44,24 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class JobsPlace:
+    """Parameters
+    ----------
+    location : of the records of jobs, a folder or URL.
+    scheduler : address that drives them; None where they are only looked at, or cancelled.
+    tls : files with the CA, our certificate and its key, for that address; what is None the environment names.
+    insecure : whether another machine's address may be unencrypted.
+    roots : folders and URLs below which tables and models may be, beside the one of models.
+    """
+
+    location: str
+    scheduler: str | None = None
+    tls: tuple[str | None, str | None, str | None] = (None, None, None)
+    insecure: bool = False
+    roots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Settings:
     """Parameters
     ----------
@@ -54,6 +72,7 @@ class Settings:
     poll_seconds : between two looks at the folder.
     batch_seconds, batch_rows : how long single rows wait for others, and how many are predicted at once.
     threads : that predict.
+    jobs : where jobs are, and who drives them; None for a service that knows none.
     """
 
     root: Path
@@ -63,6 +82,7 @@ class Settings:
     batch_seconds: float = 0.001
     batch_rows: int = 512
     threads: int = 2
+    jobs: JobsPlace | None = None
     limits: Limits = field(default_factory=Limits)
 
     def with_limits(self, **changes: float) -> Settings:

@@ -17,9 +17,7 @@ class Promise:
 
 
 PROMISES = {
-    "worker": Promise(
-        "kill -9 of a worker in mid-reduction", "same bits", "10 of 10 equal, at most baseline + 10 s"
-    ),
+    "worker": Promise("kill -9 of a worker in mid-reduction", "same bits", "10 of 10 equal, at most baseline + 10 s"),
     "all workers": Promise("all workers killed, others started", "goes on", "equal, 30 s"),
     "every 4 s": Promise("a worker killed every 4 s", "finishes, same bits", "5 of 5"),
     "factor": Promise(
@@ -30,9 +28,7 @@ PROMISES = {
     "poison": Promise("a task that kills its worker", "error names the chunk", "15 s"),
     "memory": Promise("a task over the memory limit", "memory advice", "20 s"),
     "stopped": Promise("SIGSTOP of a worker", "recovered through worker-ttl", "equal, 25 s (ttl 6 s)"),
-    "scheduler": Promise(
-        "kill -9 of the scheduler", "typed error, resumable", "error in 5 s, loses at most 1 sweep"
-    ),
+    "scheduler": Promise("kill -9 of the scheduler", "typed error, resumable", "error in 5 s, loses at most 1 sweep"),
     "client killed": Promise("kill -9 of the client", "checkpoint valid", "resume bitwise equal"),
     "client ended": Promise("SIGTERM of the client", "checkpoint, then exit", "resume bitwise equal"),
     "second driver": Promise("a second driver of the same run", "refused", "one loser, 0 writes"),

@@ -126,13 +126,9 @@ class Cluster:
 
     def workers(self) -> list[psutil.Process]:
         """The processes that run tasks, one a nanny."""
-        found = []
-        for process in self.topology.processes.running:
-            if process.name.startswith("worker") and process.alive:
-                for child in psutil.Process(process.pid).children():
-                    if any("spawn_main" in word for word in child.cmdline()):
-                        found.append(child)
-        return found
+        nannies = [one for one in self.topology.processes.running if one.name.startswith("worker") and one.alive]
+        children = [child for nanny in nannies for child in psutil.Process(nanny.pid).children()]
+        return [child for child in children if any("spawn_main" in word for word in child.cmdline())]
 
     def wait_for_workers(self, count: int) -> None:
         from streamkernel.engine.security import connect_client

@@ -13,7 +13,9 @@ from streamkernel.errors import ClusterError
 
 
 @pytest.mark.fault("poison")
-@pytest.mark.parametrize("chunk", [7, pytest.param(0, marks=pytest.mark.slow), pytest.param(19, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "chunk", [7, pytest.param(0, marks=pytest.mark.slow), pytest.param(19, marks=pytest.mark.slow)]
+)
 def test_the_error_names_the_chunk(cluster: Cluster, store: str, figure: Any, chunk: int) -> None:
     with connect(cluster.address) as executor:
         cluster.behave(row=chunk * CHUNK + 100, kill=True)
@@ -22,6 +24,8 @@ def test_the_error_names_the_chunk(cluster: Cluster, store: str, figure: Any, ch
             fit(store, executor)
         seconds = time.monotonic() - began
     print(seconds, caught.value)
-    assert str(caught.value).startswith(f"the task of rows {chunk * CHUNK}:{chunk * CHUNK + CHUNK}, chunk X/c/{chunk}/0")
+    assert str(caught.value).startswith(
+        f"the task of rows {chunk * CHUNK}:{chunk * CHUNK + CHUNK}, chunk X/c/{chunk}/0"
+    )
     assert seconds <= 15.0
     figure(f"named in {seconds:.1f} s")

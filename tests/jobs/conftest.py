@@ -17,6 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from dask_processes import Cluster
 from fits import estimator
 
+from streamkernel import connect
+from streamkernel.jobs import JobsSession
+
 ROWS, CHUNK = 40_000, 2_000
 
 
@@ -58,3 +61,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     running.start(workers=1, threads=1)
     yield running
     running.stop()
+
+
+@pytest.fixture
+def session(shared: Cluster, tmp_path: Path) -> Iterator[JobsSession]:
+    with connect(shared.address, jobs=tmp_path / "jobs") as session:
+        yield session

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from problems import zarr_of_chunks
 
 from streamkernel import KernelRidge
 from streamkernel.jobs import Job
 
-__all__ = ["estimator", "events", "sweeps_begun", "until"]
+__all__ = ["estimator", "events", "rows_at", "small", "sweeps_begun", "until"]
 
 
 def estimator(n: int = 160, **changed: Any) -> KernelRidge:
     """Of some twenty short sweeps, so that there is something to interrupt."""
     given = {"random_state": 3, "rule": "rpcholesky", "rule_options": {"block": 16}, "lengthscale": 3.0, **changed}
     return KernelRidge(n, **given)
+
+
+def small(n: int = 20) -> KernelRidge:
+    return KernelRidge(n, random_state=1)
+
+
+def rows_at(path: Path, *, nan: bool = False, rows: int = 600) -> str:
+    generator = np.random.default_rng(0)
+    X = generator.standard_normal((rows, 3))
+    y = X[:, 0] + np.sin(X[:, 1])
+    if nan:
+        X[rows // 2, 1] = np.nan
+    return zarr_of_chunks(path, X, y, 100)
 
 
 def events(job: Job, *kinds: str) -> list[dict[str, Any]]:

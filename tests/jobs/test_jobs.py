@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,49 +10,22 @@ import pytest
 import zarr
 from dask_processes import Cluster
 from distributed import Client
-from fits import estimator, events, sweeps_begun, until
+from fits import estimator, events, rows_at, small, sweeps_begun, until
 from problems import zarr_of_chunks
 
 from streamkernel import BayesianCommitteeMachine, KernelRidge, KernelRidgeClassifier, Nystroem, connect, open_table
-from streamkernel.engine import Machine, MemoryLimits
 from streamkernel.errors import (
-    ClusterError,
-    NonFiniteDataError,
     ParameterError,
-    ResourceLimitError,
     StoreExistsError,
     StoreNotFoundError,
     StreamKernelError,
 )
-from streamkernel.estimators import RidgeSettings, plan_ridge
-from streamkernel.jobs import Job, JobsSession
-from streamkernel.jobs.cluster import DriverLimits
-from streamkernel.jobs.failures import as_error, as_record
+from streamkernel.jobs import JobsSession
 from streamkernel.jobs.records import JobRecords
 from streamkernel.jobs.task import drive
 from streamkernel.jobs.work import Work, described
 from streamkernel.kernels import Gaussian
 from streamkernel.selection.rules import as_rule
-
-
-def rows_at(path: Path, *, nan: bool = False, rows: int = 600) -> str:
-    generator = np.random.default_rng(0)
-    X = generator.standard_normal((rows, 3))
-    y = X[:, 0] + np.sin(X[:, 1])
-    if nan:
-        X[rows // 2, 1] = np.nan
-    return zarr_of_chunks(path, X, y, 100)
-
-
-@pytest.fixture
-def session(shared: Cluster, tmp_path: Path) -> Iterator[JobsSession]:
-    with connect(shared.address, jobs=tmp_path / "jobs") as session:
-        yield session
-
-
-def small(n: int = 20) -> KernelRidge:
-    return KernelRidge(n, random_state=1)
-
 
 # --- what becomes of a job -------------------------------------------------------------------------------------------
 
@@ -156,137 +126,6 @@ def test_a_second_driver_is_refused(shared: Cluster, session: JobsSession, store
     assert len(events(job, "started")) == 1
 
 
-# --- cancelling ------------------------------------------------------------------------------------------------------
-
-
-def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_path: Path) -> None:
-    job = session.submit(estimator(), store, tmp_path / "model")
-    until(lambda: len(sweeps_begun(job)) >= 4)
-    job.cancel(keep_checkpoints=True)
-    assert job.wait(30)
-    assert job.status == "cancelled"
-    assert not (tmp_path / "model").exists()
-    with pytest.raises(StoreNotFoundError, match="cancelled"):
-        job.result()
-    with pytest.raises(ParameterError, match="cancelled already"):
-        job.cancel()
-    job.resume()
-    assert job.result(60).model_.digest == digest
-    assert job.to_config()["result"]["resumed_sweeps"] >= 3
-    with pytest.raises(ParameterError, match="done already"):
-        job.cancel()
-    with pytest.raises(ParameterError, match="is done"):
-        job.resume()
-
-
-def test_a_lost_job_is_cancelled_by_whoever_looks(tmp_path: Path) -> None:
-    """No driver is left that could say that it has stopped."""
-    records = JobRecords(str(tmp_path / "jobs"), "20260101-000000-01234567")
-    queued = records.create(Work("ridge", {}, "table", str(tmp_path / "model"), lease_seconds=1.0))
-    running = records.state.append({**queued.value, "status": "running", "time": time.time() - 60}, after=queued)
-    assert running is not None
-    (tmp_path / ".model.20260101-000000-01234567.run" / "0001").mkdir(parents=True)
-    with connect(jobs=tmp_path / "jobs") as session:
-        job = session.job(records.id)
-        assert job.status == "interrupted"
-        records.state.append({**running.value, "status": "cancelling"}, after=running)
-        assert job.look() == "cancelled"
-    assert [path.name for path in tmp_path.iterdir()] == ["jobs"]
-
-
-def test_a_cancelled_job_leaves_nothing(session: JobsSession, store: str, tmp_path: Path) -> None:
-    job = session.submit(estimator(), store, tmp_path / "out" / "model")
-    until(lambda: len(sweeps_begun(job)) >= 3)
-    job.cancel()
-    assert job.wait(30)
-    until(lambda: not list((tmp_path / "out").glob(".*.run")))
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-# --- failing ---------------------------------------------------------------------------------------------------------
-
-
-def left(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name not in ("jobs", "rows.zarr"))
-
-
-def failure(job: Job, kind: type[StreamKernelError], match: str) -> None:
-    for ask in (job.wait, job.result):
-        with pytest.raises(kind, match=match):
-            ask(60)
-    assert job.status == "failed"
-    assert job.error is not None
-    assert job.error["type"] == kind.__name__
-
-
-def test_rows_that_cannot_be_used(session: JobsSession, tmp_path: Path) -> None:
-    job = session.submit(small(), rows_at(tmp_path / "rows.zarr", nan=True), tmp_path / "model")
-    failure(job, NonFiniteDataError, "300")
-    assert left(tmp_path) == []
-    assert events(job, "failed")[0]["level"] == "error"
-
-
-def test_jobs_that_wait_for_workers(cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    """One is cancelled at once, one loses its table; the worker that comes finds both out.
-
-    Their drivers the scheduler has given up by then: it waits for workers for no longer than `no-workers-timeout`.
-    """
-    running = cluster({"DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "1s"}, workers=0)
-    rows = rows_at(tmp_path / "rows.zarr")
-    with connect(running.address, jobs=tmp_path / "jobs") as session:
-        with pytest.raises(StoreNotFoundError):
-            session.submit(small(), tmp_path / "nothing", tmp_path / "model")
-        waiting = session.submit(small(), rows, tmp_path / "model")
-        assert waiting.status == "queued"
-        assert waiting.wait(1.0) is False
-        waiting.cancel()
-        assert waiting.status == "cancelled"
-        job = session.submit(small(), rows, tmp_path / "model")
-        shutil.rmtree(rows)
-        assert job.wait(3.0) is False
-        running.add_worker()
-        failure(job, StoreNotFoundError, "rows.zarr")
-    assert [name for name in left(tmp_path) if not name.startswith("cluster")] == []
-    assert events(waiting, "started") == []
-
-
-def test_a_memory_limit_that_is_too_small(session: JobsSession, tmp_path: Path) -> None:
-    job = session.submit(small(), rows_at(tmp_path / "rows.zarr"), tmp_path / "model", memory_limit="400MB")
-    failure(job, ResourceLimitError, "exceeds allowed memory")
-    assert left(tmp_path) == []
-
-
-def test_the_driver_counts_on_its_worker() -> None:
-    """Its worker may hold the tasks, and the driver alone, but not both."""
-    table = open_table(np.zeros((4000, 3)), np.zeros(4000))
-    plan = plan_ridge(table, RidgeSettings(n_components=2500), Machine(2, 1), 2500)
-    limit = max(plan.driver_bytes, plan.worker_bytes)
-    assert MemoryLimits(driver=limit, worker=limit).exceeded(plan) is None
-    assert "worker that drives the job" in str(DriverLimits(driver=limit, worker=limit).exceeded(plan))
-    assert DriverLimits(worker=plan.driver_bytes + plan.worker_bytes).exceeded(plan) is None
-
-
-def test_five_drivers_without_a_sweep_are_enough(session: JobsSession, tmp_path: Path) -> None:
-    rows = rows_at(tmp_path / "rows.zarr")
-    records = JobRecords(str(tmp_path / "jobs"), "20260101-000000-01234567")
-    queued = records.create(Work("ridge", described(small(), None)[1], rows, str(tmp_path / "model")))
-    lost = {"attempt": 9, "steps": 0, "fruitless": 4, "status": "interrupted", "worker": "tcp://gone"}
-    assert records.state.append({**queued.value, **lost}, after=queued) is not None
-    job = session.job(records.id)
-    failure(job, ClusterError, "drivers in a row .* tcp://gone")
-    job.resume()
-    assert job.wait(60)
-
-
-def test_errors_are_kept_as_what_they_are() -> None:
-    kept = as_error(as_record(NonFiniteDataError("3 values in X")))
-    assert type(kept) is NonFiniteDataError
-    assert str(kept) == "3 values in X"
-    assert isinstance(as_error(as_record(MemoryError("x"))), ResourceLimitError)
-    assert "unexpected ZeroDivisionError" in str(as_error(as_record(ZeroDivisionError("x"))))
-    assert type(as_error({"type": "os", "message": "x"})) is ClusterError
-
-
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -321,7 +160,7 @@ def test_a_classifier_of_numbers_is_refused_before_anything_is_written(session: 
     rows = rows_at(tmp_path / "rows.zarr")
     with pytest.raises(StreamKernelError):
         session.submit(KernelRidgeClassifier(10), rows, tmp_path / "model")
-    assert left(tmp_path) == []
+    assert not (tmp_path / "jobs").exists()
 
 
 def test_looking_where_there_is_nothing(tmp_path: Path) -> None:

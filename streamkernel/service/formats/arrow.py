@@ -113,7 +113,11 @@ def arrow_rows(body: Received, columns: Sequence[str], limits: Limits) -> ArrowR
 
 def _opened(buffer: pa.Buffer, columns: Sequence[str], limits: Limits) -> ArrowRows:
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer))
-    schema = pa.ipc.read_schema(reader.read_next_message())
+    first = reader.read_next_message()
+    if first.type != "schema":
+        # Arrow would read any other message as if it were one, and what it points at: the process would be ended.
+        raise pa.ArrowInvalid("the first message is no schema")
+    schema = pa.ipc.read_schema(first)
     order = _order(schema.names, columns)
     kinds = {_dtype(schema.field(column)) for column in order}
     for field in schema:

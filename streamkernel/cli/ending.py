@@ -1,0 +1,68 @@
+"""SIGTERM: the sweep at work is ended and kept, then the process; a second one ends it at once."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+from streamkernel.cli.ended import EndedBySignal
+from streamkernel.cli.output import stderr
+from streamkernel.engine import Progress
+
+__all__ = ["ends_after_sweep"]
+
+
+class _Watched:
+    """Passes on what a session tells, and ends it between two sweeps once it was told to."""
+
+    def __init__(self, watcher: Progress) -> None:
+        self._watcher = watcher
+        self.told = False
+
+    def begin(self, name: str, rows: int, tasks: int) -> None:
+        self._end_if_told()
+        self._watcher.begin(name, rows, tasks)
+
+    def advance(self, rows: int) -> None:
+        self._watcher.advance(rows)
+
+    def end(self, seconds: float) -> None:
+        # A session tells of the end of a sweep once its state is kept.
+        self._watcher.end(seconds)
+        self._end_if_told()
+
+    def note(self, text: str) -> None:
+        self._watcher.note(text)
+
+    def _end_if_told(self) -> None:
+        if self.told:
+            raise EndedBySignal("ended by SIGTERM between two sweeps; go on with --resume")
+
+
+@contextlib.contextmanager
+def ends_after_sweep(watcher: Progress, quiet: bool) -> Iterator[Progress]:
+    """What a session is to tell, so that SIGTERM ends it once the sweep at work is done and its checkpoint kept.
+
+    Raises
+    ------
+    EndedBySignal
+    """
+    watched = _Watched(watcher)
+    if threading.current_thread() is not threading.main_thread():
+        yield watched
+        return
+    former = signal.getsignal(signal.SIGTERM)
+
+    def say(number: int, frame: object) -> None:
+        watched.told = True
+        signal.signal(signal.SIGTERM, former)
+        if not quiet:
+            stderr.print("SIGTERM: ends after this sweep; a second one ends at once", style="dim")
+
+    signal.signal(signal.SIGTERM, say)
+    try:
+        yield watched
+    finally:
+        signal.signal(signal.SIGTERM, former)
