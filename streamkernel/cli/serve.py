@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from streamkernel.cli.output import stderr
 from streamkernel.engine.threads import available_cpus
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.estimators.base import parse_bytes
+
+if TYPE_CHECKING:
+    from streamkernel.service.settings import JobsPlace
 
 __all__ = ["command"]
 
@@ -29,6 +33,19 @@ __all__ = ["command"]
 @click.option(
     "--max-rows", default=10_000_000, show_default=True, type=click.IntRange(1), help="Most rows of a request."
 )
+@click.option("--jobs", "place", metavar="LOCATION", help="Show the jobs whose records are there, a folder or URL.")
+@click.option("--scheduler", metavar="ADDRESS", help="With --jobs: let jobs be submitted, to this tls:// address.")
+@click.option("--scheduler-ca", metavar="FILE", help="For it: the CA's certificate. [default: STREAMKERNEL_TLS_CA]")
+@click.option("--scheduler-cert", metavar="FILE", help="Our certificate. [default: STREAMKERNEL_TLS_CERT]")
+@click.option("--scheduler-key", metavar="FILE", help="Its private key. [default: STREAMKERNEL_TLS_KEY]")
+@click.option("--scheduler-insecure", is_flag=True, help="Go to a scheduler on another machine unencrypted.")
+@click.option(
+    "--data-root",
+    "roots",
+    multiple=True,
+    metavar="ROOT",
+    help="A folder or URL below which jobs may read tables and write models, beside MODELS. Can be repeated.",
+)
 @common
 def command(
     models: str,
@@ -42,13 +59,20 @@ def command(
     max_body: str,
     max_json: str,
     max_rows: int,
+    place: str | None,
+    scheduler: str | None,
+    scheduler_ca: str | None,
+    scheduler_cert: str | None,
+    scheduler_key: str | None,
+    scheduler_insecure: bool,
+    roots: tuple[str, ...],
     as_json: bool,
     quiet: bool,
     debug: bool,
 ) -> None:
     """Answer requests for predictions of the saved models in the folder MODELS (or of one model) over HTTP.
 
-    Models that are added, replaced or removed are noticed within a second. The page at / shows them.
+    Models that are added, replaced or removed are noticed within a second. The page at / shows them, and jobs.
     """
     try:
         from streamkernel.service import Limits, Settings, serve
@@ -73,12 +97,16 @@ def command(
         json_bytes=parse_bytes(max_json, "--max-json") or 0,
         rows=max_rows,
     )
+    jobs = _jobs(
+        root, place, scheduler, (scheduler_ca, scheduler_cert, scheduler_key), insecure=scheduler_insecure, roots=roots
+    )
     local = frozenset({"localhost", "127.0.0.1", "::1", host.lower()})
     settings = Settings(
         root,
         token=token,
         hosts=local if token is None and is_loopback(host) else None,
         threads=max(1, available_cpus() // workers),
+        jobs=jobs,
         limits=limits,
     )
 
@@ -91,3 +119,36 @@ def command(
             stderr.print("no token is asked for", style="dim")
 
     serve(settings, Address(host, port, tls_cert, tls_key), workers=workers, ready=ready)
+
+
+def _jobs(
+    models: Path,
+    place: str | None,
+    scheduler: str | None,
+    tls: tuple[str | None, str | None, str | None],
+    *,
+    insecure: bool,
+    roots: tuple[str, ...],
+) -> JobsPlace | None:
+    """Look at what is said of jobs before anything listens."""
+    from streamkernel.engine.security import check_encrypted, tls_security
+    from streamkernel.jobs.work import location_of
+    from streamkernel.service.roots import Roots
+    from streamkernel.service.settings import JobsPlace
+
+    if place is None:
+        if scheduler is not None or roots:
+            raise ParameterError("--scheduler and --data-root are of jobs: say with --jobs where their records are")
+        return None
+    if scheduler is None and roots:
+        raise ParameterError("--data-root is for jobs that are submitted: give --scheduler the address of a cluster")
+    location = location_of("jobs", place)
+    made = JobsPlace(location, scheduler, tls, insecure, tuple(location_of("data", each) for each in roots))
+    Roots((models, *made.roots), location)
+    if scheduler is not None:
+        if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
+            raise ParameterError(f"--scheduler must be an address such as tls://host:8786, not {scheduler!r}")
+        check_encrypted(scheduler, insecure=insecure)
+        if tls_security(*tls) is None and scheduler.startswith(("tls:", "wss:")):
+            raise ParameterError(f"{scheduler} needs --scheduler-ca, --scheduler-cert and --scheduler-key")
+    return made

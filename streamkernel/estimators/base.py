@@ -104,7 +104,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
             session,
             memory_limit=limit,
             estimator=self._kind,
-            targets_are_2d=flat or (table.n_targets > 1 and not self._classify),
+            targets_are_2d=flat,
             driver_bytes=before,
         )
         return self._adopt(model)

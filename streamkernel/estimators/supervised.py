@@ -81,6 +81,7 @@ def fit_supervised(
     whole : the table that `table` is a slice of; its other rows serve for the held-out picture.
     memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`). A plan beyond
         it is refused before anything is read.
+    targets_are_2d : predictions have a column a target even where there is one; where there are several, always.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def fit_supervised(
         fitted = steps(n)
         check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions())
     peak = meter.peak + session.executor.peak_bytes()
-    config = fitted.config(estimator, targets_are_2d)
+    config = fitted.config(estimator, targets_are_2d or (table.n_targets > 1 and table.classes is None))
     config["check"] = {"kind": check.kind, "rows": len(check.true)}
     config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
     return FittedParts(config, {**fitted.arrays(), **check.arrays()})

@@ -109,7 +109,6 @@ class Fitting:
             whole=self.whole,
             memory_limit=self.work.memory_limit,
             estimator=self.work.estimator,
-            targets_are_2d=table.n_targets > 1 and not recipe.classify,
             driver_bytes=before,
         )
 

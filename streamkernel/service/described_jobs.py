@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
@@ -15,7 +14,7 @@ __all__ = ["JobAsked", "JobList", "JobLogs", "JobTold"]
 _Location = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 _Row = StrictInt | None
 
-EstimatorName = Enum("EstimatorName", {name: name for name in RECIPES}, type=str)
+_Estimator = Annotated[StrictStr, Field(json_schema_extra={"enum": list(RECIPES)})]
 
 
 class JobAsked(Exactly):
@@ -25,7 +24,7 @@ class JobAsked(Exactly):
     committee.
     """
 
-    estimator: EstimatorName
+    estimator: _Estimator
     table: _Location
     model: _Location
     options: dict[str, Any] = Field(default_factory=dict)
@@ -33,9 +32,6 @@ class JobAsked(Exactly):
     queries: _Location | None = None
     overwrite: StrictBool = False
     memory_limit: StrictInt | Annotated[StrictStr, Field(max_length=40)] | None = None
-
-    def model_dump(self, **options: Any) -> dict[str, Any]:
-        return {**super().model_dump(**options), "estimator": self.estimator.value}
 
 
 class JobProgress(Exactly):
@@ -63,7 +59,7 @@ class JobResult(Exactly):
 
 
 class JobTold(Exactly):
-    """`status` is queued, running, interrupted, done, failed, cancelling or cancelled; or unreadable, with the error."""
+    """`status` is queued, running, interrupted, done, failed, cancelling or cancelled; or unreadable."""
 
     id: str
     status: str

@@ -106,7 +106,7 @@ class JobDesk:
             # Here, where what is asked is wrong by the words of whoever asks, and not later.
             described(asked["estimator"], asked["options"])
         except StreamKernelError as error:
-            raise self._refused(error) from None
+            raise self._refused(error, submitting=True) from None
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
             raise Refused(422, "the options are not what the estimator takes", "ParameterError") from None
         session = self._session()

@@ -13,11 +13,10 @@ import traceback
 from collections.abc import Awaitable, Callable
 
 from streamkernel.errors import StreamKernelError
-from streamkernel.service.jobs import JOBS
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.refusals import Refused, error_body, refusal_of
 from streamkernel.service.request import Receive, Request, Scope, Send
-from streamkernel.service.settings import Settings
+from streamkernel.service.settings import JOBS, Settings
 
 __all__ = ["PREFIX", "SUFFIX", "Gate"]
 

@@ -20,11 +20,10 @@ from streamkernel.service.described_jobs import JobAsked, JobList, JobLogs, JobT
 from streamkernel.service.desk import JobDesk
 from streamkernel.service.refusals import Refused
 from streamkernel.service.roots import Roots
-from streamkernel.service.settings import Settings
+from streamkernel.service.settings import JOBS, Settings
 
-__all__ = ["JOBS", "Jobs"]
+__all__ = ["Jobs"]
 
-JOBS = "/v1/jobs"
 _THREADS = 4
 _TEND_SECONDS = 5.0
 

@@ -43,7 +43,7 @@ class Roots:
         self._folders: list[Path] = []
         self._prefixes: list[str] = []
         self._spelled: list[str] = []
-        for location in map(os.fspath, locations):
+        for location in (os.fspath(each) for each in locations):
             if is_url(location):
                 url = location.rstrip("/")
                 if url.partition("://")[0] not in SCHEMES or "::" in url:

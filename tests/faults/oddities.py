@@ -1,7 +1,7 @@
 """Preloaded by the workers of this folder's clusters: tasks that do odd things beside their work.
 
-The file that STREAMKERNEL_ODD names says what, as JSON: ``sleep`` so many seconds in every task; at the task that has
-row ``row``, ``kill`` the worker or ``hold`` so many bytes.
+The file that STREAMKERNEL_ODD names says what, as JSON: ``sleep`` so many seconds in every task; run all
+``twice``; at the task that has row ``row``, ``kill`` the worker or ``hold`` so many bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def _oddly(table: Any, reduction: Any, span: tuple[int, int], rows: int) -> Any:
         if odd.get("kill"):
             os.kill(os.getpid(), signal.SIGKILL)
         held = np.ones(odd.get("hold", 0), np.uint8)
-        time.sleep(5.0 if held.size else 0.0)
+        time.sleep(2.0 if held.size else 0.0)  # for the nanny, which looks every 0.1 s
+    if odd.get("twice"):
+        _map_span(table, reduction, span, rows)
     return _map_span(table, reduction, span, rows)
 
 

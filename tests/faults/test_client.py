@@ -1,4 +1,4 @@
-"""The client of a fit is ended: kill -9 leaves a checkpoint that is good, SIGTERM ends the sweep and then the process."""
+"""The client of a fit is ended: kill -9 leaves a good checkpoint, SIGTERM ends the sweep and then the process."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ def test_killed(store: str, whole: Any, tmp_path: Path, figure: Any, when: tuple
     figure("equal")
 
 
+def is_sweep(line: str) -> bool:
+    return re.match(r"\d+\. .* rows in ", line) is not None
+
+
 def options(store: str, model: Path, *more: str) -> list[str]:
     chosen = ["--basis", "64", "--rule", "rpcholesky", "--rule-option", "block=8", "--lengthscale", "3"]
     return ["fit", store, str(model), *chosen, "--scheduler", "threads", *more]
@@ -44,18 +48,21 @@ def options(store: str, model: Path, *more: str) -> list[str]:
 def test_ended(store: str, tmp_path: Path, figure: Any) -> None:
     assert main(options(store, tmp_path / "undisturbed", "--quiet")) == 0
     command = [sys.executable, "-m", "streamkernel", *options(store, tmp_path / "model")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    # A line for every sweep that has ended; it is told within the next one.
-    said = [process.stderr.readline(), process.stderr.readline()]
-    process.send_signal(signal.SIGTERM)
-    said += process.stderr.readlines()
-    assert process.wait() == 128 + signal.SIGTERM, said
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        # A line for every sweep that has ended; it is told within the next one.
+        said: list[str] = []
+        while sum(map(is_sweep, said)) < 2:
+            said.append(process.stderr.readline())
+            assert said[-1], said
+        process.send_signal(signal.SIGTERM)
+        said += process.stderr.readlines()
+    assert process.returncode == 128 + signal.SIGTERM, said
     assert said[-1] == "error: ended by SIGTERM between two sweeps; go on with --resume\n"
-    ended = sum(re.match(r"\d+\. ", line) is not None for line in said)
+    ended = sum(map(is_sweep, said))
     kept = [path for path in (tmp_path / ".model.run").iterdir() if re.match(r"\d{4}-", path.name)]
     # The sweep that was at work when it was told was ended, and kept.
-    assert len(kept) == ended >= 2
+    assert len(kept) == ended >= 2, said
     assert not (tmp_path / "model").exists()
     assert main(options(store, tmp_path / "model", "--resume", "--quiet")) == 0
     model, undisturbed = (RidgeModel.load(tmp_path / name) for name in ("model", "undisturbed"))

@@ -11,6 +11,7 @@ from streamkernel.engine.cluster import connect
 
 
 @pytest.mark.fault("lifetime")
+@pytest.mark.slow
 def test_it_drains(cluster: Cluster, store: str, whole: Any, figure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     lifetime = {"DASK_DISTRIBUTED__WORKER__LIFETIME__DURATION": "3s"}
     monkeypatch.setattr(cluster.topology, "dask", {**cluster.topology.dask, **lifetime})

@@ -13,9 +13,8 @@ from streamkernel.errors import ClusterError
 
 
 @pytest.mark.fault("poison")
-@pytest.mark.parametrize(
-    "chunk", [7, pytest.param(0, marks=pytest.mark.slow), pytest.param(19, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", [7, 19])
 def test_the_error_names_the_chunk(cluster: Cluster, store: str, figure: Any, chunk: int) -> None:
     with connect(cluster.address) as executor:
         cluster.behave(row=chunk * CHUNK + 100, kill=True)

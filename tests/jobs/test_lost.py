@@ -51,7 +51,8 @@ def repeated(job: Job) -> int:
 
 def test_a_client_that_is_killed_is_not_missed(shared: Cluster, store: str, digest: str, tmp_path: Path) -> None:
     """Submit, kill -9, come back by id from another process: same bits as a local fit."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
     command = [sys.executable, "-c", _SUBMIT, shared.address, store, str(tmp_path / "model")]
     client = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert client.returncode == -signal.SIGKILL, client.stderr

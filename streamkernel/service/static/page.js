@@ -2,6 +2,7 @@
 
 import { percent } from "/static/chart.js";
 import { Card } from "/static/card.js";
+import { Jobs } from "/static/jobs.js";
 import { rates } from "/static/rates.js";
 
 const REFRESH = 2000;
@@ -9,6 +10,7 @@ const TOKEN = "streamkernel.token";
 const at = (id) => document.getElementById(id);
 const cards = new Map();
 let timer = null;
+const jobs = "jobs" in document.body.dataset ? new Jobs(ask) : null;
 
 export async function ask(path, options = {}) {
   const headers = new Headers(options.headers);
@@ -28,6 +30,7 @@ function askForToken() {
   at("token-wrong").hidden = !given;
   at("token-form").hidden = false;
   for (const id of ["numbers", "models-section"]) at(id).hidden = true;
+  jobs?.stop();
   status("", "a token is wanted");
   at("token").focus();
 }
@@ -79,6 +82,7 @@ async function refresh() {
     if (answer.status === 401) return askForToken();
     if (!answer.ok) throw new Error(String(answer.status));
     await showModels((await answer.json()).models);
+    jobs?.start();
     const counted = await ask("/metrics");
     if (counted.ok) {
       for (const [id, text] of Object.entries(rates(await counted.text()))) at(id).textContent = text;
@@ -89,5 +93,9 @@ async function refresh() {
   timer = setTimeout(refresh, document.hidden ? 5 * REFRESH : REFRESH);
 }
 
-document.addEventListener("visibilitychange", () => document.hidden || refresh());
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  refresh();
+  jobs?.wake();
+});
 refresh();

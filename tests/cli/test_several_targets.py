@@ -1,0 +1,33 @@
+"""A table with several targets: the command line and Python make one model, with a column a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamkernel import GaussianProcessRegressor, KernelRidge, ingest, open_table
+from streamkernel.estimators.base import SupervisedEstimator
+
+
+@pytest.mark.parametrize(("estimator", "kind"), [("ridge", KernelRidge), ("gp", GaussianProcessRegressor)])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_one_digest(
+    cli: Callable, tmp_path: Path, estimator: str, kind: type[SupervisedEstimator], targets: int
+) -> None:
+    draws = np.random.default_rng(3)
+    X = draws.standard_normal((400, 3))
+    Y = np.sin(X[:, :targets]) + 0.1 * draws.standard_normal((400, targets))
+    store = tmp_path / "table"
+    np.savez(tmp_path / "rows.npz", X=X, y=Y if targets > 1 else Y[:, 0])
+    ingest(tmp_path / "rows.npz", store)
+    cli(
+        *("fit", store, tmp_path / "model", "--estimator", estimator, "--basis", "20", "--lengthscale", "2"),
+        *("--seed", "0", "--scheduler", "threads", "--quiet"),
+    )
+    fitted = kind(20, lengthscale=2.0, random_state=0).fit(open_table(store))
+    loaded = kind.load(tmp_path / "model")
+    assert loaded.model_.digest == fitted.model_.digest
+    assert loaded.predict(X).shape == ((400, 2) if targets > 1 else (400,))

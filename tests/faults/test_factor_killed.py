@@ -1,0 +1,61 @@
+"""kill -9 while the rows of a factor are written; the next life writes those that are missing, and no others."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamkernel import Factor
+from streamkernel.cli import main
+
+AFTER = 11
+# In the middle of the writing of a chunk, of which there are more than twenty.
+DYING = f"""
+import os, signal, sys
+import streamkernel.store.row_places as rows
+from streamkernel.cli import main
+write, count = rows.write_chunk, iter(range(1000))
+def dying(*arguments, **options):
+    if next(count) == {AFTER}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(*arguments, **options)
+rows.write_chunk = dying
+main(sys.argv[1:])
+"""
+
+
+def options(store: str, factor: Path, *more: str) -> list[str]:
+    chosen = ["--basis", "500", "--rule", "uniform", "--lengthscale", "3", "--dtype", "float64"]
+    return ["factor", store, str(factor), *chosen, "--scheduler", "threads", "--quiet", *more]
+
+
+def chunks(folder: Path) -> dict[str, tuple[int, int]]:
+    files = [path for path in folder.rglob("G/c/**/*") if path.is_file()]
+    return {path.parent.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in files}
+
+
+@pytest.mark.fault("factor")
+def test_it_is_gone_on_with(store: str, tmp_path: Path, figure: Any) -> None:
+    assert main(options(store, tmp_path / "undisturbed")) == 0
+    command = [sys.executable, "-c", DYING, *options(store, tmp_path / "factor")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    before = chunks(tmp_path / "factor")
+    assert main(options(store, tmp_path / "factor", "--resume")) == 0
+    after = chunks(tmp_path / "factor")
+    assert len(after) >= 20
+    assert len(before) >= AFTER - 2
+    rewritten = sum(after[name] != stamp for name, stamp in before.items())
+    # A chunk that was at work when the process died has no note, and is written again.
+    finished = len(before) - rewritten
+    factor, undisturbed = (Factor.load(tmp_path / name) for name in ("factor", "undisturbed"))
+    assert factor.digest == undisturbed.digest
+    same = [(tmp_path / name / "rows" / "COMPLETE").read_text() for name in ("factor", "undisturbed")]
+    assert same[0] == same[1]
+    assert rewritten == 0
+    figure(f"digests equal, {finished} of {len(after)} were finished, rewritten {rewritten}")
