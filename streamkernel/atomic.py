@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import uuid
 import weakref
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = [
     "fsync_path",
     "partial_sibling",
     "publish_folder",
+    "read_file",
     "text_digest",
     "write_json",
 ]
@@ -70,6 +72,15 @@ def array_digest(array: NDArray[Any]) -> str:
     if values.dtype.byteorder == ">":
         values = values.astype(values.dtype.newbyteorder("<"))
     return xxhash.xxh3_128_hexdigest(values.reshape(-1).view(np.uint8).data if values.size else b"")
+
+
+def read_file(path: Path) -> bytes:
+    """All bytes of a file; an `OSError` for what is none, in whose place a pipe or a device would be read for ever."""
+    # Without waiting for whoever writes into a pipe.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as handle:
+        if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return handle.read()
 
 
 def write_json(path: Path, value: Any) -> None:

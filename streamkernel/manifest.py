@@ -173,6 +173,6 @@ def parse_manifest(text: str, path: str) -> Manifest:
         for ancestor in history:
             if any(ancestor.rows > array.n_rows for array in arrays.values()):
                 raise ValueError("an earlier generation has more rows")
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise CorruptMetadataError(f"{path} is not a streamkernel manifest ({error}); write the store again") from error
     return Manifest(arrays, metadata, text_digest(text), history)

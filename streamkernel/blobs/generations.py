@@ -191,7 +191,7 @@ class Generations:
             if not layers or not all(_NAME.fullmatch(layer.name) for layer in layers):
                 raise ValueError("layers")
             return Generation(record, layers, str(record.value["digest"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise CorruptMetadataError(
                 f"{self.location}/{CURRENT} does not say which generation is current; restore it from a copy"
             ) from error

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from streamkernel.atomic import fsync_path
+from streamkernel.atomic import fsync_path, read_file
 from streamkernel.blobs.blobs import Blobs, Stamp
 from streamkernel.errors import StoreAccessError, StoreError
 
@@ -33,7 +33,7 @@ class LocalBlobs(Blobs):
     def read(self, key: str) -> bytes | None:
         with self._errors("reading", key):
             try:
-                return (self.folder / key).read_bytes()
+                return read_file(self.folder / key)
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 return None
 

@@ -115,7 +115,9 @@ class RecordLog:
     def _numbers(self) -> list[int]:
         prefix = f"{self.name}/" if self.name else ""
         found = (_KEY.fullmatch(key[len(prefix) :]) for key in self.blobs.keys(prefix))
-        return sorted(int(match[1]) for match in found if match)
+        # Of a number that is written in another way there is no record: `read` would not find it.
+        numbers = {int(match[1]): match[0] for match in found if match}
+        return sorted(number for number, name in numbers.items() if name == f"{number:08d}.json")
 
     def _key(self, number: int) -> str:
         name = f"{number:08d}.json"

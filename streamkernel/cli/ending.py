@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
 
 from streamkernel.cli.ended import EndedBySignal
-from streamkernel.cli.output import stderr
 from streamkernel.engine import Progress
 
 __all__ = ["ends_after_sweep"]
@@ -59,7 +59,8 @@ def ends_after_sweep(watcher: Progress, quiet: bool) -> Iterator[Progress]:
         watched.told = True
         signal.signal(signal.SIGTERM, former)
         if not quiet:
-            stderr.print("SIGTERM: ends after this sweep; a second one ends at once", style="dim")
+            # Past the console and its buffers, in the middle of whose work this may come.
+            os.write(2, b"SIGTERM: ends after this sweep; a second one ends at once\n")
 
     signal.signal(signal.SIGTERM, say)
     try:

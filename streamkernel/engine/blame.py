@@ -7,7 +7,7 @@ up first is chance. So those that may be it run again, alone, a chunk at a time,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from distributed import Client, Future
@@ -15,32 +15,49 @@ from distributed.scheduler import KilledWorker
 
 from streamkernel.engine.layout import aligned_spans
 from streamkernel.engine.plan import format_bytes
-from streamkernel.errors import ClusterError, ResourceLimitError
+from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
 
-__all__ = ["killed_worker", "lethal", "pieces_of"]
+__all__ = ["blame", "killed_worker"]
 
 _PATIENCE = 20.0  # seconds for a worker to be there and idle
 _LOOK = 0.05
 
 
-def pieces_of(work: Reduction[Any] | RowMap, table: Table, span: tuple[int, int]) -> list[tuple[int, int]]:
-    """The span's chunks, each of which can be a task; the whole span where its work cannot be cut so."""
+def blame(
+    client: Client,
+    error: KilledWorker,
+    suspects: Sequence[tuple[int, int]],
+    work: tuple[Reduction[Any] | RowMap, Table],
+    attempt: Callable[[tuple[int, int], str], Future[Any]],
+) -> StreamKernelError:
+    """What to raise for workers that died under tasks of a sweep.
+
+    Parameters
+    ----------
+    suspects : spans whose tasks may be it, the most suspect first; none of them is at work any more, or wanted.
+    work : what is done with the rows of which table.
+    attempt : submits the task of a span to the worker at an address, and to no other.
+    """
+    found = _lethal(client, attempt, (piece for span in suspects for piece in _pieces(*work, span)))
+    start, stop = found or suspects[0]
+    where = work[1].features.where
+    what = f"the task of rows {start}:{stop}, {' to '.join(dict.fromkeys([where(start), where(stop - 1)]))}"
+    return killed_worker(client, error, what if found else f"one of {len(suspects)} tasks, perhaps {what}")
+
+
+def _pieces(work: Reduction[Any] | RowMap, table: Table, span: tuple[int, int]) -> list[tuple[int, int]]:
+    # Each chunk can be a task of its own; what is written for a span is not cut by the chunks that it is read from.
     if not isinstance(work, Reduction):
         return [span]
     return aligned_spans(table.slice(*span).spans(1), work.row_multiple)
 
 
-def lethal(
+def _lethal(
     client: Client, attempt: Callable[[tuple[int, int], str], Future[Any]], pieces: Iterable[tuple[int, int]]
 ) -> tuple[int, int] | None:
-    """The first piece whose task ends the worker on which it runs alone; None where none does, or no worker is left.
-
-    Parameters
-    ----------
-    attempt : submits the task of a piece to the worker at an address, and to no other.
-    """
+    """The first piece whose task ends the worker on which it runs alone; None where none does, or no worker is left."""
     for piece in pieces:
         worker = _idle_worker(client)
         if worker is None:
@@ -48,7 +65,6 @@ def lethal(
         future = attempt(piece, worker)
         while not future.done():
             if worker not in client.nthreads():
-                future.cancel()
                 return piece
             time.sleep(_LOOK)
     return None

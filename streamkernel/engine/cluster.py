@@ -25,13 +25,13 @@ from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 from distributed.security import Security
 
-from streamkernel.engine.blame import killed_worker, lethal, pieces_of
-from streamkernel.engine.chunk_writer import ChunkWriter
+from streamkernel.engine.blame import blame, killed_worker
+from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, write_leaf
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.memory import limit_arenas
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
-from streamkernel.engine.tasks import Written, map_span, write_span
+from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
@@ -65,25 +65,6 @@ _CONFIG = {
 def _address(client: Client) -> str:
     scheduler = client.scheduler
     return "its address" if scheduler is None else str(scheduler.address)
-
-
-def _hold(*payload: Any) -> tuple[Any, ...]:
-    return payload
-
-
-def _leaf(payload: tuple[Table, Reduction[Any], int], span: tuple[int, int]) -> State:
-    table, reduction, rows = payload
-    return map_span(table, reduction, span, rows)
-
-
-def _combine(payload: tuple[Table, Reduction[Any], int], left: State, right: State) -> State:
-    return payload[1].combine(left, right)
-
-
-def _write(payload: tuple[Table, RowMap, RowSink, int], span: tuple[int, int]) -> Written:
-    table, values, sink, rows = payload
-    with ChunkWriter(sink) as writer:
-        return write_span(table, values, writer, span, rows).wait()
 
 
 def _warm_up() -> None:
@@ -141,10 +122,10 @@ class ClusterExecutor:
             count = iter(range(1, 2 * len(layout.spans)))
 
             def combine(left: Future, right: Future) -> Future:
-                return self._submit(_combine, f"{prefix}/node-{next(count)}", payload, left, right)
+                return self._submit(combine_states, f"{prefix}/node-{next(count)}", payload, left, right)
 
             tree: PairingTree[Future] = PairingTree(len(layout.spans), combine)
-            self._leaves(_leaf, prefix, payload, (reduction, table, layout), advance, submitted=tree.add)
+            self._leaves(map_leaf, prefix, payload, layout, advance, submitted=tree.add)
             try:
                 root: State = self._result(tree.root(), "the tree of sums")
             except KilledWorker as error:
@@ -161,7 +142,7 @@ class ClusterExecutor:
         written: Callable[[int, Written], None],
     ) -> None:
         with self._sweep(table, rows, sink, layout.block_rows) as (prefix, payload):
-            self._leaves(_write, prefix, payload, (rows, table, layout), advance, finished=written)
+            self._leaves(write_leaf, prefix, payload, layout, advance, finished=written)
 
     @contextlib.contextmanager
     def _sweep(self, *payload: Any) -> Iterator[tuple[str, Future]]:
@@ -169,7 +150,7 @@ class ClusterExecutor:
         prefix = f"{self._run_id}/{self._sweeps}"
         self._sent = payload
         try:
-            yield prefix, self._submit(_hold, f"{prefix}/payload", *payload)
+            yield prefix, self._submit(hold, f"{prefix}/payload", *payload)
         except (CommClosedError, FutureCancelledError, OSError) as error:
             if type(error).__module__.startswith("streamkernel"):
                 raise
@@ -183,13 +164,13 @@ class ClusterExecutor:
         task: Callable[..., Any],
         prefix: str,
         payload: Future,
-        work: tuple[Reduction[Any] | RowMap, Table, Layout],
+        layout: Layout,
         advance: Callable[[int], None],
         submitted: Callable[[int, Future], None] | None = None,
         finished: Callable[[int, Any], None] | None = None,
     ) -> None:
         """Submit a task for every span, a bounded number at a time, in the order of submission."""
-        spans = work[2].spans
+        spans = layout.spans
         leaves = iter(self._order(list(range(len(spans)))))
         running: dict[Future, int] = {}
         completed = as_completed()
@@ -214,38 +195,27 @@ class ClusterExecutor:
                     self._result(future, f"rows {start}:{stop}")
                 except KilledWorker as error:
                     suspects = [spans[each] for each in (leaf, *sorted(running.values()))]
-                    raise self._killed(task, prefix, work, suspects, error) from error
+                    raise self._killed(task, prefix, suspects, error) from error
             if finished is not None:
                 finished(leaf, future.result())
             advance(stop - start)
             submit_next()
 
     def _killed(
-        self,
-        task: Callable[..., Any],
-        prefix: str,
-        work: tuple[Reduction[Any] | RowMap, Table, Layout],
-        suspects: list[tuple[int, int]],
-        error: KilledWorker,
+        self, task: Callable[..., Any], prefix: str, suspects: list[tuple[int, int]], error: KilledWorker
     ) -> StreamKernelError:
         """The error for tasks that were on workers that died, one of which it was."""
-
         # Not by cancel, over which the scheduler stumbles where a task has erred already (distributed 2026.8).
         for future in list(self._futures):
             future.release()
-        payload = self._submit(_hold, f"{prefix}/payload-again", *self._sent)
+        payload = self._submit(hold, f"{prefix}/payload-again", *self._sent)
 
         def attempt(piece: tuple[int, int], worker: str) -> Future:
             key = f"{prefix}/alone-{piece[0]}-{piece[1]}"
             return self._client.submit(task, payload, piece, key=key, pure=False, workers=[worker])
 
-        pieces = [piece for span in suspects for piece in pieces_of(*work[:2], span)]
-        found = lethal(self._client, attempt, pieces)
-        start, stop = found or suspects[0]
-        where = work[1].features.where
-        places = dict.fromkeys([where(start), where(stop - 1)])
-        what = f"the task of rows {start}:{stop}, {' to '.join(places)}"
-        return killed_worker(self._client, error, what if found else f"one of {len(suspects)} tasks, perhaps {what}")
+        table, work, *_ = self._sent
+        return blame(self._client, error, suspects, (work, table), attempt)
 
     def _submit(self, function: Callable[..., Any], key: str, *arguments: Any) -> Future:
         future = self._client.submit(function, *arguments, key=key, pure=False)

@@ -161,7 +161,7 @@ class KeptBasis:
             scaler, sizes = self.scaler, {"p": len(self.column_names)}
             wrong = [name for name in {**self.SHAPES, **self.OPTIONAL} if not self._fits(name, sizes)]
             assert self.basis.kernel is not None
-        except (ModelFormatError, KeyError, IndexError, ValueError, TypeError) as error:
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
             raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
         if wrong or (scaler is not None and scaler.n_features != sizes["p"]):
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")

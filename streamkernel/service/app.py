@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.service.gate import Gate
 from streamkernel.service.health import health_router
+from streamkernel.service.jobs import Jobs
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.models import models_router
 from streamkernel.service.openapi import openapi_of
@@ -25,9 +26,6 @@ from streamkernel.service.refusals import STATUSES, Refused, error_body
 from streamkernel.service.registry import Registry
 from streamkernel.service.request import Receive, Scope, Send
 from streamkernel.service.settings import Settings
-
-if TYPE_CHECKING:
-    from streamkernel.service.jobs import Jobs
 
 __all__ = ["Service", "create_app"]
 
@@ -40,12 +38,7 @@ class Service(FastAPI):
         self.registry = Registry(settings.root, self._changed)
         self.predict = Predict(settings, self.registry, self.metrics)
         self.settings = settings
-        self.jobs: Jobs | None = None
-        if settings.jobs is not None:
-            # Brings Dask with it, which predictions do not need.
-            from streamkernel.service.jobs import Jobs
-
-            self.jobs = Jobs(settings)
+        self.jobs = None if settings.jobs is None else Jobs(settings)
         super().__init__(**options)
         self.gate = Gate(settings, self.metrics, self.predict, super().__call__)
 

@@ -23,6 +23,8 @@ SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"})
 _MOST_CHARACTERS = 1024
 # Not hidden, which is what records and unfinished outputs are; nothing that has a meaning in URLs or in shells.
 _NAME = re.compile(r"\w[\w.,+= -]*")
+# Of processes, which logs name.
+_ADDRESS = re.compile(r"\b(?:tcp|tls|wss?|ucx|inproc)://[\w.:\[\]-]+")
 # Any of these makes a folder a table, an array, a model or a state, which has no room for another output.
 _MARKS = ("COMPLETE", "config.json", "zarr.json", ".zgroup", ".zarray")
 
@@ -96,8 +98,8 @@ class Roots:
         candidates = [given] if given.startswith("/") else [str(folder / given) for folder in self._folders]
         if output:
             candidates = candidates[:1]
-        real = [path for path in map(os.path.realpath, candidates) if self._is_below(path)]
-        if not real:
+        real = [os.path.realpath(path) for path in candidates]
+        if not real or not all(map(self._is_below, real)):
             raise _forbidden(what, "it is not below a root of this service")
         return next(filter(os.path.exists, real), real[0])
 
@@ -125,7 +127,7 @@ class Roots:
         """A message in which locations have no more than their names."""
         for root in self._told_roots():
             text = text.replace(root + "/", "")
-        return without_paths(text)
+        return without_paths(_ADDRESS.sub("a worker", text))
 
     def _told_roots(self) -> list[str]:
         # The longest first: a root may be below another.

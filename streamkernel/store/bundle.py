@@ -22,7 +22,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from streamkernel.atomic import array_digest, canonical_json, folder_generation, text_digest, write_json
+from streamkernel.atomic import array_digest, canonical_json, folder_generation, read_file, text_digest, write_json
 from streamkernel.blobs import is_url, local_path
 from streamkernel.errors import (
     CorruptChunkError,
@@ -186,7 +186,7 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
 def bundle_kind(path: str | os.PathLike[str]) -> str | None:
     """The kind of the bundle at `path`; None if there is something else, or nothing."""
     try:
-        content = fetched_text(os.fspath(path), CONFIG) if is_url(path) else (local_path(path) / CONFIG).read_bytes()
+        content = fetched_text(os.fspath(path), CONFIG) if is_url(path) else read_file(local_path(path) / CONFIG)
         header = json.loads(content or b"{}")
         kind = header["kind"] if header["format"] == FORMAT else None
     except StoreError:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from streamkernel.atomic import read_file
 from streamkernel.errors import CorruptMetadataError, ParameterError, ResourceLimitError
 
 __all__ = ["differences", "plain", "read_json", "read_object"]
@@ -64,7 +65,7 @@ def read_json(path: Path) -> tuple[Any, str]:
             f"{path} has {size} bytes, more than the {_MAX_JSON_BYTES} allowed for metadata; it is not one of our files"
         )
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_file(path).decode("utf-8")
         return json.loads(text, parse_constant=_refuse_constant), text
     except (ValueError, RecursionError) as error:
         what = "empty" if size == 0 else f"not valid JSON ({str(error) or type(error).__name__})"

@@ -22,6 +22,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
+from streamkernel.atomic import read_file
 from streamkernel.blobs import is_url
 from streamkernel.errors import (
     CorruptMetadataError,
@@ -158,7 +159,7 @@ def read_bytes(store: Store, key: str) -> bytes | None:
 
         def get() -> bytes | None:
             try:
-                return local.read_bytes()
+                return read_file(local)
             except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
                 return None
 

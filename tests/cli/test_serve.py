@@ -76,12 +76,18 @@ def expected(model: Path) -> float:
     return float(direct.of_block(direct.prepared(np.full((1, 6), 0.5)))["prediction"][0])
 
 
-def test_it_serves_a_folder_and_ends_when_told(model: Path) -> None:
-    with served(model.parent, "--json", "--quiet") as (url, _):
+def test_it_serves_a_folder_and_ends_when_told(model: Path, tmp_path: Path) -> None:
+    # Nobody drives jobs there: what is written down of them is shown all the same.
+    jobs = ("--jobs", tmp_path / "jobs", "--scheduler", "tcp://127.0.0.1:1", "--data-root", tmp_path)
+    with served(model.parent, "--json", "--quiet", *jobs) as (url, _):
+        told = httpx.get(f"{url}/v1/jobs", trust_env=False).json()
+        assert (told["jobs"], told["submits"]) == ([], True)
         assert httpx.get(f"{url}/healthz", trust_env=False).json() == {"status": "ok", "models": 1, "failing": 0}
         assert predicted(url, model) == (200, expected(model))
 
 
+# Four processes that each load the libraries: 13 s of CPU.
+@pytest.mark.slow
 def test_processes_share_the_port_and_the_counts(model: Path) -> None:
     with served(model, "--workers", 2) as (url, process):
         for _ in range(20):  # a connection each, so that both are asked
@@ -141,6 +147,20 @@ def test_what_cannot_be_served(cli: Callable, model: Path, tmp_path: Path, certi
     assert "--max-body" in cli("serve", model, "--max-body", "much").error
     assert "cannot listen" in cli("serve", model, "--host", "192.0.2.1", "--insecure").error
     assert cli("serve", model, "--port", "70000").status == 2
+
+
+def test_jobs_want_a_place_and_a_safe_way(cli: Callable, model: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    for what in ("CA", "CERT", "KEY"):
+        monkeypatch.delenv(f"STREAMKERNEL_TLS_{what}", raising=False)
+    jobs = ("serve", model.parent, "--jobs", tmp_path / "jobs")
+    assert "say with --jobs" in cli("serve", model, "--scheduler", "tcp://127.0.0.1:1").error
+    assert "give --scheduler" in cli(*jobs, "--data-root", tmp_path).error
+    assert "not encrypted" in cli(*jobs, "--scheduler", "tcp://192.0.2.1:8786").error
+    assert "--scheduler-ca" in cli(*jobs, "--scheduler", "tls://192.0.2.1:8786").error
+    assert "must be an address" in cli(*jobs, "--scheduler", "local").error
+    for root in (tmp_path / "none", "http://host/data", "memory://data"):
+        error = cli(*jobs, "--scheduler", "tcp://127.0.0.1:1", "--data-root", root).error
+        assert "root of data" in error
 
 
 def test_a_port_that_is_taken(cli: Callable, model: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-import streamkernel.engine.cluster as cluster
+import streamkernel.engine.cluster_tasks as cluster_tasks
 
-_map_span = cluster.map_span
+_map_span = cluster_tasks.map_span
 _FILE = Path(os.environ["STREAMKERNEL_ODD"])
 
 
@@ -35,4 +35,4 @@ def _oddly(table: Any, reduction: Any, span: tuple[int, int], rows: int) -> Any:
 
 
 def dask_setup(worker: object) -> None:
-    cluster.map_span = _oddly
+    cluster_tasks.map_span = _oddly

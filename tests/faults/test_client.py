@@ -62,7 +62,7 @@ def test_ended(store: str, tmp_path: Path, figure: Any) -> None:
     ended = sum(map(is_sweep, said))
     kept = [path for path in (tmp_path / ".model.run").iterdir() if re.match(r"\d{4}-", path.name)]
     # The sweep that was at work when it was told was ended, and kept.
-    assert len(kept) == ended >= 2, said
+    assert len(kept) == ended >= 2, "".join([*said, *map(str, kept)])
     assert not (tmp_path / "model").exists()
     assert main(options(store, tmp_path / "model", "--resume", "--quiet")) == 0
     model, undisturbed = (RidgeModel.load(tmp_path / name) for name in ("model", "undisturbed"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from service.bodies import refused
+from service.live import Live
 
 from streamkernel.errors import ParameterError
 from streamkernel.service import Settings
@@ -17,11 +19,18 @@ from streamkernel.service.settings import is_loopback, read_token
 TOKEN = "correct-horse-battery"
 
 
+@pytest.fixture(scope="module")
+def closed(saved: Path) -> Iterator[Live]:
+    """A service that asks for the token."""
+    running = Live(Settings(saved, token=TOKEN))
+    yield running
+    running.stop()
+
+
 @pytest.mark.parametrize("given", [None, "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer"])
-def test_without_the_token_nothing_is_told(saved: Path, live: Any, given: str | None) -> None:
-    running = live(Settings(saved, token=TOKEN))
+def test_without_the_token_nothing_is_told(closed: Live, given: str | None) -> None:
     headers = {} if given is None else {"authorization": given}
-    with httpx.Client(base_url=running.url, headers=headers, trust_env=False) as client:
+    with httpx.Client(base_url=closed.url, headers=headers, trust_env=False) as client:
         for path in ("/v1/models", "/v1/models/ridge", "/metrics", "/openapi.json", "/v1/none", "/docs"):
             answer = client.get(path)
             refused(answer, 401, "Unauthorized")
@@ -37,9 +46,8 @@ def test_without_the_token_nothing_is_told(saved: Path, live: Any, given: str | 
             )
 
 
-def test_with_the_token(saved: Path, live: Any) -> None:
-    running = live(Settings(saved, token=TOKEN))
-    with httpx.Client(base_url=running.url, headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False) as client:
+def test_with_the_token(closed: Live) -> None:
+    with httpx.Client(base_url=closed.url, headers={"authorization": f"Bearer {TOKEN}"}, trust_env=False) as client:
         assert client.get("/v1/models").status_code == 200
         assert client.post("/v1/models/ridge/predict", json={"row": [1] * 4}).status_code == 200
 

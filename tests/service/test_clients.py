@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ from streamkernel.service.formats import MEDIA_TYPES, NPY
 HEAD = "POST /v1/models/ridge/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n"
 
 
-@pytest.fixture
-def impatient(saved: Path, live: Any) -> Live:
+@pytest.fixture(scope="module")
+def impatient(saved: Path) -> Iterator[Live]:
     settings = Settings(saved).with_limits(
         request_seconds=0.5, header_seconds=0.5, write_seconds=0.5, connections=30, header_bytes=4000
     )
-    running: Live = live(settings)
-    return running
+    running = Live(settings)
+    yield running
+    running.stop()
 
 
 def answers(running: Live) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,7 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     broken = small.X.copy()
     broken[321, 2] = np.nan
     zarr_of_chunks(folder / "tables" / "broken.zarr", broken, small.y, 100)
-    os.symlink(folder / "secret", folder / "tables" / "escape")
+    for name in ("models", "tables"):
+        os.symlink(folder / "secret", folder / name / "escape")
     return folder
 
 
@@ -139,7 +139,8 @@ def test_a_job_that_fails_says_why(asking: httpx.Client) -> None:
     failed = ended(asking, told["id"])
     assert failed["status"] == "failed"
     assert failed["error"]["type"] == "NonFiniteDataError"
-    assert "/" not in failed["error"]["message"].replace("X/c", "")
+    assert failed["error"]["message"].startswith("X contains NaN")
+    assert "chunk X/c/3/0 of broken.zarr;" in failed["error"]["message"]
 
 
 def test_a_job_is_watched_and_cancelled(asking: httpx.Client, folder: Path, tmp_path: Path) -> None:
@@ -153,26 +154,32 @@ def test_a_job_is_watched_and_cancelled(asking: httpx.Client, folder: Path, tmp_
 
 
 FORBIDDEN = [
-    "../secret/rows.zarr", "models/../../secret/rows.zarr", "rows.zarr/../../secret/rows.zarr", "..", "/", "/etc/passwd",
-    "escape/rows.zarr", "{folder}/tables/escape/rows.zarr", "{folder}/secret/rows.zarr", "{folder}/tables/../secret",
-    "{folder}/tables", "{folder}/tables/", "{folder}", "{folder}/tables2/rows.zarr", "{folder}/jobs", "{folder}/jobs/specs",
-    "file:///etc", "file://{folder}/tables/rows.zarr", "file:{folder}/tables/rows.zarr", "FILE:///etc", "http://host/rows",
-    "https://host/rows", "memory://rows", "s3://bucket", "s3://bucket/tables", "s3://bucket/tables2/rows",
-    "s3://other/tables/rows", "s3://bucket/tables/../secret", "s3://bucket/tables/./x", "s3://bucket/tables//x",
-    "s3://bucket/tables/%2e%2e/x", "s3://bucket/tables/x?versionId=1", "s3://bucket/tables/x#y", "S3://bucket/tables/x",
-    "s3://user@bucket/tables/x", "zip::rows.zarr", "simplecache::s3://bucket/tables/x", "zip://x::file:///etc",
-    "s3://bucket/tables/x::file:///etc", "reference://", "rows.zarr\n", "rows\0", "\\\\host\\share", ".hidden", ".jobs/specs",
-    "~/rows", "$HOME", "C:\\rows", "a" * 1000 + "/../b", "rows.zarr/.zattrs",
+    "../secret/rows.zarr", "models/../../secret/rows.zarr", "rows.zarr/../../secret/rows.zarr", "..", "/",
+    "/etc/passwd", "escape/rows.zarr", "{folder}/tables/escape/rows.zarr", "{folder}/secret/rows.zarr",
+    "{folder}/tables/../secret", "{folder}/tables", "{folder}/tables/", "{folder}", "{folder}/tables2/rows.zarr",
+    "{folder}/jobs", "{folder}/jobs/specs", "file:///etc", "file://{folder}/tables/rows.zarr",
+    "file:{folder}/tables/rows.zarr", "FILE:///etc", "http://host/rows", "https://host/rows", "memory://rows",
+    "s3://bucket", "s3://bucket/tables", "s3://bucket/tables2/rows", "s3://other/tables/rows",
+    "s3://bucket/tables/../secret", "s3://bucket/tables/./x", "s3://bucket/tables//x", "s3://bucket/tables/%2e%2e/x",
+    "s3://bucket/tables/x?versionId=1", "s3://bucket/tables/x#y", "S3://bucket/tables/x", "s3://user@bucket/tables/x",
+    "zip::rows.zarr", "simplecache::s3://bucket/tables/x", "zip://x::file:///etc",
+    "s3://bucket/tables/x::file:///etc", "reference://", "rows.zarr\n", "rows\0", "\\\\host\\share", ".hidden",
+    ".jobs/specs", "~/rows", "$HOME", "C:\\rows", "a" * 1000 + "/../b", "rows.zarr/.zattrs",
 ]  # fmt: skip
+
+
+def contents(folder: Path) -> list[Path]:
+    """What is there; not what jobs at work may write meanwhile."""
+    return [*sorted(folder.glob("[!.]*/[!.]*")), *sorted(folder.glob("jobs/specs/*"))]
 
 
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_locations_that_lead_elsewhere(asking: httpx.Client, folder: Path, name: str) -> None:
     given = name.format(folder=folder)
-    before = sorted(path.name for path in folder.rglob("*"))
+    before = contents(folder)
     for body in (asked("made", given), asked(given), asked("made", queries=given)):
         refused(asking.post("/v1/jobs", json=body), 403, "ForbiddenLocation")
-    assert sorted(path.name for path in folder.rglob("*")) == before
+    assert contents(folder) == before
 
 
 def test_what_is_there_is_not_written_into(asking: httpx.Client, folder: Path, saved: Path) -> None:
@@ -199,8 +206,8 @@ def test_roots_follow_links_and_know_names(tmp_path: Path) -> None:
         "a/b", "x/y", "z", "e",
     ]  # fmt: skip
     assert (
-        roots.told(f"made {tmp_path}/root/a/b of s3://b/data/x and tls://host/y from /q/w")
-        == "made a/b of x and y from w"
+        roots.told(f"made {tmp_path}/root/a/b of s3://b/data/x by tls://host:1 from /q/w")
+        == "made a/b of x by a worker from w"
     )
     with pytest.raises(Refused, match="records of jobs"):
         roots.location("model", "jobs/specs", output=True)
@@ -290,6 +297,7 @@ def test_a_scheduler_that_is_lost(folder: Path, live: Any) -> None:
         assert client.get("/healthz").json()["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_comes_back(folder: Path, live: Any, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     cluster.start(workers=0)
@@ -370,7 +378,7 @@ def test_the_page_follows_a_job(asking: httpx.Client, running: Live, tmp_path: P
         width = f"parseFloat({row}.querySelector('.sweeps span').style.width)"
         first = page.run(f"return {width}")
         page.wait_for(f"{width} > {first}")
-        page.run(f"{row}.querySelector('.log').open = true")
+        page.run(f"{row}.querySelector('.show-log').click()")
         page.wait_for(f"{row}.querySelectorAll('.log li').length > 2")
         page.picture(tmp_path / "jobs.png")
         # Once is not enough.
@@ -383,14 +391,3 @@ def test_the_page_follows_a_job(asking: httpx.Client, running: Live, tmp_path: P
         asked_for = page.run("return performance.getEntriesByType('resource').map((entry) => entry.name)")
         assert all(name.startswith(running.url) for name in asked_for)
     assert ended(asking, id)["status"] == "cancelled"
-
-
-def test_a_service_without_jobs_loads_no_dask(saved: Path) -> None:
-    import subprocess
-
-    code = (
-        "import sys; from pathlib import Path; from streamkernel.service import Settings, create_app; "
-        "create_app(Settings(Path(sys.argv[1]))); print('streamkernel.jobs.session' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, saved], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

@@ -12,11 +12,11 @@ from typing import Any
 
 import httpx
 import numpy as np
-import pytest
 
 from streamkernel.service import Settings
 
-CLIENTS, SECONDS = 8, 2.0
+CLIENTS, SECONDS = 8, 1.2
+ROUTES = ("/healthz", "/v1/models", "/metrics", "/")
 
 
 def test_a_reload_under_load(models: Path, estimators: dict[str, Any], rows: np.ndarray, live: Any) -> None:
@@ -77,7 +77,7 @@ from streamkernel.service import Settings
 def main():
     live = Live(Settings(Path(sys.argv[1])))
     head = io.BytesIO()
-    m = 3_000_000
+    m = 1_500_000
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (m, 4)})
     block = np.random.default_rng(0).uniform(size=(10_000, 4)).tobytes()
     def body(times):
@@ -87,7 +87,7 @@ def main():
     def ask(client):
         headers = {"content-type": "application/x-npy", "accept": "application/x-npy"}
         seen = 0
-        with client.stream("POST", "/v1/models/ridge/predict", content=body(300), headers=headers) as answer:
+        with client.stream("POST", "/v1/models/ridge/predict", content=body(150), headers=headers) as answer:
             assert answer.status_code == 200
             for piece in answer.iter_bytes():
                 seen += len(piece)
@@ -117,22 +117,22 @@ main()
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["seen"] == 8 * 3_000_000 + 128
-    # 96 MB went in and 24 MB came out.
-    assert found["grown"] < 60e6
+    assert found["seen"] == 8 * 1_500_000 + 128
+    # 48 MB went in and 12 MB came out.
+    assert found["grown"] < 30e6
 
 
-@pytest.mark.parametrize("route", ["/healthz", "/v1/models", "/metrics", "/"])
-def test_metrics_know_routes_and_not_names(live: Any, saved: Path, route: str) -> None:
+def test_metrics_know_routes_and_not_names(live: Any, saved: Path) -> None:
     running = live(Settings(saved))
     with httpx.Client(base_url=running.url, trust_env=False) as client:
-        for _ in range(3):
+        for route in ROUTES:
             client.get(route)
         for i in range(20):
             client.get(f"/v1/models/unknown{i}")
             client.get(f"/elsewhere{i}")
         text = client.get("/metrics").text
-    assert f'streamkernel_requests_total{{route="{route}",status="200"}}' in text
+    for route in ROUTES:
+        assert f'streamkernel_requests_total{{route="{route}",status="200"}}' in text
     assert 'streamkernel_requests_total{route="/v1/models/{name}",status="404"} 20.0' in text
     assert "unknown1" not in text
     assert "elsewhere1" not in text

@@ -20,14 +20,21 @@ CARDS = "document.querySelectorAll('article.model')"
 DRAWN = "document.querySelectorAll('.chart .curve').length === 5"
 
 
-@pytest.fixture
-def page(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Browser]:
-    """A window; `THEMES` makes the test run in both themes."""
-    with Browser(tmp_path, 1280, 1400, dark=getattr(request, "param", False)) as found:
+@pytest.fixture(scope="module")
+def window(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One for all tests of a theme; each service has a port, and so an origin, of its own."""
+    with Browser(tmp_path_factory.mktemp("browser"), 1280, 1400, dark=request.param) as found:
         yield found
 
 
-THEMES = pytest.mark.parametrize(("page", "dark"), [(False, False), (True, True)], indirect=["page"])
+@pytest.fixture
+def page(window: Browser) -> Browser:
+    window.complaints()
+    return window
+
+
+LIGHT = pytest.mark.parametrize("window", [False], indirect=True)
+THEMES = pytest.mark.parametrize(("window", "dark"), [(False, False), (True, True)], indirect=["window"])
 
 
 def card(name: str) -> str:
@@ -66,6 +73,7 @@ def test_models_are_shown_and_predict(
     assert page.complaints() == []
 
 
+@LIGHT
 def test_wrong_values_are_marked(page: Browser, models: Path, live: Any) -> None:
     page.open(live(Settings(models)).url)
     page.wait_for(DRAWN)
@@ -79,6 +87,7 @@ def test_wrong_values_are_marked(page: Browser, models: Path, live: Any) -> None
     page.wait_for(f"{card('ridge')}.querySelector('.answer.failed').textContent.includes('overflows')")
 
 
+@LIGHT
 def test_changes_show_without_a_reload(page: Browser, models: Path, estimators: dict[str, Any], live: Any) -> None:
     page.open(live(Settings(models)).url)
     page.wait_for(DRAWN)
@@ -95,6 +104,7 @@ def test_changes_show_without_a_reload(page: Browser, models: Path, estimators: 
     assert page.run("return document.getElementById('n-reloads').textContent") == "1"
 
 
+@LIGHT
 def test_the_token_is_asked_for_and_kept_in_the_tab(page: Browser, models: Path, live: Any) -> None:
     page.open(live(Settings(models, token=TOKEN)).url)
     page.wait_for("!document.getElementById('token-form').hidden")
@@ -107,6 +117,7 @@ def test_the_token_is_asked_for_and_kept_in_the_tab(page: Browser, models: Path,
     assert TOKEN not in page.run("return document.documentElement.outerHTML + location.href")
 
 
+@LIGHT
 def test_the_keyboard_reaches_everything(page: Browser, models: Path, live: Any) -> None:
     page.open(live(Settings(models / "ridge")).url)
     page.wait_for("document.querySelectorAll('.chart .curve').length === 1")
@@ -117,6 +128,7 @@ def test_the_keyboard_reaches_everything(page: Browser, models: Path, live: Any)
     assert page.run("return [...document.querySelectorAll('input')].every((each) => each.labels.length === 1)")
 
 
+@LIGHT
 def test_nothing_of_elsewhere_is_asked_for(page: Browser, models: Path, live: Any) -> None:
     running = live(Settings(models))
     page.open(running.url)

@@ -28,7 +28,11 @@ class Row {
     this.last = 0;
     this.root = at("job-template").content.firstElementChild.cloneNode(true);
     this.find(".cancel").addEventListener("click", () => this.cancel());
-    this.find(".log").addEventListener("toggle", () => this.readLog());
+    this.find(".show-log").addEventListener("click", () => {
+      const hidden = (this.find(".log").hidden = !this.find(".log").hidden);
+      this.find(".show-log").setAttribute("aria-expanded", String(!hidden));
+      this.readLog();
+    });
   }
 
   find(selector) {
@@ -50,8 +54,9 @@ class Row {
     problem.hidden = job.error === null;
     if (job.error !== null) say(problem, `${job.error.type}: ${job.error.message}`);
     this.find(".cancel").hidden = !active || job.status === "cancelling";
-    this.find(".log").hidden = !job.submitted;
-    if (this.find(".log").open && active) this.readLog();
+    this.find(".show-log").hidden = !job.submitted;
+    if (active || this.active) this.readLog();
+    this.active = active;
   }
 
   bar(job, progress) {
@@ -62,6 +67,8 @@ class Row {
       share = Math.min(0.99, (progress.sweeps_done + (progress.rows_done < progress.rows_total ? within : 0)) / progress.sweeps_planned);
     }
     const bar = this.find(".sweeps");
+    // Of what ended before it began there is nothing to draw.
+    bar.hidden = share === 0 && !ACTIVE.has(job.status);
     bar.firstElementChild.style.width = `${(100 * share).toFixed(1)}%`;
     bar.setAttribute("aria-valuemax", "100");
     bar.setAttribute("aria-valuenow", (100 * share).toFixed(0));
@@ -106,14 +113,14 @@ class Row {
   }
 
   async readLog() {
-    if (!this.find(".log").open || this.reading) return;
+    if (this.find(".log").hidden || this.reading) return;
     this.reading = true;
     try {
       const answer = await this.ask(`/v1/jobs/${this.id}/logs?after=${this.last}`);
       if (!answer.ok) return;
       const { events, last } = await answer.json();
       this.last = last;
-      const list = this.find(".log ol");
+      const list = this.find(".log");
       list.append(...events.map((event) => {
         const [line, when, text] = ["li", "span", "span"].map((kind) => document.createElement(kind));
         if (event.level !== "info") line.className = "warning";

@@ -45,7 +45,7 @@ class CsvReader(Reader):
             raise SourceFormatError(f"{path}:1:1: the file is empty; give a header and rows, or rows of numbers")
         first = head[0][1]
         self._delimiter = next((mark for mark in ",;\t" if mark in first), ",")
-        names = fields_of(first, self._delimiter)
+        names = fields_of(first, self._delimiter, f"{path}:{head[0][0]}")
         self._header = not _is_data(names, target)
         if self._header:
             self._names = [name.strip() or f"x{index}" for index, name in enumerate(names)]
@@ -61,7 +61,7 @@ class CsvReader(Reader):
         self._skip_lines = head[0][0] if self._header else 0
         self._target = choose_target(self._names, target, path)
         self.columns, self.target_names = split_columns(self._names, self._target, path)
-        sample = [fields_of(text, self._delimiter) for _, text in head[self._header :]]
+        sample = [fields_of(text, self._delimiter, f"{path}:{number}") for number, text in head[self._header :]]
         if self._target is not None:
             self.labelled = not all(is_number(row[self._target]) for row in sample if len(row) > self._target)
         self.estimated_rows = self._estimate()

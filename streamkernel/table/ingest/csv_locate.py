@@ -65,9 +65,19 @@ def open_plain(path: Path) -> Iterator[BinaryIO]:
         raise SourceFormatError(f"{path}: the compressed file is damaged ({error}); fetch it again") from error
 
 
-def fields_of(text: str, delimiter: str) -> list[str]:
-    """Fields of one line."""
-    return next(csv.reader([text], delimiter=delimiter), [])
+def fields_of(text: str, delimiter: str, where: str) -> list[str]:
+    """Fields of one line; `where` it is.
+
+    Raises
+    ------
+    SourceFormatError
+        A field of more than 128 KiB, or a carriage return inside of the line.
+    """
+    try:
+        return next(csv.reader([text], delimiter=delimiter), [])
+    except csv.Error as error:
+        what = "a carriage return within the line; end lines with a newline" if "\r" in text else f"{error}; mend it"
+        raise SourceFormatError(f"{where}:1: {what}") from error
 
 
 def data_lines(path: Path, skip: int = 0) -> Iterator[tuple[int, str]]:
@@ -100,7 +110,7 @@ def data_lines(path: Path, skip: int = 0) -> Iterator[tuple[int, str]]:
 def first_problem(path: Path, delimiter: str, columns: Sequence[str], text_column: int | None, skip: int) -> None:
     """Raise for the first line, after `skip` lines that are not empty, that is ragged or has text where numbers are."""
     for number, line in data_lines(path, skip):
-        fields = fields_of(line, delimiter)
+        fields = fields_of(line, delimiter, f"{path}:{number}")
         if len(fields) != len(columns):
             column = min(len(fields), len(columns)) + (len(fields) > len(columns))
             raise SourceFormatError(

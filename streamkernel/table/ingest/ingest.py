@@ -31,7 +31,7 @@ from streamkernel.table.ingest.libsvm import LibsvmReader
 from streamkernel.table.ingest.numpy_files import NpyReader, NpzReader
 from streamkernel.table.ingest.parquet import ParquetReader
 from streamkernel.table.ingest.progress import Progress, as_progress
-from streamkernel.table.ingest.reader import Reader
+from streamkernel.table.ingest.reader import Reader, first_line
 from streamkernel.table.ingest.shuffle import RowSpool
 from streamkernel.table.ingest.tables import TableReader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
@@ -121,7 +121,7 @@ def os_errors(path: str | Path, state: str) -> Iterator[None]:
             f"{error.filename or path}: permission denied; ask for access or choose another path"
         ) from error
     except OSError as error:
-        what = error.strerror or str(error)
+        what = error.strerror or first_line(error)
         raise StoreError(f"writing {path} failed: {what}; free space or choose another disk ({state})") from error
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import lzma
+import math
+import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -21,13 +26,34 @@ from streamkernel.errors import (
     ShapeError,
     ShapeMismatchError,
     SourceFormatError,
+    StreamKernelError,
 )
-from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, split_columns
+from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
 from streamkernel.table.values import float_dtype
 
 __all__ = ["NpyReader", "NpzReader"]
 
 _COPY_BYTES = 1 << 22
+_BROKEN = "is damaged ({}); fetch it again"
+# What NumPy, which reads a header as Python, and zipfile stumble over.
+_DAMAGE = (
+    ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, EOFError, SyntaxError, TokenError, struct.error,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+
+
+@contextmanager
+def _damaged(label: str | Path, what: str) -> Iterator[None]:
+    """Whatever shows that the file is not what it should be, as a `SourceFormatError`; `what` is to be said of it."""
+    try:
+        yield
+    except StreamKernelError:
+        raise
+    except (*_DAMAGE, OSError) as error:
+        # bz2 has no number for its errors; a place before the beginning, which a zip file may name, is EINVAL.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        raise SourceFormatError(f"{label} {what.format(first_line(error))}") from error
 
 
 class _Member:
@@ -38,6 +64,12 @@ class _Member:
         self._path, self._name = path, name
         with self._open() as handle:
             self.shape, self._fortran, self.dtype = _header(handle, self.label)
+        size = path.stat().st_size if name is None else _inflated(path, name)
+        if math.prod(self.shape[1:]) * self.dtype.itemsize > size and math.prod(self.shape):
+            # Not even one row is there: its size is no measure of what to read.
+            raise SourceFormatError(
+                f"{self.label} has {size} bytes, fewer than a row of shape {self.shape[1:]}: truncated; fetch it again"
+            )
         if self.dtype.hasobject:
             raise DTypeError(f"{self.label} holds pickled Python objects (dtype object); save numbers or text instead")
         if not self.shape:
@@ -89,12 +121,22 @@ class _Member:
             yield np.array(values[first : first + step])
 
 
+def _inflated(path: Path, name: str) -> int:
+    with zipfile.ZipFile(path) as archive:
+        return archive.getinfo(f"{name}.npy").file_size
+
+
 class _Closing:
     """A zip member that closes its archive too."""
 
     def __init__(self, path: Path, name: str) -> None:
-        self._archive = zipfile.ZipFile(path)
-        self._handle = self._archive.open(f"{name}.npy")
+        with _damaged(path, _BROKEN):
+            self._archive = zipfile.ZipFile(path)
+            try:
+                self._handle = self._archive.open(f"{name}.npy")
+            except BaseException:
+                self._archive.close()
+                raise
 
     def read(self, count: int = -1) -> bytes:
         return self._handle.read(count)
@@ -108,15 +150,14 @@ class _Closing:
 
 
 def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    try:
+    with _damaged(label, "is not a .npy array ({}); save it with numpy.save"):
         version = npy.read_magic(handle)
-        if version == (1, 0):
-            return npy.read_array_header_1_0(handle)
-        return npy.read_array_header_2_0(handle)
-    except (ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise SourceFormatError(
-            f"{label} is not a .npy array ({str(error).splitlines()[0][:120]}); save it with numpy.save"
-        ) from error
+        shape, fortran, dtype = (
+            npy.read_array_header_1_0(handle) if version == (1, 0) else npy.read_array_header_2_0(handle)
+        )
+        if min(shape, default=0) < 0 or dtype.itemsize == 0:
+            raise ValueError(f"shape {shape}, dtype {dtype}")
+        return shape, fortran, dtype
 
 
 class NpyReader(Reader):
@@ -159,7 +200,7 @@ class NpyReader(Reader):
         """Batches of about 8 MiB of float64."""
         widest = self._X.shape[1] + (int(np.prod(self._y.shape[1:])) if self._y else 0)
         step = max(1, BATCH_BYTES // (8 * widest))
-        try:
+        with _damaged(self._path, _BROKEN):
             targets = self._y.rows(step) if self._y is not None else None
             for values in self._X.rows(step):
                 y: NDArray[Any] | None = None
@@ -179,8 +220,6 @@ class NpyReader(Reader):
                     y = values[:, [self._target]].astype(np.float64)
                     X = np.delete(values, self._target, axis=1)
                 yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0])
-        except (zlib.error, zipfile.BadZipFile, EOFError) as error:
-            raise SourceFormatError(f"{self._path} is damaged ({str(error)[:120]}); fetch it again") from error
 
     def where(self, row: int) -> str:
         """The file."""
@@ -192,11 +231,8 @@ class NpzReader(NpyReader):
 
     def __init__(self, path: Path, target: str | int | None) -> None:
         self._path = path
-        try:
-            with zipfile.ZipFile(path) as archive:
-                members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-        except (zipfile.BadZipFile, EOFError) as error:
-            raise SourceFormatError(f"{path} is not an .npz archive ({error}); save it with numpy.savez") from error
+        with _damaged(path, "is not an .npz archive ({}); save it with numpy.savez"), zipfile.ZipFile(path) as archive:
+            members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
         if "X" not in members:
             raise SourceFormatError(
                 f"{path} has no member X; it has {', '.join(members[:20]) or 'none'}; save X and y with numpy.savez"

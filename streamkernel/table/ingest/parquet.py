@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, SourceFormatError
-from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, split_columns
+from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
 
 __all__ = ["ParquetReader"]
 
@@ -73,13 +73,13 @@ class ParquetReader(Reader):
                             done += batch.num_rows
             except pa.ArrowException as error:
                 raise SourceFormatError(
-                    f"{file}: damaged after its row {done} ({_line(error)}); fetch it again"
+                    f"{file}: damaged after its row {done} ({first_line(error)}); fetch it again"
                 ) from error
             except OSError as error:  # pyarrow raises a bare OSError for damaged pages
                 if error.errno is not None:
                     raise
                 raise SourceFormatError(
-                    f"{file}: damaged after its row {done} ({_line(error)}); fetch it again"
+                    f"{file}: damaged after its row {done} ({first_line(error)}); fetch it again"
                 ) from error
 
     def _batch(self, batch: Any) -> Batch:
@@ -115,8 +115,12 @@ def _open_schema(path: Path) -> tuple[Any, int]:
     try:
         with pq.ParquetFile(path) as source:
             return source.schema_arrow.remove_metadata(), int(source.metadata.num_rows)
-    except pa.ArrowException as error:
-        raise SourceFormatError(f"{path} is not a Parquet file ({_line(error)}); check or fetch it again") from error
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # pyarrow raises a bare one for a damaged footer
+            raise
+        raise SourceFormatError(
+            f"{path} is not a Parquet file ({first_line(error)}); check or fetch it again"
+        ) from error
 
 
 def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
@@ -145,7 +149,3 @@ def _floats(column: Any) -> NDArray[Any]:
         column = column.cast(pa.float64())
     values = np.asarray(column.to_numpy(zero_copy_only=False))
     return values.astype(np.float64) if values.dtype.kind != "f" else values
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import EmptyDataError, ParameterError
 
-__all__ = ["BATCH_BYTES", "Batch", "Reader", "choose_target", "split_columns"]
+__all__ = ["BATCH_BYTES", "Batch", "Reader", "choose_target", "first_line", "split_columns"]
 
 # A batch of rows, as float64, is at most about this large, whatever the source.
 BATCH_BYTES = 1 << 23
@@ -107,3 +107,9 @@ def split_columns(
     if not features:
         raise EmptyDataError(f"{path} has no column besides the target; give at least one feature")
     return features, () if target is None else (columns[target],)
+
+
+def first_line(error: BaseException) -> str:
+    """What a parser of others says, fit for a message of one line."""
+    lines = str(error).strip().splitlines()
+    return "".join(letter for letter in lines[0][:200] if letter.isprintable()) if lines else type(error).__name__
