@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from streamkernel.errors import ModelFormatError
+from streamkernel.errors import ModelFormatError, StreamKernelError
 from streamkernel.factors import KeptBasis
 from streamkernel.store import write_bundle
 
@@ -65,6 +65,14 @@ class SavedEstimator(ABC):
             There is no whole model, or one of another kind or version.
         """
         model = cls._model.load(path)
-        if model.config["estimator"] != cls._kind:
-            raise ModelFormatError(f"{path} holds a {model.config['estimator']!r} model, not {cls._kind!r}")
-        return cls()._adopt(model)
+        try:
+            if model.config["estimator"] != cls._kind:
+                raise ModelFormatError(f"{path} holds a {model.config['estimator']!r} model, not {cls._kind!r}")
+            return cls()._adopt(model)
+        except StreamKernelError:
+            raise
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            # Whole to its digests, and yet a field is not there or is not what it should be.
+            raise ModelFormatError(
+                f"{path} is not a whole {cls._kind!r} model ({error!r:.200}); fit it again"
+            ) from error

@@ -65,7 +65,7 @@ class _Member:
         with self._open() as handle:
             self.shape, self._fortran, self.dtype = _header(handle, self.label)
         size = path.stat().st_size if name is None else _inflated(path, name)
-        if math.prod(self.shape[1:]) * self.dtype.itemsize > size and math.prod(self.shape):
+        if math.prod(self.shape[1:]) * self.dtype.itemsize > size and 0 not in self.shape:
             # Not even one row is there: its size is no measure of what to read.
             raise SourceFormatError(
                 f"{self.label} has {size} bytes, fewer than a row of shape {self.shape[1:]}: truncated; fetch it again"
