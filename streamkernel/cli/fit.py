@@ -16,7 +16,6 @@ from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import Session, resident_bytes
-from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.store import check_target
 
 __all__ = ["command"]
@@ -61,27 +60,5 @@ def command(
             fitted.save(target, overwrite=overwrite)
             seconds = time.perf_counter() - began
             checkpoints.discard()
-    _print(fitted, model, seconds, as_json)
-
-
-def _print(model: PredictingModel, path: str, seconds: float, as_json: bool) -> None:
-    config = model.config
-    run = config["run"]
-    result = {
-        "model": path,
-        "estimator": config["estimator"],
-        "basis_size": config["basis_size"],
-        "rule": config["rule"],
-        "ended": config["ended"],
-        "sweeps": config["sweep_count"],
-        **config["certificate"],
-        "lengthscale": config["lengthscale"],
-        **model.told(),
-        "rows": config["rows"]["count"],
-        "seconds": seconds,
-        "peak_memory_bytes": run["peak_memory_bytes"],
-        "planned_memory_bytes": run["planned_memory_bytes"],
-        "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
-        "digest": model.digest,
-    }
+    result = fitted.fit_summary(model, seconds)
     emit(result, as_json=as_json, title="model", shown=readable(result))

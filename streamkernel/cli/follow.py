@@ -17,14 +17,13 @@ import click
 
 from streamkernel.cli.kinds import updatable_model
 from streamkernel.cli.machine import place_of
-from streamkernel.cli.options import Scheduler, common, run_options
+from streamkernel.cli.options import Scheduler, common, run_options, stale_option
 from streamkernel.cli.output import number
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Executor
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.following import Fold, Followed, Follower, Limits
-from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.stopping_sweep import StopWord
 
 __all__ = ["command"]
@@ -48,14 +47,7 @@ _ENDED = {
     metavar="SECONDS",
     help="Between two looks at the store, which cost next to nothing.",
 )
-@click.option(
-    "--stale",
-    type=click.FloatRange(min=0),
-    default=STALE,
-    show_default=True,
-    metavar="FACTOR",
-    help="Warn where the basis leaves more than this times as much of the new rows as of those of the fit.",
-)
+@stale_option
 @click.option(
     "--grow",
     type=click.IntRange(min=0),

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from streamkernel.estimators.staleness import STALE
+
 __all__ = [
     "ROWS",
     "NumberOr",
@@ -22,6 +24,7 @@ __all__ = [
     "scheduler_as_one",
     "scheduler_options",
     "stack",
+    "stale_option",
     "tls_options",
 ]
 
@@ -84,6 +87,15 @@ common = stack(
 )
 
 overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing output, once the new one is whole.")
+
+stale_option = click.option(
+    "--stale",
+    type=click.FloatRange(min=0),
+    default=STALE,
+    show_default=True,
+    metavar="FACTOR",
+    help="Warn where the basis leaves more than this times as much of the new rows as of those of the fit.",
+)
 
 rows = click.option("--rows", type=ROWS, default=None, help="Half-open slice of the stored rows.")
 

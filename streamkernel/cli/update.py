@@ -10,13 +10,12 @@ import click
 
 from streamkernel.cli.kinds import updatable_model
 from streamkernel.cli.machine import place_of
-from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_options
+from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_options, stale_option
 from streamkernel.cli.options import rows as rows_option
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.base import parse_bytes
-from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.updating import Update, new_rows
 from streamkernel.estimators.updating_saved import update_saved
 from streamkernel.store import Checkpoints
@@ -36,14 +35,7 @@ __all__ = ["command"]
     help="Of gp, committee: those of the model, or of the largest evidence, also those that were given. [default: as "
     "they were fitted]",
 )
-@click.option(
-    "--stale",
-    type=click.FloatRange(min=0),
-    default=STALE,
-    show_default=True,
-    metavar="FACTOR",
-    help="Warn where the basis leaves more than this times as much of the new rows as of those of the fit.",
-)
+@stale_option
 @click.option(
     "--grow",
     type=click.IntRange(min=0),

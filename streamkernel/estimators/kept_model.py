@@ -42,6 +42,28 @@ class PredictingModel(SavedModel, ABC):
     def told(self) -> dict[str, Any]:
         """What `streamkernel fit` prints of the solution."""
 
+    def fit_summary(self, path: str, seconds: float) -> dict[str, Any]:
+        """What ``streamkernel fit --json`` prints of the model that it wrote to `path`."""
+        config = self.config
+        run = config["run"]
+        return {
+            "model": path,
+            "estimator": config["estimator"],
+            "basis_size": config["basis_size"],
+            "rule": config["rule"],
+            "ended": config["ended"],
+            "sweeps": config["sweep_count"],
+            **config["certificate"],
+            "lengthscale": config["lengthscale"],
+            **self.told(),
+            "rows": config["rows"]["count"],
+            "seconds": seconds,
+            "peak_memory_bytes": run["peak_memory_bytes"],
+            "planned_memory_bytes": run["planned_memory_bytes"],
+            "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
+            "digest": self.digest,
+        }
+
     @property
     def target_count(self) -> int:
         """Columns of the targets d."""

@@ -53,7 +53,7 @@ class Fitting:
         if digest is None:
             return None
         model = self._existing()
-        return None if model is None or model.digest != digest else _result(model, self.work)
+        return None if model is None or model.digest != digest else self._told(model)
 
     def prepare(self, watch: Watch) -> None:
         """Open the table and what earlier drivers have left.
@@ -126,7 +126,7 @@ class Fitting:
             existing = self._existing()
             if existing is None or existing.digest != model.digest:
                 raise
-        return _result(model, self.work)
+        return self._told(model)
 
     def _existing(self) -> PredictingModel | None:
         try:
@@ -134,25 +134,6 @@ class Fitting:
         except StoreError:
             return None
 
-
-def _result(model: PredictingModel, work: Work) -> dict[str, Any]:
-    """What the last record says of the model: the fields of ``streamkernel fit --json``."""
-    config = model.config
-    run = config["run"]
-    return {
-        "model": work.model,
-        "estimator": config["estimator"],
-        "basis_size": config["basis_size"],
-        "rule": config["rule"],
-        "ended": config["ended"],
-        "sweeps": config["sweep_count"],
-        **config["certificate"],
-        "lengthscale": config["lengthscale"],
-        **model.told(),
-        "rows": config["rows"]["count"],
-        "seconds": run["seconds"],
-        "peak_memory_bytes": run["peak_memory_bytes"],
-        "planned_memory_bytes": run["planned_memory_bytes"],
-        "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
-        "digest": model.digest,
-    }
+    def _told(self, model: PredictingModel) -> dict[str, Any]:
+        """What the last record says of the model."""
+        return model.fit_summary(self.work.model, model.config["run"]["seconds"])
