@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from streamkernel import GaussianProcessClassifier, KernelRidgeClassifier, ingest, open_table
-from streamkernel.errors import NumericalError
+from streamkernel.errors import NumericalError, NumericRangeError
 from streamkernel.estimators import RidgeModel
 
 THREADS = ("--scheduler", "threads", "--quiet")
@@ -93,13 +93,14 @@ def test_an_update_that_fails_in_its_numbers_leaves_nothing_to_resume(
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_what_libraries_warn_of_is_not_for_users(cli: Callable, tmp_path: Path, stores: dict[str, Path]) -> None:
-    """Squares of targets that overflow: the errors say so where it matters."""
-    assert cli("fit", stores["numbers"], tmp_path / "m", "--basis", 10, *THREADS).status == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+def test_targets_near_the_end_of_their_range(cli: Callable, tmp_path: Path, stores: dict[str, Path]) -> None:
+    """Squares that overflow are refused where the rows come in; what is let in has its error, and no warnings."""
+    with pytest.raises(NumericRangeError, match="squares of such targets overflow"):
         ingest(open_table(X, 1e200 * F), tmp_path / "huge", dtype="float64", chunk_rows=100)
+    assert cli("fit", stores["numbers"], tmp_path / "m", "--basis", 10, *THREADS).status == 0
+    ingest(open_table(X, 1e139 * F / np.abs(F).max()), tmp_path / "large", dtype="float64", chunk_rows=100)
+    with warnings.catch_warnings():
         warnings.simplefilter("default")
-        ran = cli("evaluate", tmp_path / "m", tmp_path / "huge", *THREADS, "--json")
-    assert ran.result["rmse"] is None
+        ran = cli("evaluate", tmp_path / "m", tmp_path / "large", *THREADS, "--json")
+    assert ran.result["rmse"] == pytest.approx(1e139 * np.sqrt(np.mean((F / np.abs(F).max()) ** 2)), rel=1e-6)
     assert ran.err == ""

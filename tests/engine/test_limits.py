@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import data_sets
 import numpy as np
 import pytest
@@ -45,7 +46,9 @@ def plan_of(n: int, machine: Machine) -> Plan:
 
 
 def clients(**options: Any) -> Iterator[Client]:
+    """Two workers that nobody ends: how much loading the libraries takes depends on what was compiled before."""
     with (
+        dask.config.set({"distributed.worker.memory.terminate": False}),
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,

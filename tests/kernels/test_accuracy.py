@@ -92,7 +92,7 @@ def test_huge_distances_are_zero_and_tiny_ones_are_one(p: int, dtype: type) -> N
             assert np.all(K[0, [1, 2, 4]] < 1e-3), kernel
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e18])
+@pytest.mark.parametrize("scale", [1e-16, 1e-12, 1e12, 1e16])
 @pytest.mark.parametrize("p", [2, 20])
 def test_units_do_not_matter(p: int, scale: float) -> None:
     X, Z = clustered(p)

@@ -15,7 +15,7 @@ import pytest
 import zarr
 
 from streamkernel import errors
-from streamkernel.store import Bundle, Checkpoints, RowSink, read_bundle, write_bundle
+from streamkernel.store import Bundle, Checkpoints, RowSink, plain, read_bundle, write_bundle
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -248,9 +248,9 @@ def test_folder_without_permission(tmp_path: Path) -> None:
 def test_permission_errors_have_their_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_bundle(tmp_path / "model", Bundle("model", 1))
 
-    def denied(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(self))
+    def denied(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr(plain, "read_file", denied)
     with pytest.raises(errors.StoreAccessError, match="no permission"):
         read_bundle(tmp_path / "model", "model")
