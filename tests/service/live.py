@@ -12,16 +12,16 @@ from streamkernel.service.server import Address, configured
 
 class Live:
     def __init__(self, settings: Settings, **options: Any) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listening.getsockname()[1]
         address = Address("127.0.0.1", self.port, **options)
         self.url = f"{address.scheme}://127.0.0.1:{self.port}"
         started = threading.Event()
         self.server = configured(settings, address, started.set)
         self.service: Any = self.server.config.app
-        self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._socket]})
+        self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]})
         self._thread.start()
-        assert started.wait(30)
+        assert started.wait(60)
 
     def stop(self) -> None:
         self.server.should_exit = True
