@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+# Dask's profiler takes a few percent of a core for each worker, idle ones too: before Dask is loaded, for children too.
+os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

@@ -160,6 +160,7 @@ def test_a_signal_ends_it_with_a_summary(own: Path, running: Running, more: Call
     assert sorted(path.name for path in own.iterdir()) == ["m", "s"]
 
 
+@pytest.mark.slow
 def test_a_second_follower_an_update_by_hand_and_a_store_that_is_away(
     cli: Callable, own: Path, running: Running, more: Callable
 ) -> None:
@@ -195,11 +196,11 @@ def test_a_store_that_may_not_be_read_for_a_time(own: Path, running: Running, mo
 
 
 def test_killed_while_rows_are_appended(tmp_path: Path) -> None:
-    found = killed_again_and_again(tmp_path / "f", 6, seed=1, longest=1.5, pause=0.1)
+    found = killed_again_and_again(tmp_path / "f", 3, seed=1, longest=1.5, pause=0.1)
     print(found)
-    assert (found.kills, found.lost, found.doubled) == (6, 0, 0)
+    assert (found.kills, found.lost, found.doubled) == (3, 0, 0)
     assert found.difference < 1e-9
-    assert found.rows > 500
+    assert found.rows > 200
 
 
 @pytest.mark.slow

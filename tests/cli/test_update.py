@@ -158,17 +158,22 @@ main(arguments)
 """
 
 
+_QUICK = ("after the sweep", "model replaced")
+
+
 @pytest.mark.parametrize(
     ("moment", "done", "resumed"),
     [
-        (("streamkernel.cli.progress", "SweepBar", "advance", "after"), False, 0),
-        (("streamkernel.store", "Checkpoints", "save", "after"), False, 1),
-        (("streamkernel.store.bundle", "", "write_group", "before"), False, 0),
-        (("streamkernel.store.partial", "", "publish_folder", "before"), False, 0),
-        (("streamkernel.atomic", "", "_remove", "before"), True, 0),
-        (("streamkernel.store", "Checkpoints", "discard", "before"), True, 0),
+        pytest.param(*case, id=name, marks=[] if name in _QUICK else pytest.mark.slow)
+        for name, case in {
+            "in a sweep": (("streamkernel.cli.progress", "SweepBar", "advance", "after"), False, 0),
+            "after the sweep": (("streamkernel.store", "Checkpoints", "save", "after"), False, 1),
+            "saving a checkpoint": (("streamkernel.store.bundle", "", "write_group", "before"), False, 0),
+            "publishing one": (("streamkernel.store.partial", "", "publish_folder", "before"), False, 0),
+            "model replaced": (("streamkernel.atomic", "", "_remove", "before"), True, 0),
+            "model saved": (("streamkernel.store", "Checkpoints", "discard", "before"), True, 0),
+        }.items()
     ],
-    ids=["in a sweep", "after the sweep", "saving a checkpoint", "publishing one", "model replaced", "model saved"],
 )
 def test_killed_at_any_moment(
     cli: Callable, store: Path, own: Path, updated: str, moment: tuple, done: bool, resumed: int
@@ -218,6 +223,7 @@ def test_what_another_update_left_is_of_no_use_to_this_one(cli: Callable, store:
     assert [path.name for path in own.parent.iterdir()] == ["m"]
 
 
+@pytest.mark.slow
 def test_two_at_once_lose_no_rows(store: Path, own: Path, tmp_path: Path) -> None:
     """Two processes with rows of their own, over and over: each is refused while the other is at work, none is lost."""
     stores = []

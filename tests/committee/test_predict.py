@@ -163,7 +163,7 @@ def shuffled(leaves: list[int]) -> list[int]:
 @pytest.mark.parametrize("partition", ["rows", "cells"])
 def test_chunks_and_workers_do_not_matter(combiner: str, partition: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((12_000, 2))
+    X = rng.standard_normal((6_000, 2))
     y = np.sin(X).sum(axis=1) + 0.1 * rng.standard_normal(len(X))
     c = Committee(X, y[:, None], rng.standard_normal((20, 2)))
     found = [asked(c, combiner, 130, partition=partition, seed=2)]
@@ -287,6 +287,7 @@ def test_a_slice_of_a_table_counts_its_members_from_its_own_first_row() -> None:
     assert_says(found, expected.mean, expected.latent_variance[:, 0], 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("combiner", ["rbcm", "grbcm"])
 @pytest.mark.parametrize("partition", ["rows", "cells"])
 @pytest.mark.parametrize("queries", [20, 5000])

@@ -65,6 +65,7 @@ def running(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], set[int]]]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_run_gives_the_command_its_addresses_and_status(tmp_path: Path) -> None:
     code = """
 import json, os, sys
@@ -121,6 +122,7 @@ print(ask("/healthz"), ask("/metrics"), ask("/metrics", Authorization=f"Bearer {
 SLOW = [pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGINT, signal.SIGHUP)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, *SLOW])
 def test_a_signal_ends_all(running: tuple[Any, set[int]], tmp_path: Path, number: signal.Signals) -> None:
     process, pids = running
@@ -135,6 +137,7 @@ def test_a_signal_ends_all(running: tuple[Any, set[int]], tmp_path: Path, number
     assert gone(tmp_path / "c", pids)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a child learns of its parent's death on Linux only")
 def test_even_kill_9_leaves_no_cluster(running: tuple[Any, set[int]], tmp_path: Path) -> None:
     process, pids = running
@@ -148,6 +151,7 @@ def test_even_kill_9_leaves_no_cluster(running: tuple[Any, set[int]], tmp_path: 
             one.kill()
 
 
+@pytest.mark.slow
 def test_up_status_down(tmp_path: Path) -> None:
     folder = ["--folder", str(tmp_path / "c")]
     up = subprocess.run([*SCRIPT, "up", *FEW, *folder], capture_output=True, text=True, check=False)
@@ -183,6 +187,7 @@ def test_what_does_not_come_up_is_told_and_ended(tmp_path: Path) -> None:
     assert gone(tmp_path / "c", set())
 
 
+@pytest.mark.slow
 def test_no_such_command(tmp_path: Path) -> None:
     command = [*SCRIPT, "run", *FEW, "--no-s3", "--folder", str(tmp_path / "c"), "no-such-command"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

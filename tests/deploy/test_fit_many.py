@@ -104,6 +104,7 @@ def test_all_are_there(tables: list[str], tmp_path: Path) -> None:
     assert [line["status"] for line in lines_of(again.stdout)] == ["skipped"]
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_off_spoils_no_other(tables: list[str], tmp_path: Path) -> None:
     (tmp_path / "fits.jsonl").write_text('{"store": "x')
     assert run(tables[:1], tmp_path).returncode == 0
@@ -112,6 +113,7 @@ def test_a_line_that_was_cut_off_spoils_no_other(tables: list[str], tmp_path: Pa
     assert json.loads(whole)["status"] == "fitted"
 
 
+@pytest.mark.slow
 def test_what_is_no_model_is_not_taken_for_one(tables: list[str], tmp_path: Path) -> None:
     shutil.copytree(tables[0], tmp_path / "a.model")
     (tmp_path / "c.model").mkdir()

@@ -73,7 +73,9 @@ def test_several_spans_exist(stores: dict[str, str]) -> None:
         assert min(tasks) >= 4
 
 
-@pytest.mark.parametrize("name", ["gp", "gp-classifier", "committee"])
+@pytest.mark.parametrize(
+    "name", ["gp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gp-classifier", "committee"))]
+)
 def test_killed_and_resumed(stores: dict[str, str], whole: dict[str, Any], name: str, tmp_path: Path) -> None:
     folder, config = tmp_path / "run", {"estimator": name}
     environment = {**os.environ, "PYTHONPATH": str(Path(fitting.__file__).parent.parent)}

@@ -59,7 +59,11 @@ def test_the_digest_tells_fits_apart(digests: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     ("workers", "threads", "names"),
-    [(1, 1, ["trace", "rpcholesky"]), (2, 1, ["trace", "prediction"]), (1, 2, ["mixture, tolerance", "sgma shared"])],
+    [
+        (2, 1, ["trace", "prediction"]),
+        pytest.param(1, 1, ["trace", "rpcholesky"], marks=pytest.mark.slow),
+        pytest.param(1, 2, ["mixture, tolerance", "sgma shared"], marks=pytest.mark.slow),
+    ],
 )
 def test_local_clusters(store: str, digests: dict[str, str], workers: int, threads: int, names: list[str]) -> None:
     with local_cluster(workers, threads) as executor:
@@ -93,6 +97,7 @@ def test_killed_workers_cost_time_and_no_bit(store: str, digests: dict[str, str]
         assert len(set(killed)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blas_threads", ["1", "2"])
 def test_the_number_of_blas_threads_outside(blas_threads: str) -> None:
     """Factorisations and products on the driver run on one thread, whatever the environment says."""

@@ -180,13 +180,14 @@ def stored(path: Path, rows: int, features: int, chunk: int, dtype: Any = np.flo
     return zarr_of_chunks(path, data.X.astype(dtype), data.y, chunk)
 
 
-@pytest.mark.parametrize("objective", ["trace", "prediction"])
+@pytest.mark.parametrize("objective", [pytest.param("trace", marks=pytest.mark.slow), "prediction"])
 def test_the_promise_is_kept(tmp_path: Path, objective: str) -> None:
     planned, peak = measured(stored(tmp_path / "t", 100_000, 10, 20_000), n_components=400, objective=objective)
     assert peak <= planned
     assert planned < 3 * peak  # a promise that means something
 
 
+@pytest.mark.slow
 def test_the_promise_is_kept_by_conjugate_gradients(tmp_path: Path) -> None:
     """Of the driver, whose factors come on top of what the allocator keeps of the tasks."""
     store = stored(tmp_path / "t", 30_000, 10, 10_000)

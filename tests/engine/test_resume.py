@@ -67,6 +67,7 @@ def test_killed_in_the_middle_of_a_sweep(store: str, whole: Any, tmp_path: Path)
         assert fit(store, checkpoints=checkpoints).digest == whole.digest
 
 
+@pytest.mark.slow
 def test_resumed_twice_and_from_the_end(store: str, whole: Any, tmp_path: Path) -> None:
     """Killed after every sweep or two: each life adds its own; the last one reads no row."""
     folder = tmp_path / "run"
@@ -80,6 +81,7 @@ def test_resumed_twice_and_from_the_end(store: str, whole: Any, tmp_path: Path) 
     assert counter.begun == []
 
 
+@pytest.mark.slow
 def test_a_torn_newest_checkpoint_is_done_again(store: str, whole: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     killed(store, folder, 3)

@@ -85,7 +85,11 @@ def held(path: Path, m: int, options: dict[str, Any]) -> int:
     return peak
 
 
-@pytest.mark.parametrize("options", SMALL_STATES, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [SMALL_STATES[1], *(pytest.param(some, marks=pytest.mark.slow) for some in SMALL_STATES[:1] + SMALL_STATES[2:])],
+    ids=str,
+)
 def test_nothing_of_the_size_of_the_rows_is_held(
     tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,7 @@ def test_each_append_is_folded_in(store: Path, model: Path) -> None:
     assert sorted(path.name for path in model.parent.iterdir()) == ["model", "store"]
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(st.lists(st.tuples(st.integers(1, 300), st.booleans(), st.booleans()), min_size=1, max_size=5))
 def test_any_sequence_of_appends_and_restarts(
     tmp_path_factory: pytest.TempPathFactory, fitted: RidgeModel, steps: list[tuple[int, bool, bool]]
@@ -203,6 +203,7 @@ print(found[4], found[-1], len(found))
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_folds(tmp_path: Path) -> None:
     """Of a model of 200 functions, about 1 MB, no other is kept for each fold."""
     command = [sys.executable, "-c", _MEMORY, str(tmp_path)]

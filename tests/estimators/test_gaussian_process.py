@@ -199,6 +199,7 @@ def test_models_of_another_kind_are_refused(tmp_path: Path, fitted: dict[str, Ga
 # --- the plan -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_promise_of_memory_is_kept(tmp_path: Path) -> None:
     planned, peak = measured(tmp_path, "gp", 30_000, approximation="dtc", tune="none", n_components=200)
     assert peak <= planned < 3 * peak

@@ -142,6 +142,7 @@ def test_several_targets_have_variances_of_their_own() -> None:
     assert both_fitc.noise_variance_[1] > 1e3 * both_fitc.noise_variance_[0]
 
 
+@pytest.mark.slow
 def test_of_smooth_functions_the_sums_of_dtc_keep_their_digits() -> None:
     """Long lengthscales, and a noise of 1e-3 of the signal: rounding that whitening lifts would hide all below 0.1."""
     data = data_sets.friedman(2400, 10, 1.0, 2)

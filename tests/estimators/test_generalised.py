@@ -238,6 +238,7 @@ def test_a_fit_that_ends_early_warns_where_it_was_asked_for(labels: NDArray[Any]
 # --- the plan -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_promise_of_memory_is_kept(tmp_path: Path) -> None:
     options: dict[str, Any] = {"n_components": 200, "lengthscale": 2.0, "signal_variance": 1.0}
     planned, peak = measured(tmp_path, "gp-classifier", 30_000, classes=2, **options)

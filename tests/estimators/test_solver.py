@@ -105,6 +105,7 @@ def test_a_basis_of_one_function_and_of_all_rows(options: dict[str, Any]) -> Non
 
 
 # Rows that are few, constant or copies are what the checks fit; what we warn of there is wanted elsewhere.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 @parametrize_with_checks([KernelRidge(10, alpha=1.0, solver="cg"), KernelRidgeClassifier(10, alpha=1.0, solver="cg")])
 def test_estimator_checks(estimator: Any, check: Any) -> None:

@@ -11,6 +11,7 @@ from runs import At, Cluster, Counter, fit
 from streamkernel.engine.cluster import connect
 
 
+@pytest.mark.slow
 @pytest.mark.fault("all workers")
 def test_others_go_on(cluster: Cluster, store: str, whole: Any, figure: Any) -> None:
     times: list[float] = []

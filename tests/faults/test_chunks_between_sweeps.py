@@ -25,6 +25,7 @@ def damage(file: Path, how: str, at: float) -> None:
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+@pytest.mark.slow
 @pytest.mark.fault("chunks")
 def test_the_error_names_it(store: str, figure: Any) -> None:
     files = sorted(path for path in Path(store).rglob("c/**/*") if path.is_file())

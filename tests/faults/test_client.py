@@ -20,7 +20,9 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.fault("client killed")
-@pytest.mark.parametrize("when", [(2,), (3, ROWS // 2)], ids=["after a sweep", "in one"])
+@pytest.mark.parametrize(
+    "when", [pytest.param((2,), id="after a sweep", marks=pytest.mark.slow), pytest.param((3, ROWS // 2), id="in one")]
+)
 def test_killed(store: str, whole: Any, tmp_path: Path, figure: Any, when: tuple[int, ...]) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}
     command = [sys.executable, str(HERE / "runs.py"), store, str(tmp_path / "run"), *map(str, when)]
@@ -44,6 +46,7 @@ def options(store: str, model: Path, *more: str) -> list[str]:
     return ["fit", store, str(model), *chosen, "--scheduler", "threads", *more]
 
 
+@pytest.mark.slow
 @pytest.mark.fault("client ended")
 def test_ended(store: str, tmp_path: Path, figure: Any) -> None:
     assert main(options(store, tmp_path / "undisturbed", "--quiet")) == 0

@@ -42,6 +42,7 @@ def check(found: dict[str, Any], whole: Any, left: list[str]) -> None:
     assert found["seconds"] <= 5.0
 
 
+@pytest.mark.slow
 @pytest.mark.fault("full output")
 def test_output(store: str, whole: Any, tmp_path: Path, figure: Any) -> None:
     found = run("output", store, tmp_path)

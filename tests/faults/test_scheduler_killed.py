@@ -18,6 +18,7 @@ from streamkernel.engine.cluster import connect
 from streamkernel.errors import ClusterError
 
 
+@pytest.mark.slow
 @pytest.mark.fault("scheduler")
 def test_an_error_and_resumable(store: str, whole: Any, tmp_path: Path, figure: Any) -> None:
     killed: list[float] = []

@@ -36,10 +36,9 @@ def chunks(method: str, path: str) -> bool:
     return method == "GET" and "/c/" in path
 
 
+@pytest.mark.slow
 @pytest.mark.fault("transient")
-@pytest.mark.parametrize(
-    "fault", ["reset", *(pytest.param(name, marks=pytest.mark.slow) for name in ("503", "truncated"))]
-)
+@pytest.mark.parametrize("fault", ["reset", "503", "truncated"])
 def test_what_passes(proxy: FlakyProxy, rows: str, whole: Any, figure: Any, fault: str) -> None:
     proxy.fault = every(19, fault, chunks)
     assert fit(rows).digest == whole.digest

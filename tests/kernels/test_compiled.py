@@ -39,8 +39,13 @@ def run(cache: Path) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+@pytest.mark.parametrize(
+    ("suffix", "share"),
+    [
+        (".nbc", 0.5),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((".nbc", 0.0), (".nbi", 0.0), (".nbi", 0.5))),
+    ],
+)
 def test_a_damaged_cache_is_cleared_once(suffix: str, share: float, tmp_path: Path) -> None:
     first = run(tmp_path)
     assert first[:3] == ["0", "0", "0"]

@@ -70,6 +70,7 @@ def test_the_same_from_a_folder_and_from_urls(
     assert all("/lock/" in key for key in keys if key.startswith("."))
 
 
+@pytest.mark.slow
 def test_workers_read_and_write_urls(sources: tuple[Path, Path], tmp_path: Path, s3: str) -> None:
     digests, written = set(), set()
     with local_cluster(1) as cluster:

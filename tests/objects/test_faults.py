@@ -60,7 +60,9 @@ def undisturbed(sources: tuple[Path, Path], tmp_path_factory: pytest.TempPathFac
     return everything(str(tmp_path_factory.mktemp("local")), sources)
 
 
-@pytest.mark.parametrize("fault", ["503", "reset", "truncated", pytest.param("slow", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "fault", ["503", *(pytest.param(fault, marks=pytest.mark.slow) for fault in ("reset", "truncated", "slow"))]
+)
 def test_what_passes_is_tried_again(
     proxy: FlakyProxy, s3: str, sources: tuple[Path, Path], undisturbed: list[object], fault: str
 ) -> None:
@@ -154,7 +156,7 @@ def test_writes_that_are_refused_leave_what_was_there(
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("fault", ["503", "reset", "truncated"])
+@pytest.mark.parametrize("fault", ["503", "reset", pytest.param("truncated", marks=pytest.mark.slow)])
 def test_chunks_that_cannot_be_read_are_never_fill(
     proxy: FlakyProxy, filled: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

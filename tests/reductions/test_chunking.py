@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from predictives import Classes, Normal, Rates
 from problems import FLOAT64, Float, basis_of, blocks, pool_columns
@@ -69,6 +69,8 @@ from streamkernel.reductions.svm_members import SVMMembers
 from streamkernel.table import open_table
 
 X64 = np.ndarray[Any, Any]
+# Of fifty reductions, each in four ways.
+fewer = settings(max_examples=settings.default.max_examples // 2)
 Make = Callable[[X64, Float, list[int]], Reduction[Any]]
 
 
@@ -259,6 +261,7 @@ def test_any_chunking_is_one_chunk(name: str, case: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in REDUCTIONS if name not in ORDERED])
+@fewer
 @given(case=cases(), data=st.data())
 def test_any_order_of_the_chunks_is_one_chunk(name: str, case: Any, data: st.DataObject) -> None:
     X, Y, weights, chosen, chunks = suited(name, case)
@@ -270,6 +273,7 @@ def test_any_order_of_the_chunks_is_one_chunk(name: str, case: Any, data: st.Dat
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
+@fewer
 @given(case=cases())
 def test_fold_is_combine_of_map(name: str, case: Any) -> None:
     X, Y, weights, chosen, chunks = suited(name, case)
@@ -287,6 +291,7 @@ def _digest(state: State) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
+@fewer
 @given(case=cases())
 def test_arguments_are_left_alone_and_equal_blocks_give_equal_bits(name: str, case: Any) -> None:
     X, Y, weights, chosen, chunks = suited(name, case)

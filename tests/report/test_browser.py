@@ -38,7 +38,12 @@ def look(page: Path, folder: Path) -> tuple[np.ndarray, list[str]]:
     return imread(picture)[:, :, :3], said
 
 
-@pytest.mark.parametrize("name", ["regression", "classifier", "several", "gaussian", "committee", "labels", "counts"])
+OTHERS = [
+    pytest.param(name, marks=pytest.mark.slow) for name in ("regression", "classifier", "several", "labels", "counts")
+]
+
+
+@pytest.mark.parametrize("name", ["gaussian", "committee", *OTHERS])
 def test_figures_are_drawn_and_nothing_goes_wrong(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     model: PredictingModel = request.getfixturevalue(name)
     page = tmp_path / "report.html"

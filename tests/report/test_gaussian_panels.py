@@ -243,6 +243,7 @@ def test_labels_are_text_and_never_markup(fitted: Callable[..., RidgeModel], nas
     assert len(re.findall("<script", page)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", [1, 2, 299, 301, 5000])
 def test_few_and_many_members(gaussian: Drawn, members: int) -> None:
     page = html.render(committee_of(gaussian, members=members))
@@ -285,6 +286,7 @@ def _gaussian_rows(model: Drawn, change: Callable[[Any, Any, Any], tuple[Any, An
     return with_parts(model, **dict(zip(names, change(*(model.arrays[name] for name in names)), strict=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

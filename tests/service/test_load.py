@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 
 from streamkernel.service import Settings
 
@@ -64,6 +65,7 @@ def test_a_reload_under_load(models: Path, estimators: dict[str, Any], rows: np.
     assert "streamkernel_queue_depth 0.0" in text
 
 
+@pytest.mark.slow
 def test_a_large_body_is_never_held_whole(saved: Path, tmp_path: Path) -> None:
     """In a process of its own, whose memory is its own."""
     code = """

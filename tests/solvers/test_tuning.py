@@ -174,8 +174,10 @@ def test_a_constant_target_has_no_say() -> None:
     X, Y = drawn(Gaussian(1.0), 150, 2, 1.0, 0.1)
     both = np.column_stack([np.full(150, 3.0), Y])
     options: dict[str, Any] = {"n_basis": 30, "rounds": 1}
-    found = tune(sample_of(X, both), Gaussian(1.0), scale=np.ones(2), **options)
-    alone = tune(sample_of(X, Y), Gaussian(1.0), scale=ONE, **options)
+    # Given, as a mean over rows of two columns has other bits than one over rows of one.
+    centre = both.mean(axis=0)
+    found = tune(sample_of(X, both), Gaussian(1.0), scale=np.ones(2), centre=centre, **options)
+    alone = tune(sample_of(X, Y), Gaussian(1.0), scale=ONE, centre=centre[1:], **options)
     assert found.targets == (1,)
     assert found == replace(alone, targets=(1,))
     basis, _ = Basis.empty(found.kernel, 2, X.dtype).append(X[:20], np.arange(20))

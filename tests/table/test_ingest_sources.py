@@ -99,7 +99,7 @@ def test_all_zero_chunks_are_stored(tmp_path):
     assert open_table(tmp_path / "store").read(0, 3000).X.sum() == 0
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 200), st.integers(1, 300), st.integers(1, 90), st.booleans())
 def test_any_chunk_rows_and_any_source_chunking(tmp_path, rows, chunk_rows, source_chunk, shuffle):
     values = np.random.default_rng(rows).standard_normal((rows, 3))
