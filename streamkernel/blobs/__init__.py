@@ -8,7 +8,7 @@ who try at once succeeds for one. Folders (a hard link), S3, Google and Azure (a
 
 from __future__ import annotations
 
-from streamkernel.blobs.blobs import Blobs, Stamp
+from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.generations import Generation, Generations, Layer, content_digest, generation_of
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
@@ -22,6 +22,7 @@ __all__ = [
     "Generations",
     "Layer",
     "Lease",
+    "Level",
     "LocalBlobs",
     "Record",
     "RecordLog",

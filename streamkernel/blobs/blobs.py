@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Blobs", "Stamp"]
+__all__ = ["Blobs", "Level", "Stamp"]
 
 
 class Stamp(NamedTuple):
@@ -15,6 +15,13 @@ class Stamp(NamedTuple):
     size: int
     time: int
     version: int
+
+
+class Level(NamedTuple):
+    """What is directly below a prefix: what longer keys go on with, such as ``"a/b/"``, sorted; and values, by key."""
+
+    prefixes: list[str]
+    stamps: dict[str, Stamp]
 
 
 class Blobs(ABC):
@@ -48,6 +55,13 @@ class Blobs(ABC):
     @abstractmethod
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
         """What is there, by key, of all keys that begin with `prefix`; those created before the call are among them."""
+
+    @abstractmethod
+    def level(self, prefix: str = "") -> Level:
+        """What is directly below `prefix`, which is empty or ends in ``/``; what lies deeper is not looked at.
+
+        Where there are folders, those without a value in them are among the prefixes.
+        """
 
     def keys(self, prefix: str = "") -> list[str]:
         """The same keys, sorted."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import fsspec
 
-from streamkernel.blobs.blobs import Blobs, Stamp
+from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 
 __all__ = ["FilesystemBlobs"]
@@ -63,6 +63,24 @@ class FilesystemBlobs(Blobs):
                 return {}
         start = len(self._root.rstrip("/")) + 1
         return {path[start:]: _stamp(entry) for path, entry in found.items() if path[start:].startswith(prefix)}
+
+    def level(self, prefix: str = "") -> Level:
+        with self._errors("listing", prefix):
+            self._files.invalidate_cache()
+            try:
+                found = self._files.ls(self._path(prefix).rstrip("/"), detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return Level([], {})
+        start, prefixes, stamps = len(self._root.rstrip("/")) + 1, [], {}
+        for entry in found:
+            key = str(entry["name"]).rstrip("/")[start:]
+            # What is listed as its own content is a value with the name of the place, or a mark of an empty folder.
+            if key.startswith(prefix) and key != prefix:
+                if entry["type"] == "directory":
+                    prefixes.append(f"{key}/")
+                else:
+                    stamps[key] = _stamp(entry)
+        return Level(sorted(prefixes), stamps)
 
     def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
         with self._errors("reading", key):

@@ -109,6 +109,14 @@ class Generations:
         """The same, where what is at the URL itself stands for a generation without a record."""
         return self.latest() or PLAIN
 
+    def identity(self) -> Hashable | None:
+        """What tells what is at the URL from the next; None where there is nothing: a listing and a small read."""
+        found = self.latest()
+        if found is not None:
+            return found.identity
+        stamps = self.blobs.level().stamps if self.blobs.listable else {}
+        return tuple((mark, *stamps[mark]) for mark in _MARKS if mark in stamps) or None
+
     def taken(self) -> bool:
         """Whether something is at the URL: more than what writers that did not finish have left."""
         if self.latest() is not None:
@@ -213,12 +221,4 @@ def generation_of(location: str | os.PathLike[str]) -> Hashable | None:
     """
     if not is_url(location):
         return folder_generation(Path(local_path(location)))
-    place = Generations(os.fspath(location))
-    found = place.latest()
-    if found is not None:
-        return found.identity
-    for mark in _MARKS:
-        stamps = place.blobs.stamps(mark) if place.blobs.listable else {}
-        if mark in stamps:
-            return tuple(stamps[mark])
-    return None
+    return Generations(os.fspath(location)).identity()

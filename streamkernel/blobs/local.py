@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamkernel.atomic import fsync_path, read_file
-from streamkernel.blobs.blobs import Blobs, Stamp
+from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.errors import StoreAccessError, StoreError
 
 __all__ = ["LocalBlobs"]
@@ -61,10 +61,25 @@ class LocalBlobs(Blobs):
                     key = str(inner / name)
                     if key.startswith(prefix) and not _PARTIAL.fullmatch(name):
                         with suppress(FileNotFoundError):
-                            status = os.stat(self.folder / key)
-                            # Some file systems number with 64 bits.
-                            found[key] = Stamp(status.st_size, status.st_mtime_ns, status.st_ino & (2**63 - 1))
+                            found[key] = _stamp(self.folder / key)
         return found
+
+    def level(self, prefix: str = "") -> Level:
+        prefixes, found = [], {}
+        with self._errors("listing", prefix):
+            try:
+                with os.scandir(self.folder / prefix) as listed:
+                    entries = sorted(listed, key=lambda entry: entry.name)
+            except (FileNotFoundError, NotADirectoryError):
+                return Level([], {})
+            for entry in entries:
+                # A link to a folder leads out of the place, and is not followed.
+                if entry.is_dir():
+                    prefixes += [] if entry.is_symlink() else [f"{prefix}{entry.name}/"]
+                elif not _PARTIAL.fullmatch(entry.name):
+                    with suppress(FileNotFoundError):
+                        found[prefix + entry.name] = _stamp(Path(entry.path))
+        return Level(prefixes, found)
 
     def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
         with self._errors("reading", key):
@@ -115,3 +130,9 @@ class LocalBlobs(Blobs):
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             way_out = "free some space, then run again" if full else "check the disk, then run again"
             raise StoreError(f"{error.strerror or error} while {doing} {self.folder / key}; {way_out}") from error
+
+
+def _stamp(file: Path) -> Stamp:
+    status = os.stat(file)
+    # Some file systems number with 64 bits.
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ino & (2**63 - 1))

@@ -21,7 +21,7 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from streamkernel.blobs.blobs import Blobs, Stamp
+from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 __all__ = ["ObjectBlobs", "object_store"]
@@ -102,6 +102,14 @@ class ObjectBlobs(Blobs):
             }
 
         return self._asked("listing", prefix, listed) or {}
+
+    def level(self, prefix: str = "") -> Level:
+        def listed() -> Level:
+            found = obstore.list_with_delimiter(self._store, prefix.rstrip("/") or None)
+            prefixes = sorted(f"{name}/" for name in found["common_prefixes"])
+            return Level(prefixes, {entry["path"]: _stamp(entry) for entry in found["objects"]})
+
+        return self._asked("listing", prefix, listed) or Level([], {})
 
     def holds(self, prefix: str = "") -> bool:
         folder = prefix.rpartition("/")[0] or None

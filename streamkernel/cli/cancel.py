@@ -13,7 +13,7 @@ __all__ = ["command"]
 
 @click.command("cancel")
 @click.argument("job", metavar="ID|MODEL")
-@click.option("--keep-checkpoints", is_flag=True, help="Leave them, so that the job can be resumed from Python.")
+@click.option("--keep-checkpoints", is_flag=True, help="Leave them, so that resume goes on from there.")
 @looking_options
 @common
 def command(

@@ -11,11 +11,11 @@ from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import JobBar
 from streamkernel.jobs import Job
+from streamkernel.jobs.records import ENDED
 
 __all__ = ["command"]
 
 _POLL = 0.5
-_ENDED = ("done", "failed", "cancelled")
 
 
 @click.command("status")
@@ -51,6 +51,6 @@ def _follow(job: Job, quiet: bool) -> None:
         while True:
             status = job.look()
             bar.update(status, job.progress)
-            if status in _ENDED:
+            if status in ENDED:
                 return
             time.sleep(_POLL)

@@ -22,11 +22,12 @@ from streamkernel.jobs.records import (
     FAILED,
     INTERRUPTED,
     QUEUED,
+    REMOVING,
     RUNNING,
     JobRecords,
 )
-from streamkernel.jobs.scheduling import WAITING, state_of, submit_driver
-from streamkernel.jobs.steps import remove_steps
+from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, error_of, state_of, submit_driver
+from streamkernel.jobs.steps import remove_steps, steps_saved
 from streamkernel.jobs.work import ESTIMATORS, Work
 
 __all__ = ["Job"]
@@ -73,7 +74,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        """ "queued", "running", "interrupted", "done", "failed", "cancelling" or "cancelled".
+        """ "queued", "running", "interrupted", "done", "failed", "cancelling", "cancelled" or "removing".
 
         It is interrupted where its driver has given no sign of life for longer than its lease, by the clocks of both
         machines, and has not been replaced yet.
@@ -89,7 +90,7 @@ class Job:
         `planned_bytes` and `peak_bytes` of all processes together; `host`, `process` and `worker` of the driver, and
         the how-manieth it is, `attempt`; `time` of these words.
         """
-        record = self._records.progress.latest()
+        record = self._records.said()
         return {} if record is None else dict(record.value)
 
     @property
@@ -143,7 +144,7 @@ class Job:
 
     def _silence(self, record: Record) -> float:
         """Seconds since anybody told of the job."""
-        progress = self._records.progress.latest()
+        progress = self._records.said()
         heard = max(record.value["time"], 0.0 if progress is None else progress.value["time"])
         return time.time() - float(heard)
 
@@ -165,10 +166,14 @@ class Job:
         state = state_of(self._client, self._records, record.value["asked"])
         if status == QUEUED and state is None:
             submit_driver(self._client, self._records, record)
-        elif status == QUEUED and state not in WAITING and state != "processing":
-            self._ask_again(record, "resubmitted: no worker came for its driver")
+        elif status == QUEUED and state == "erred" and (error := error_of(self._client, self._records, record)):
+            # Asked again it would meet the same: whoever looks shall know.
+            if self._records.advance(record, FAILED, error=error) is not None:
+                self._records.note(FAILED, error["message"], level="error")
+        elif status == QUEUED and state not in DRIVEN:
+            ask_again(self._client, self._records, record, "resubmitted: no worker came for its driver")
         elif status == INTERRUPTED and state not in WAITING and not self._awaited(record, state):
-            self._ask_again(record, "resubmitted: its driver was lost")
+            ask_again(self._client, self._records, record, "resubmitted: its driver was lost")
         return self.status
 
     def _awaited(self, record: Record, state: str | None) -> bool:
@@ -205,6 +210,8 @@ class Job:
             raise ClusterError(f"job {self.id} is {self.status} after {timeout:g} s; wait longer for its result")
         if self.status == CANCELLED:
             raise StoreNotFoundError(f"job {self.id} was cancelled and made no model; resume it, or submit it again")
+        if self.status == REMOVING:
+            raise StoreNotFoundError(f"job {self.id} is being removed; what it made is {self.model}, if it was done")
         return ESTIMATORS[self.work.estimator].load(self.model)
 
     def cancel(self, *, keep_checkpoints: bool = False) -> None:
@@ -236,28 +243,39 @@ class Job:
                     self._finish_cancelling(told)
                 return
 
-    def resume(self) -> None:
-        """Go on with a job that failed or was cancelled, from the checkpoints that it has left.
+    def resume(self) -> int:
+        """Have it go on, from its last checkpoint: what was lost, failed or was cancelled.
+
+        Whoever looks with a cluster has a lost driver replaced, too, but not before its lease has lapsed; this asks
+        for one as soon as the cluster knows of none. A job that is driven goes on as it does.
+
+        Returns
+        -------
+        int
+            Sweeps that there are checkpoints of, as seen from here; at 0 it begins with the first sweep.
 
         Raises
         ------
         ParameterError
-            It has not failed and was not cancelled; or there is no cluster to go on with.
+            It is done or about to end; or there is no cluster to go on with.
+        StoreExistsError
+            Another job makes its model by now.
         """
-        record = self._records.latest()
-        if record.value["status"] not in (FAILED, CANCELLED):
-            raise ParameterError(f"job {self.id} is {self.status}; what failed or was cancelled can be resumed")
         if self._client is None:
-            raise ParameterError("nobody can drive the job; connect to a scheduler's address to resume it")
-        self._ask_again(record, "resumed")
-
-    def _ask_again(self, record: Record, said: str) -> None:
-        anew = {"fruitless": 0, "digest": None, "error": None} if record.value["status"] in ENDED else {}
-        queued = self._records.advance(record, QUEUED, **anew)
-        if queued is not None:
-            assert self._client is not None
-            self._records.note("resubmitted", said)
-            submit_driver(self._client, self._records, queued)
+            raise ParameterError(
+                f"nobody can drive job {self.id} here; give --scheduler (connect) a scheduler's address to resume it"
+            )
+        self.look()
+        record = self._records.latest()
+        status, steps = record.value["status"], steps_saved(steps_of(self.id, self.model))
+        if status in (DONE, CANCELLING, REMOVING):
+            raise ParameterError(f"job {self.id} is {status}; what was lost, failed or was cancelled can be resumed")
+        if status in (FAILED, CANCELLED):
+            said = f"resumed after {steps} sweeps" if steps else "resumed: no checkpoint is left, it begins anew"
+            begin_again(self._client, self._records, record, self.model, said)
+        elif status == RUNNING and state_of(self._client, self._records, record.value["asked"]) not in DRIVEN:
+            ask_again(self._client, self._records, record, "resumed: this cluster knew of no driver")
+        return steps
 
     def _finish_cancelling(self, record: Record) -> None:
         if self._records.advance(record, CANCELLED) is not None:

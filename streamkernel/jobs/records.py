@@ -3,6 +3,7 @@
 ::
 
     JOBS/specs/ID.json            what is to be done, written once
+    JOBS/models/DIGEST/           which jobs make a model: one at a time
     JOBS/ID/state/00000003.json   its states, one after another; none is ever replaced
     JOBS/ID/progress/             the latest words of its driver
     JOBS/ID/lease/                who drives it
@@ -40,7 +41,9 @@ __all__ = [
     "INTERRUPTED",
     "LOST",
     "QUEUED",
+    "REMOVING",
     "RUNNING",
+    "UNREADABLE",
     "JobRecords",
     "Stopped",
     "is_id",
@@ -50,8 +53,11 @@ __all__ = [
 
 QUEUED, RUNNING, INTERRUPTED = "queued", "running", "interrupted"
 DONE, FAILED, CANCELLING, CANCELLED = "done", "failed", "cancelling", "cancelled"
-ENDED = frozenset({DONE, FAILED, CANCELLED})
+REMOVING = "removing"
+ENDED = frozenset({DONE, FAILED, CANCELLED, REMOVING})
+_STATUSES = frozenset({QUEUED, RUNNING, INTERRUPTED, CANCELLING}) | ENDED
 
+UNREADABLE = "unreadable"  # never written: what is told of a job whose records are damaged
 LOST = "lost"  # no status: why a driver stops that has lost its lease
 
 _ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
@@ -143,11 +149,21 @@ class JobRecords:
             spec = json.loads(content)
             if any(spec[name] != value for name, value in _FORMAT.items()) or not isinstance(spec["work"], dict):
                 raise ValueError("another format")
+            if not _is_time(spec["submitted"]):
+                raise TypeError("no time")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptMetadataError(
                 f"{self.location}/{key} is no job that this release reads; restore it from a copy or submit it again"
             ) from error
         return dict(spec)
+
+    def is_written(self) -> bool:
+        """Whether there is such a job, readable or not."""
+        return blobs_at(self.location).read(f"{_SPECS}{self.id}.json") is not None
+
+    def forget(self) -> None:
+        """Remove the spec: the job is listed no more."""
+        blobs_at(self.location).remove(f"{_SPECS}{self.id}.json")
 
     def work(self) -> Work:
         """The work of its spec."""
@@ -163,7 +179,25 @@ class JobRecords:
             self.spec()
             record = self.advance(None, QUEUED) or self.state.latest()
         assert record is not None
+        value = record.value
+        asked, error = value.get("asked"), value.get("error")
+        whole = value.get("status") in _STATUSES and isinstance(asked, int) and _is_time(value.get("time"))
+        if not whole or (value["status"] == FAILED and not isinstance(error, dict)):
+            raise self._damaged(self.state, record)
         return record
+
+    def said(self) -> Record | None:
+        """The latest words of its driver; None before the first."""
+        record = self.progress.latest()
+        if record is not None and not _is_time(record.value.get("time")):
+            raise self._damaged(self.progress, record)
+        return record
+
+    def _damaged(self, log: RecordLog, record: Record) -> CorruptMetadataError:
+        return CorruptMetadataError(
+            f"{self.blobs.location}/{log.name}/{record.number:08d}.json is no record of a job; restore it from a copy "
+            "or remove it"
+        )
 
     def advance(self, after: Record | None, status: str, **changes: Any) -> Record | None:
         """The state that follows `after`, which keeps what is not changed; None if another has followed it already."""
@@ -208,3 +242,7 @@ class JobRecords:
             found.append(record)
             after += 1
         return found
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -8,14 +8,22 @@ from typing import Any
 
 from distributed import Client
 
-from streamkernel.atomic import text_digest
-from streamkernel.blobs import RecordLog, blobs_at, joined, parent_of
+from streamkernel.blobs import joined, parent_of
 from streamkernel.engine.security import connect_client
-from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.errors import (
+    CorruptMetadataError,
+    ParameterError,
+    StoreAccessError,
+    StoreExistsError,
+    StoreNotFoundError,
+)
 from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
 from streamkernel.jobs.job import Job
-from streamkernel.jobs.records import CANCELLED, ENDED, JobRecords, is_id, job_ids, new_id
+from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new_id
+from streamkernel.jobs.removing import remove_job
+from streamkernel.jobs.reserving import latest_maker, reserve
 from streamkernel.jobs.scheduling import submit_driver
+from streamkernel.jobs.unreadable import UnreadableJob
 from streamkernel.jobs.work import Work, described, location_of
 from streamkernel.store import check_target
 
@@ -137,12 +145,18 @@ class JobsSession:
         place = self._place_of(work.model)
         records = JobRecords(place, new_id())
         queued = records.create(work)
-        self._reserve(records, work)
+        try:
+            reserve(records, work.model)
+        except StoreExistsError:
+            records.advance(records.latest(), CANCELLED)
+            raise
         submit_driver(self._client, records, queued)
         return Job(records, self._client)
 
     def jobs(self) -> list[Job]:
         """All jobs of the place, the oldest first; those that were interrupted are driven again.
+
+        One whose records are damaged is among them: its `status` is "unreadable", and its `error` says what is.
 
         Raises
         ------
@@ -151,10 +165,8 @@ class JobsSession:
         """
         if not self._places:
             raise ParameterError(f"which jobs? name their place: connect(..., jobs='.../.jobs'), or {ENVIRONMENT}")
-        found = [Job(JobRecords(place, id), self._client) for place in self._places for id in job_ids(place)]
-        for job in found:
-            job.look()
-        return sorted(found, key=lambda job: job.id)
+        found = [self._seen(JobRecords(place, id)) for place in self._places for id in job_ids(place)]
+        return sorted((job for job in found if job is not None), key=lambda job: job.id)
 
     def job(self, id: str | os.PathLike[str]) -> Job:
         """The job of an id, or the latest one that makes a model at a location; if interrupted, it is driven again.
@@ -163,46 +175,62 @@ class JobsSession:
         ------
         StoreNotFoundError
             There is none.
+        CorruptMetadataError
+            Its records are damaged; the message names the one.
         """
         name = os.fspath(id)
-        job = self._of_id(name) if is_id(name) else self._of_model(location_of("model", name))
+        job = Job(self._of_id(name) if is_id(name) else self._of_model(location_of("model", name)), self._client)
         job.look()
         return job
 
-    def _of_id(self, id: str) -> Job:
+    def remove(self, id: str) -> None:
+        """Remove what is left of a job that has ended: its records, log and checkpoints; never its model.
+
+        A removal that was interrupted is finished by another one.
+
+        Raises
+        ------
+        ParameterError
+            It has not ended.
+        StoreNotFoundError
+            There is none.
+        CorruptMetadataError
+            Its records are damaged, so that nobody knows whether it runs.
+        """
+        remove_job(self._of_id(id))
+
+    def _seen(self, records: JobRecords) -> Job | None:
+        """A job that can be told of; None if it has just been removed."""
+        try:
+            job = Job(records, self._client)
+            job.look()
+            job.to_config()
+        except StoreNotFoundError:
+            return None
+        except (CorruptMetadataError, StoreAccessError) as error:
+            return UnreadableJob(records, error)
+        return job
+
+    def _of_id(self, id: str) -> JobRecords:
         if not self._places:
             raise ParameterError(f"where is job {id}? name the place: connect(..., jobs='.../.jobs'), or {ENVIRONMENT}")
         places = list(self._places)
         for place in places[:-1]:
             if id in job_ids(place):
-                return Job(JobRecords(place, id), self._client)
-        return Job(JobRecords(places[-1], id), self._client)
+                return JobRecords(place, id)
+        return JobRecords(places[-1], id)
 
-    def _of_model(self, model: str) -> Job:
+    def _of_model(self, model: str) -> JobRecords:
         place = self._place_of(model)
-        latest = _of_model(place, model).latest()
+        latest = latest_maker(place, model)
         if latest is None:
             raise StoreNotFoundError(f"no job in {place} makes {model}; name the place of the jobs as on submission")
-        return Job(JobRecords(place, str(latest.value["job"])), self._client)
+        return JobRecords(place, latest)
 
     def _place_of(self, model: str) -> str:
         place = self.place or default_jobs(model)
         self._places[place] = None
         return place
-
-    def _reserve(self, records: JobRecords, work: Work) -> None:
-        """See to it that no two jobs of a place make one model at a time."""
-        log = _of_model(records.location, work.model)
-        while True:
-            before = log.latest()
-            other = None if before is None else JobRecords(records.location, str(before.value["job"]))
-            if other is not None and other.latest().value["status"] not in ENDED:
-                records.advance(records.latest(), CANCELLED)
-                raise StoreExistsError(
-                    f"job {other.id} is making {work.model} already; wait for it, cancel it, or choose another path"
-                )
-            if log.append({"job": records.id, "model": work.model}, after=before) is not None:
-                return
 
     def close(self) -> None:
         """Leave the cluster; its jobs go on."""
@@ -214,11 +242,6 @@ class JobsSession:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _of_model(place: str, model: str) -> RecordLog:
-    """Which jobs make a model, one after another."""
-    return RecordLog(blobs_at(joined(place, "models")), text_digest(model)[:24])
 
 
 def _checked_seconds(value: float) -> float:

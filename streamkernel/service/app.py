@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import traceback
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -29,6 +31,8 @@ from streamkernel.service.settings import Settings
 
 __all__ = ["Service", "create_app"]
 
+log = logging.getLogger("streamkernel.service")
+
 
 class Service(FastAPI):
     """A FastAPI application whose requests pass `Gate` first."""
@@ -38,6 +42,8 @@ class Service(FastAPI):
         self.registry = Registry(settings.root, self._changed)
         self.predict = Predict(settings, self.registry, self.metrics)
         self.settings = settings
+        asked = settings.poll_seconds
+        self.poll_seconds = self.registry.place.poll_seconds if asked is None else asked
         self.jobs = None if settings.jobs is None else Jobs(settings)
         super().__init__(**options)
         self.gate = Gate(settings, self.metrics, self.predict, super().__call__)
@@ -45,7 +51,17 @@ class Service(FastAPI):
     def _changed(self, event: str, name: str) -> None:
         entry = self.registry.entries.get(name)
         generation = entry.served.generation if entry is not None and entry.served is not None else 0
-        self.metrics.changed(event, name, generation)
+        self.metrics.changed(event, name, generation, broken=entry is not None and entry.problem is not None)
+
+    def look(self) -> None:
+        """Look at the models once; for a thread. Whatever happens, what is served goes on."""
+        try:
+            self.registry.scan()
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
+            self.registry.lost_sight(error)
+        self.metrics.looked(self.registry.scanned, stale=self.registry.stale is not None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -60,7 +76,7 @@ class Service(FastAPI):
 
 
 def create_app(settings: Settings) -> Service:
-    """The application that serves the models of a folder.
+    """The application that serves the models of a folder or URL.
 
     Parameters
     ----------
@@ -68,7 +84,7 @@ def create_app(settings: Settings) -> Service:
 
     Notes
     -----
-    The folder is first read when the application starts; until then there are no models.
+    The models are first read when the application starts; until then there are none.
     """
 
     @asynccontextmanager
@@ -77,10 +93,13 @@ def create_app(settings: Settings) -> Service:
         loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             stack.enter_context(single_threaded_blas())
-            reader = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="models"))
+            reader = ThreadPoolExecutor(1, thread_name_prefix="models")
+            # Not waited for here: a store that is silent is so for half a minute.
+            stack.callback(reader.shutdown, wait=False, cancel_futures=True)
+            stack.callback(app.registry.close)
             if app.jobs is not None:
                 await stack.enter_async_context(app.jobs.running())
-            await loop.run_in_executor(reader, app.registry.scan)
+            await loop.run_in_executor(reader, app.look)
             task = asyncio.create_task(_follow(app, reader))
             try:
                 yield
@@ -114,8 +133,8 @@ def create_app(settings: Settings) -> Service:
 async def _follow(app: Service, reader: ThreadPoolExecutor) -> None:
     loop = asyncio.get_running_loop()
     while True:
-        await asyncio.sleep(app.settings.poll_seconds)
-        await loop.run_in_executor(reader, app.registry.scan)
+        await asyncio.sleep(app.poll_seconds)
+        await loop.run_in_executor(reader, app.look)
 
 
 async def _told(request: Request, error: Exception) -> Response:

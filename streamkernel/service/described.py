@@ -29,11 +29,12 @@ class Error(Exactly):
 
 
 class Health(Exactly):
-    """`status` is "ok", or "degraded" while the newest generation of a model cannot be used."""
+    """`status` is "ok", or "degraded" while the newest generation of a model cannot be used, or new ones not be seen."""
 
     status: str
     models: int
     failing: int
+    stale: bool
 
 
 class ModelSummary(Exactly):
@@ -52,8 +53,18 @@ class ModelSummary(Exactly):
     relative_residual_trace: float | None = None
 
 
+class Staleness(Exactly):
+    """The place of the models cannot be seen: when it last could be (Unix time), and why."""
+
+    since: float
+    error: ErrorDetail
+
+
 class ModelList(Exactly):
+    """While `stale` is something, the models are served as they were."""
+
     models: list[ModelSummary]
+    stale: Staleness | None
 
 
 class Certificate(Exactly):

@@ -19,9 +19,11 @@ def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
     @router.get("/healthz", response_model=Health, summary="Whether it answers", responses=ERRORS(421))
     async def healthz() -> JSONResponse:
         entries = [entry for entry in registry.entries.values() if not entry.outside]
-        failing = sum(entry.error is not None for entry in entries)
+        failing = sum(entry.problem is not None for entry in entries)
         ready = sum(entry.served is not None for entry in entries)
-        return JSONResponse({"status": "degraded" if failing else "ok", "models": ready, "failing": failing})
+        stale = registry.stale is not None
+        status = "degraded" if failing or stale else "ok"
+        return JSONResponse({"status": status, "models": ready, "failing": failing, "stale": stale})
 
     @router.get(
         "/metrics",

@@ -57,6 +57,18 @@ class Metrics:
             "streamkernel_model_error", "1 while the newest generation cannot be used", ["model"],
             multiprocess_mode="livemax", registry=own,
         )  # fmt: skip
+        self._stale = Gauge(
+            "streamkernel_models_stale",
+            "1 while the place of the models cannot be seen, and they are served as they were",
+            multiprocess_mode="livemax",
+            registry=own,
+        )
+        self._seen = Gauge(
+            "streamkernel_models_seen_timestamp_seconds",
+            "when the place of the models was last seen",
+            multiprocess_mode="livemin",
+            registry=own,
+        )
         self._changes = Counter("streamkernel_model_changes", "what became of models", ["event"], registry=own)
         # What labels are looked up by costs more than counting.
         self._by_answer: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
@@ -78,11 +90,16 @@ class Metrics:
             counter = self._by_model[model] = self._rows.labels(model)
         counter.inc(rows)
 
-    def changed(self, event: str, model: str, generation: int) -> None:
-        """A model was loaded, reloaded or removed, or its newest generation failed."""
+    def changed(self, event: str, model: str, generation: int, *, broken: bool) -> None:
+        """A model was loaded, reloaded or removed, or its newest generation failed, or can be seen again."""
         self._changes.labels(event).inc()
         self._generation.labels(model).set(0 if event == "removed" else generation)
-        self._broken.labels(model).set(1 if event == "failed" else 0)
+        self._broken.labels(model).set(int(broken))
+
+    def looked(self, seen: float, *, stale: bool) -> None:
+        """A look at the place of the models is over; it was last seen at that time."""
+        self._stale.set(int(stale))
+        self._seen.set(seen)
 
     def text(self) -> bytes:
         """All of them, as Prometheus reads them."""

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from streamkernel.service.described import ERRORS, Model, ModelList
-from streamkernel.service.registry import Entry, Registry
+from streamkernel.service.registry import Entry, Registry, Why
 from streamkernel.service.served import Served
 
 __all__ = ["described", "models_router"]
@@ -25,7 +25,10 @@ def models_router(registry: Registry) -> APIRouter:
         "/v1/models", response_model=ModelList, summary="The models that are served", responses=ERRORS(401, 421)
     )
     async def models() -> JSONResponse:
-        return JSONResponse({"models": [summary(entry) for entry in registry.entries.values() if not entry.outside]})
+        found = [summary(entry) for entry in registry.entries.values() if not entry.outside]
+        stale = registry.stale
+        told = None if stale is None else {"since": stale.since, "error": _error(stale.error)}
+        return JSONResponse({"models": found, "stale": told})
 
     @router.get(
         "/v1/models/{name}", response_model=Model, summary="One model", responses=ERRORS(401, 403, 404, 421, 422, 503)
@@ -44,8 +47,12 @@ def models_router(registry: Registry) -> APIRouter:
 
 def summary(entry: Entry) -> dict[str, Any]:
     """One model in the list."""
-    error = None if entry.error is None else {"type": entry.error[0], "message": entry.error[1]}
-    told: dict[str, Any] = {"name": entry.name, "ready": entry.served is not None, "error": error}
+    error = entry.problem
+    told: dict[str, Any] = {
+        "name": entry.name,
+        "ready": entry.served is not None,
+        "error": None if error is None else _error(error),
+    }
     if entry.served is None:
         return told
     served = entry.served
@@ -60,6 +67,10 @@ def summary(entry: Entry) -> dict[str, Any]:
         "rows": config["totals"]["rows"] if "totals" in config else config["rows"]["count"],
         "relative_residual_trace": config["certificate"]["relative_residual_trace"],
     }
+
+
+def _error(error: Why) -> dict[str, str]:
+    return {"type": error[0], "message": error[1]}
 
 
 def described(entry: Entry, served: Served) -> dict[str, Any]:

@@ -67,20 +67,20 @@ class JobsPlace:
 class Settings:
     """Parameters
     ----------
-    root : folder of saved models, or one model.
+    root : folder or URL of saved models, or of one model.
     token : that requests must bring; None for none.
     hosts : names by which a service without a token may be called; None for any. A page of another site that has its
         name point to 127.0.0.1 would otherwise read what is here.
-    poll_seconds : between two looks at the folder.
+    poll_seconds : between two looks at the models; None for what suits their place.
     batch_seconds, batch_rows : how long single rows wait for others, and how many are predicted at once.
     threads : that predict.
     jobs : where jobs are, and who drives them; None for a service that knows none.
     """
 
-    root: Path
+    root: Path | str
     token: str | None = field(default=None, repr=False)
     hosts: frozenset[str] | None = None
-    poll_seconds: float = 0.4
+    poll_seconds: float | None = None
     batch_seconds: float = 0.001
     batch_rows: int = 512
     threads: int = 2

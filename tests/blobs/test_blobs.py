@@ -6,8 +6,11 @@ import pickle
 import threading
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
+from objects.flaky_proxy import flaky
+from s3_server import S3Server
 
 from streamkernel.blobs import Blobs, blobs_at, is_url, joined, local_path, parent_of
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
@@ -54,6 +57,44 @@ def test_keys(blobs: Blobs) -> None:
     assert blobs.keys("x/") == ["x/2"]
 
 
+def test_one_level(blobs: Blobs) -> None:
+    assert blobs.level() == blobs.level("x/") == ([], {})
+    for key in ("x/2", "x/1/a/b", "x/1/c", "xy", "z/a/b", "w w/é"):
+        blobs.write(key, b"12")
+    level = blobs.level()
+    assert level.prefixes == ["w w/", "x/", "z/"]
+    # Which stamps a listing has is for each place to say; both listings say the same.
+    assert level.stamps == {"xy": blobs.stamps()["xy"]}
+    assert level.stamps["xy"].size == 2
+    level = blobs.level("x/")
+    assert (level.prefixes, list(level.stamps)) == (["x/1/"], ["x/2"])
+    assert blobs.level("z/") == (["z/a/"], {})
+    assert blobs.level("w w/") == ([], blobs.stamps("w w/"))
+    # Neither a value nor half of a name is a level.
+    assert blobs.level("xy/") == blobs.level("no/") == ([], {})
+
+
+def test_one_level_of_a_whole_bucket(s3: str) -> None:
+    blobs_at(s3).write("a/b/c", b"1")
+    assert blobs_at(s3).level() == (["a/"], {})
+    assert blobs_at(f"{s3}/a").level() == (["b/"], {})
+
+
+def test_what_lies_deeper_is_not_asked_for(s3: str, s3_server: S3Server, monkeypatch: Any) -> None:
+    blobs_at(f"{s3}/place").write("table/X/c/0", b"1")
+    with flaky(s3_server.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        assert blobs_at(f"{s3}/place").level() == (["table/"], {})
+        assert [("delimiter=%2F" in path) for _, path in proxy.seen] == [True]
+
+
+def test_one_level_of_a_folder_follows_no_links(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / "out").symlink_to(tmp_path)
+    (tmp_path / "place" / "torn").symlink_to(tmp_path / "none")
+    assert blobs_at(tmp_path / "place").level() == ([], {})
+
+
 def test_one_of_many_creates(tmp_path: Path, s3: str) -> None:
     for place in (blobs_at(tmp_path), blobs_at(f"{s3}/p")):
         won: list[int] = []
@@ -84,7 +125,7 @@ def test_pickled_without_credentials(s3: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_such_bucket(s3: str) -> None:
     place = blobs_at(f"s3://no-{uuid.uuid4().hex[:8]}/p")
-    for call in (lambda: place.read("a"), lambda: place.keys(), lambda: place.write("a", b"1")):
+    for call in (lambda: place.read("a"), place.keys, place.level, lambda: place.write("a", b"1")):
         with pytest.raises(StoreNotFoundError, match="no bucket"):
             call()
 

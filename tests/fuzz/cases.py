@@ -27,6 +27,7 @@ from streamkernel import (
     open_table,
 )
 from streamkernel.blobs import Generations, LocalBlobs, RecordLog
+from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.jobs.records import JobRecords
 from streamkernel.store import Bundle, Checkpoints, read_bundle, write_bundle
 
@@ -130,6 +131,14 @@ def _predicted(kind: Any) -> Callable[[Path], object]:
     return lambda path: kind.load(path).predict(X[:3])
 
 
+def _factor_read(path: Path) -> None:
+    factor = Factor.load(path)
+    assert factor.digest
+    assert factor.relative_residual_trace < np.inf
+    factor.rows.table.read(0, factor.rows.shape[0])
+    factor.rows_of(open_table(X)).gram(Session(ThreadExecutor(1)))
+
+
 MODELS: dict[str, Case] = {
     "ridge": (lambda path: KernelRidge(8).fit(X, Y).save(path), _predicted(KernelRidge)),
     "ridge model": (lambda path: KernelRidge(8).fit(X, Y).save(path), RidgeModel.load),
@@ -149,11 +158,10 @@ MODELS: dict[str, Case] = {
         lambda path: KernelPCA(2, basis_size=8).fit(X).save(path),
         lambda path: KernelPCA.load(path).transform(X[:3]),
     ),
-    "factor": (
-        lambda path: factorize(X, path, n_components=8),
-        lambda path: Factor.load(path).digest,
-    ),
+    "factor": (lambda path: factorize(X, path, n_components=8), _factor_read),
 }
+# Parts of a factor: bundles, and rows that have a manifest of their own.
+PARTS = {"factor": ("basis/", "rows/")}
 
 
 def _source(write: Callable[[io.BytesIO], object]) -> bytes:

@@ -192,14 +192,14 @@ def _chunk(name: str) -> bool:
     return not name.endswith((".json", "COMPLETE", ".zarray", ".zgroup", ".zattrs"))
 
 
-def resealed(files: Files) -> Files:
-    """The files, their manifest made to agree with their metadata: the work of someone who knows the format."""
+def resealed(files: Files, below: str = "") -> Files:
+    """The files, the manifest `below` made to agree with its metadata: the work of someone who knows the format."""
     try:
-        manifest = json.loads(files["COMPLETE"])
+        manifest = json.loads(files[f"{below}COMPLETE"])
         for key in manifest["metadata"]:
             name = key if key.endswith(".json") else f"{key}/zarr.json".lstrip("/")
-            manifest["metadata"][key] = text_digest(files[name].decode())
-        return {**files, "COMPLETE": json.dumps(manifest).encode()}
+            manifest["metadata"][key] = text_digest(files[f"{below}{name}"].decode())
+        return {**files, f"{below}COMPLETE": json.dumps(manifest).encode()}
     except (KeyError, TypeError, ValueError, RecursionError):
         return files
 

@@ -43,7 +43,7 @@ at("token-form").addEventListener("submit", (event) => {
   refresh();
 });
 
-async function showModels(listed) {
+async function showModels(listed, stale) {
   // What serves first; the order of names otherwise.
   const list = [...listed].sort((a, b) => b.ready - a.ready);
   const names = new Set(list.map((model) => model.name));
@@ -70,7 +70,8 @@ async function showModels(listed) {
   for (const id of ["numbers", "models-section"]) at(id).hidden = false;
   const failing = list.filter((model) => model.error !== null).length;
   at("n-models").textContent = String(list.filter((model) => model.ready).length);
-  status(failing ? "troubled" : "live", failing ? `${failing} cannot be loaded` : "live");
+  if (stale) status("troubled", `new models cannot be seen since ${new Date(1000 * stale.since).toLocaleTimeString()}: ${stale.error.message}`);
+  else status(failing ? "troubled" : "live", failing ? `${failing} cannot be loaded` : "live");
   const best = list.filter((model) => model.ready).map((model) => model.relative_residual_trace);
   if (best.length) at("lead").textContent = `${best.length === 1 ? "One model" : `${best.length} models`}; the best leaves ${percent(Math.min(...best))} of its trace`;
 }
@@ -81,7 +82,8 @@ async function refresh() {
     const answer = await ask("/v1/models");
     if (answer.status === 401) return askForToken();
     if (!answer.ok) throw new Error(String(answer.status));
-    await showModels((await answer.json()).models);
+    const told = await answer.json();
+    await showModels(told.models, told.stale);
     jobs?.start();
     const counted = await ask("/metrics");
     if (counted.ok) {
