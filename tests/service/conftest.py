@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,7 +72,8 @@ def settings(saved: Path) -> Settings:
     return Settings(saved)
 
 
-@pytest.fixture(scope="session")
+# Not of the session: a service holds BLAS at one thread while it runs, and other tests are about that number.
+@pytest.fixture(scope="module")
 def client(saved: Path) -> Iterator[httpx.Client]:
     """Of a service without a token."""
     running = Live(Settings(saved))
@@ -92,3 +94,16 @@ def live() -> Iterator[Callable[..., Live]]:
     yield start
     for each in running:
         each.stop()
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable[..., None]:
+    """``until(holds)`` waits for it."""
+
+    def wait(holds: Callable[[], object], seconds: float = 20) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    return wait
