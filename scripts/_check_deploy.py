@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shlex
 import shutil
@@ -167,7 +168,9 @@ def command(words: Any) -> Problems:
     if found is None:
         yield f"there is no {words[0]} {words[1]}"
         return
-    # A path of the machine that this is for need not exist on ours.
+    # A path of the machine that this is for need not exist on ours. The commands are the process's own: a copy.
+    found = copy.copy(found)
+    found.params = [copy.copy(parameter) for parameter in found.params]
     for parameter in found.params:
         if isinstance(parameter.type, click.Path):
             parameter.type = click.Path()

@@ -32,7 +32,7 @@ class Topology:
 
     Parameters
     ----------
-    folder : for logs, certificates, the service's models and token.
+    folder : for logs, certificates, tables, the service's models, its token and the records of jobs.
     workers, threads, memory : worker processes, threads of each, and their memory limit as Dask reads it.
     tls : certificates on the scheduler's and the workers' ports, and HTTPS for the service.
     s3, service : whether these run too.
@@ -167,18 +167,27 @@ class Topology:
         wait_until("the S3 server", s3, lambda: _fetch(request) is not None, _SECONDS)
 
     def _start_service(self) -> Process:
-        models = self.folder / "models"
-        models.mkdir(exist_ok=True)
+        models, tables, jobs = (self.folder / name for name in ("models", "tables", "jobs"))
+        for one in (models, tables, jobs):
+            one.mkdir(exist_ok=True)
         token, file = secrets.token_urlsafe(24), self.folder / "token"
         file.unlink(missing_ok=True)
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
             output.write(token + "\n")
-        self.environment |= {"STREAMKERNEL_MODELS": str(models), "STREAMKERNEL_TOKEN_FILE": str(file)}
+        self.environment |= {
+            "STREAMKERNEL_MODELS": str(models),
+            "STREAMKERNEL_TABLES": str(tables),
+            "STREAMKERNEL_JOBS": str(jobs),  # where the page looks, so what a client submits is seen there
+            "STREAMKERNEL_TOKEN_FILE": str(file),
+        }
+        roots = [str(tables), *([f"s3://{BUCKET}"] if self.s3 else [])]
         files = self.folder / "tls"
         https = ["--tls-cert", str(files / "service.pem"), "--tls-key", str(files / "service-key.pem")]
         return self._start(
             "service", "streamkernel", "serve", str(models), "--host", "127.0.0.1", "--port", "0",
-            "--token-file", str(file), "--json", *(https if self.tls else []),
+            "--token-file", str(file), "--json", "--jobs", str(jobs),
+            "--scheduler", self.environment["STREAMKERNEL_SCHEDULER"],
+            *(word for root in roots for word in ("--data-root", root)), *(https if self.tls else []),
         )  # fmt: skip
 
     # --- whether they are there --------------------------------------------------------------------------------------

@@ -58,8 +58,8 @@ def canonical_json(value: Any) -> str:
 
 
 def text_digest(text: str) -> str:
-    """SHA-256 of a text, in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of a text, in hex; a path may hold bytes that are no text, which Python writes as surrogates."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def array_digest(array: NDArray[Any]) -> str:

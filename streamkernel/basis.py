@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.errors import SingularKernelError
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import PANEL_ROWS, Whitener, independent_rows, single_threaded_blas
 
@@ -68,7 +69,10 @@ class Basis:
         with single_threaded_blas():
             found = independent_rows(self.gram(), 0.0)
         if len(found.kept) < len(self):
-            raise ValueError(f"{len(self) - len(found.kept)} of {len(self)} points are dependent; use Basis.append")
+            raise SingularKernelError(
+                f"{len(self) - len(found.kept)} of {len(self)} basis points are dependent, so that their kernel matrix "
+                "has no factor; fit again (Basis.append leaves such points out)"
+            )
         return np.ascontiguousarray(found.L)
 
     @cached_property

@@ -12,6 +12,7 @@ os.environ.setdefault("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
 
 import numpy as np
 import pytest
+from clusters import Cluster
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 from s3_server import S3Server, running_s3
@@ -59,3 +60,12 @@ def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
     return s3_server.bucket()
+
+
+@pytest.fixture(scope="session")
+def dask_cluster(s3_server: S3Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A scheduler and a worker of one thread, for tests that leave them as they were; they can reach `s3`, too."""
+    running = Cluster(tmp_path_factory.mktemp("cluster"), environment=s3_server.environment())
+    running.start()
+    yield running
+    running.stop()

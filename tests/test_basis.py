@@ -13,6 +13,7 @@ from problems import basis_of
 from strategies import rows
 
 from streamkernel.basis import Basis
+from streamkernel.errors import SingularKernelError
 from streamkernel.kernels import Gaussian, Laplacian, Linear
 
 
@@ -64,7 +65,7 @@ def test_the_rank_of_a_linear_kernel() -> None:
 
 def test_a_basis_of_dependent_points_is_refused_rather_than_jittered() -> None:
     X = np.zeros((2, 2))
-    with pytest.raises(ValueError, match="dependent"):
+    with pytest.raises(SingularKernelError, match="dependent"):
         basis_of(X, [0, 1]).L
 
 

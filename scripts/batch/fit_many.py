@@ -117,6 +117,8 @@ def split(arguments: list[str]) -> tuple[list[str], Path, list[str]]:
         raise ValueError(f"{odd}: options of the fit come behind --out FOLDER")
     if not stores or not behind or behind[0].startswith("-"):
         raise ValueError("name tables, and the folder of their models behind --out")
+    if "://" in behind[0]:
+        raise ValueError(f"{behind[0]}: the models' folder must be a local one; tables may be URLs")
     own = next((word for word in behind[1:] if word in _OWN), None)
     if own is not None:
         raise ValueError(f"{own} is said by this script itself")

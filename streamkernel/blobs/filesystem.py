@@ -24,7 +24,7 @@ class FilesystemBlobs(Blobs):
         self.listable = url.partition("://")[0].lower() not in ("http", "https")
         try:
             self._files, self._root = _opened(url)
-        except (ImportError, ValueError) as error:
+        except Exception as error:  # the drivers' classes share no base
             raise ParameterError(
                 f"{url} cannot be opened ({str(error).splitlines()[0]}); install fsspec's driver for this scheme"
             ) from error

@@ -6,12 +6,14 @@
     residual columns ->  sampled_residual    Frobenius error, from a fresh sample
     ridge sums       ->  dual_gap_bound      distance to the fit with all rows as basis functions
     error counts     ->  matching_pursuit_bound
+    eigenvalues      ->  pca_bound           expected residual of a new row outside kernel PCA's subspace
     any such path    ->  stop_at             where a rule would stop
 """
 
 from streamkernel.bounds.compression import CompressionBound, compression_bound
 from streamkernel.bounds.dual_gap import DualGap, dual_gap_bound, dual_gap_path
 from streamkernel.bounds.matching_pursuit import MatchingPursuitBound, matching_pursuit_bound
+from streamkernel.bounds.pca import pca_bound
 from streamkernel.bounds.sampled_residual import SampledResidual, column_range, sampled_residual
 from streamkernel.bounds.sampling import (
     bardenet_maillard_radius,
@@ -21,7 +23,7 @@ from streamkernel.bounds.sampling import (
     serfling_radius,
     serfling_tail,
 )
-from streamkernel.bounds.stop import BoundStop, GapStop, Stop, StopRule, TraceStop, stop_at
+from streamkernel.bounds.stop import BoundStop, GapStop, PursuitStop, Stop, StopRule, TraceStop, stop_at
 from streamkernel.linalg import DualityPath, duality_path
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "DualityPath",
     "GapStop",
     "MatchingPursuitBound",
+    "PursuitStop",
     "SampledResidual",
     "Stop",
     "StopRule",
@@ -45,6 +48,7 @@ __all__ = [
     "dual_gap_path",
     "duality_path",
     "matching_pursuit_bound",
+    "pca_bound",
     "sampled_residual",
     "serfling_radius",
     "serfling_tail",

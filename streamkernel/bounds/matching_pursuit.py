@@ -8,6 +8,10 @@ m - k others and N = m - k - q, with probability 1 - delta over m independent ro
 (Hussain & Shawe-Taylor, Theorem 3; Theorem 4 for canonical correlations; ALGORITHMS 11.2). The consistent-case bound of
 Vapnik & Chervonenkis on the N rows that are right, for two parallel hyperplanes in k dimensions, once for each choice
 of functions, of wrong rows, and of (k, q). Logarithms to base 2, as the bound has 2^(-N eps / 2).
+
+Theorem 4 calls a pair of views wrong when ``|f_x(x) - f_y(y)| > gamma`` and prints the same formula. The difference is
+linear in the k features of both views: its hyperplanes lie in D = 2k dimensions, and D + 1 takes the place of k + 1 in
+the first term, not of k in the others, as the same rows are chosen for both views (``views=2``).
 """
 
 from __future__ import annotations
@@ -31,21 +35,53 @@ class MatchingPursuitBound:
 
     Attributes
     ----------
-    values : bound on the probability of a wrong prediction, with exact binomials; inf where fewer than k + 1 rows are
+    values : bound on the probability of a wrong prediction, with exact binomials; inf where fewer than D + 1 rows are
         right. May exceed 1: of use to compare sizes of a basis all the same.
     relaxed : with ``C(m, k) <= (e m / k)^k``, as the paper prints it.
     reported : values, 1 where they are larger.
     vacuous : values >= 1, where nothing is said about the loss itself.
+    functions, errors : k and q, as they were given.
+    rows, delta : as they were given; delta is shared by all gammas.
     """
 
     values: NDArray[np.float64]
     relaxed: NDArray[np.float64]
     reported: NDArray[np.float64]
     vacuous: NDArray[np.bool_]
+    functions: NDArray[np.int64]
+    errors: NDArray[np.int64]
+    rows: int
+    delta: float
+
+    @property
+    def observed(self) -> NDArray[np.float64]:
+        """``q / (m - k)``, the share of wrong rows among those outside the basis; 0 where all are inside."""
+        outside = self.rows - self.functions
+        return np.divide(self.errors, outside, out=np.zeros(np.shape(self.values)), where=outside > 0)
+
+    @property
+    def argmin(self) -> int:
+        """Position of the smallest value of a path, the first of equal ones."""
+        return int(np.argmin(self.values))
+
+    @property
+    def best_size(self) -> int:
+        """The number of functions with the smallest bound: for comparison of sizes, be the bound vacuous or not."""
+        return int(self.functions.flat[self.argmin])
+
+    @property
+    def minimum(self) -> float:
+        """The smallest value."""
+        return float(self.values.flat[self.argmin])
+
+    @property
+    def says_nothing(self) -> bool:
+        """Vacuous at every size."""
+        return bool(np.all(self.vacuous))
 
 
 def matching_pursuit_bound(
-    rows: int, functions: ArrayLike, errors: ArrayLike, delta: float = 0.05, *, gammas: int = 1
+    rows: int, functions: ArrayLike, errors: ArrayLike, delta: float = 0.05, *, gammas: int = 1, views: int = 1
 ) -> MatchingPursuitBound:
     """Bound the probability that a new row is predicted wrongly by more than gamma.
 
@@ -56,6 +92,7 @@ def matching_pursuit_bound(
     errors : q, for each k the number of rows outside the basis that are off by more than gamma, 0 <= q <= m - k.
     delta : probability that the bound fails, in (0, 1).
     gammas : the bound is to hold for so many values of gamma at once, all named before the data were seen.
+    views : the hyperplanes lie in D = views k dimensions; 1 as both theorems print it, 2 for what Theorem 4 is about.
 
     Raises
     ------
@@ -63,22 +100,31 @@ def matching_pursuit_bound(
         k or q is out of range, or delta is no probability.
     """
     rows, gammas = checked_integer("rows", rows), checked_integer("gammas", gammas)
-    delta = checked_probability("delta", delta) / gammas
+    views, whole = checked_integer("views", views), checked_probability("delta", delta)
     k, q = np.broadcast_arrays(_whole("functions", functions), _whole("errors", errors))
     if np.any((k < 1) | (k > rows)):
         raise ParameterError(f"functions = {functions!r} are not all from 1 to {rows} rows; give the sizes of a basis")
     if np.any((q < 0) | (q > rows - k)):
         raise ParameterError(f"errors = {errors!r} are not all from 0 to the rows outside the basis; count those alone")
-    right = (rows - k - q).astype(np.float64)
-    valid = right >= k + 1
+    right, exponent = (rows - k - q).astype(np.float64), views * k + 1
+    valid = right >= exponent
     N = np.where(valid, right, 1.0)
-    hyperplanes = (k + 1) * np.log2(4.0 * math.e * N / (k + 1))
-    certainty = math.log2(2.0 / delta) + 2.0 * math.log2(rows)
+    hyperplanes = exponent * np.log2(4.0 * math.e * N / exponent)
+    certainty = math.log2(2.0 * gammas / whole) + 2.0 * math.log2(rows)
     values, relaxed = (
         np.where(valid, 2.0 / N * (hyperplanes + (log(rows, k) + log(rows - k, q)) / math.log(2.0) + certainty), np.inf)
         for log in (log_binomial, relaxed_log_binomial)
     )
-    return MatchingPursuitBound(values, relaxed, np.minimum(values, 1.0), values >= 1.0)
+    return MatchingPursuitBound(
+        values=values,
+        relaxed=relaxed,
+        reported=np.minimum(values, 1.0),
+        vacuous=values >= 1.0,
+        functions=np.array(k),
+        errors=np.array(q),
+        rows=rows,
+        delta=whole,
+    )
 
 
 def _whole(name: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ import click
 from streamkernel.cli.options import NumberOr, rows, run_options, stack
 from streamkernel.cli.rule_options import NAMED, RULE_OPTION
 from streamkernel.estimators.recipes import RECIPES
+from streamkernel.pursuit import DRAWS, VARIANTS
 from streamkernel.selection import RULES, SCORES
 
 __all__ = ["factor_options", "fit_options"]
@@ -30,7 +31,7 @@ _rule_options = stack(
         show_default=True,
         help="How the basis is chosen.",
     ),
-    _named("pool", type=click.Choice(["single", "split", "shared"])),
+    _named("pool", type=click.Choice(["single", "split", "shared", "full"])),
     _named("score", type=click.Choice(list(SCORES))),
     _named("candidates", type=click.IntRange(min=1)),
     _named("picks", type=click.IntRange(min=1)),
@@ -60,7 +61,7 @@ _kernel_options = stack(
     click.option("--kernel", default="gaussian", show_default=True, help="Name of the kernel."),
     click.option("--gamma", type=float, default=None, help="scikit-learn's gamma, instead of the lengthscale."),
     click.option("--degree", type=int, default=None, help="Of the polynomial kernel."),
-    click.option("--coef0", type=float, default=None, help="Of the polynomial kernel."),
+    click.option("--coef0", type=float, default=None, help="Of the polynomial and sigmoid kernels."),
 )
 
 _scale_and_seed = stack(
@@ -71,8 +72,8 @@ _scale_and_seed = stack(
 )
 
 _size = stack(
-    click.option("--basis", type=int, default=None, help="Basis functions. [default: sqrt(m) log m, at most 1000]"),
-    click.option("--tol", type=float, default=0.0, show_default=True, help="Stop at this share of the trace."),
+    click.option("--basis", type=int, default=None, help="Basis functions, or terms. [default: sqrt(m) log m, at most 1000]"),
+    click.option("--tol", type=float, default=0.0, show_default=True, help="Stop at this share of the trace; of kmp: of the squared error."),
 )
 
 
@@ -131,11 +132,33 @@ _model_options = stack(
     ),
 )
 
+# Of kmp only.
+_pursuit_options = stack(
+    click.option(
+        "--variant",
+        type=click.Choice(VARIANTS),
+        default=None,
+        help="Of kmp: what is picked, and what is fitted again. [default: pre-fitting]",
+    ),
+    click.option("--shrinkage", type=float, default=None, help="Of kmp, basic: share of each step. [default: 1]"),
+    click.option(
+        "--draw",
+        type=click.Choice(DRAWS),
+        default=None,
+        help="Of kmp: candidates at random, or by what is left of them. [default: uniform]",
+    ),
+    click.option("--eps", type=float, default=None, help="Of kmp, split: probability of a bad pool. [default: 0.05]"),
+    click.option("--quantile", type=float, default=None, help="Of kmp, split: what is a good pick. [default: 0.95]"),
+    click.option("--validation", type=float, default=None, help="Of kmp: share of the rows that is held out."),
+    click.option("--patience", type=int, default=None, help="Of kmp: end after so many terms that do not help there."),
+)
+
 fit_options = stack(
     click.option("--estimator", type=click.Choice(list(RECIPES)), default="ridge", show_default=True),
     _kernel_options,
     _lengthscale("median", "auto", "evidence", default="median; of Gaussian processes, committees: evidence"),
     _model_options,
+    _pursuit_options,
     _size,
     _rule_options,
     _objective("prediction"),

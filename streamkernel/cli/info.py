@@ -7,12 +7,13 @@ from typing import Any
 import click
 import numpy as np
 
-from streamkernel.cli.kinds import MODELS, TRANSFORMERS, kind_of
+from streamkernel.cli.kinds import MODELS, TRANSFORMERS, fields_of, kind_of
 from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.update import seen_rows
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.kernel_cca_model import KernelCCAModel
 from streamkernel.factors import Factor, KeptBasis
 from streamkernel.report.words import count, kernel_words, percent
 from streamkernel.table.info import table_info
@@ -39,14 +40,15 @@ def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
 
 
 def _emit(path: str, kept: KeptBasis, title: str, as_json: bool) -> None:
-    result = {"path": path, **_told(kept), "digest": kept.digest}
-    shown = readable(result)
-    shown["kernel"] = kernel_words(result["kernel"])
-    shown["rule_options"] = ", ".join(f"{name} {value}" for name, value in result["rule_options"].items()) or None
-    shown["relative_residual_at_rank"] = ", ".join(
-        f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()
-    )
-    emit(result, as_json=as_json, title=title, shown=shown)
+    with fields_of(path):
+        result = {"path": path, **_told(kept), "digest": kept.digest}
+        shown = readable(result)
+        shown["kernel"] = kernel_words(result["kernel"])
+        shown["rule_options"] = ", ".join(f"{name} {value}" for name, value in result["rule_options"].items()) or None
+        shown["relative_residual_at_rank"] = ", ".join(
+            f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()
+        )
+        emit(result, as_json=as_json, title=title, shown=shown)
 
 
 def _told(kept: KeptBasis) -> dict[str, Any]:
@@ -63,6 +65,8 @@ def _told(kept: KeptBasis) -> dict[str, Any]:
         if "eigen" in config:
             own["components"] = config["eigen"]["count"]
             own["relative_residual_of_components"] = config["eigen"]["relative_residual_trace"]
+        if isinstance(kept, KernelCCAModel):
+            own |= kept.told()
     return {
         **own,
         "rows": config["rows"]["count"],

@@ -12,9 +12,10 @@ import click
 from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
 from streamkernel.engine import format_bytes
+from streamkernel.errors import CorruptMetadataError, StreamKernelError
 from streamkernel.jobs import JobsSession, connect
 
-__all__ = ["job_session", "jobs_option", "looking_options", "moment", "shown"]
+__all__ = ["job_session", "jobs_option", "looking_options", "moment", "records_of", "shown"]
 
 jobs_option = click.option(
     "--jobs",
@@ -48,6 +49,26 @@ def job_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession
         address, security = reached.scheduler, reached.security
     with connect(address, security, jobs=place, insecure=scheduler.insecure) as session:
         yield session
+
+
+@contextlib.contextmanager
+def records_of(id: str, place: str) -> Iterator[None]:
+    """Around what shows the records of a job, which may be damaged in what only people are told.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A field is missing or is not what it should be.
+    """
+    try:
+        yield
+    except (StreamKernelError, BrokenPipeError):
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError) as error:
+        raise CorruptMetadataError(
+            f"a record of job {id} in {place} lacks a field or has a strange one ({error!r:.200}); restore it from a "
+            "copy, or remove the job's records"
+        ) from error
 
 
 def moment(seconds: float) -> str:

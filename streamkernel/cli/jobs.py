@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from streamkernel.cli.job_options import job_session, looking_options, moment
+from streamkernel.cli.job_options import job_session, looking_options, moment, records_of
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.jobs.records import UNREADABLE
@@ -59,10 +59,11 @@ def command(
         if told["status"] == UNREADABLE:
             table.add_row(told["id"], told["status"], *"----")
             continue
-        progress = told["progress"]
-        sweeps = f"{progress['sweeps_done']}/{progress['sweeps_planned'] or '?'}" if progress else "-"
-        name = PurePosixPath(told["model"]).name
-        table.add_row(told["id"], told["status"], told["estimator"], name, sweeps, moment(told["submitted"]))
+        with records_of(told["id"], told["jobs"]):
+            progress = told["progress"]
+            sweeps = f"{progress['sweeps_done']}/{progress['sweeps_planned'] or '?'}" if progress else "-"
+            name = PurePosixPath(told["model"]).name
+            table.add_row(told["id"], told["status"], told["estimator"], name, sweeps, moment(told["submitted"]))
     Console(highlight=False).print(table if found else "no jobs")
     for told in found:
         if told["status"] == UNREADABLE:

@@ -2,35 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from streamkernel.blobs import joined
-from streamkernel.errors import ModelFormatError
+from streamkernel.errors import ModelFormatError, StreamKernelError
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.estimators.transformers import KernelPCAModel, NystroemModel, TransformerModel
 from streamkernel.estimators.updatable import Updatable
 from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.factors.factor import entries_of
 from streamkernel.store import bundle_kind
 
-__all__ = ["MODELS", "TRANSFORMERS", "UPDATABLE", "is_factor", "kind_of", "predicting_model", "updatable_model"]
+__all__ = [
+    "MODELS",
+    "TRANSFORMERS",
+    "UPDATABLE",
+    "fields_of",
+    "is_factor",
+    "kind_of",
+    "predicting_model",
+    "updatable_model",
+]
 
 MODELS: dict[str, type[PredictingModel]] = {
-    model.KIND: model for model in (RidgeModel, GaussianModel, GeneralisedModel)
+    model.KIND: model for model in (RidgeModel, GaussianModel, GeneralisedModel, PursuitModel)
 }
 UPDATABLE: tuple[type[Updatable[Any]], ...] = (RidgeModel, GaussianModel)
-TRANSFORMERS: dict[str, type[TransformerModel]] = {model.KIND: model for model in (NystroemModel, KernelPCAModel)}
+TRANSFORMERS: dict[str, type[TransformerModel]] = {
+    model.KIND: model for model in (NystroemModel, KernelPCAModel, KernelCCAModel)
+}
 
 # What each kind is, and what serves whoever wanted predictions of it.
 _OTHERS = {
     Factor.KIND: ("a factor", "make a model with streamkernel fit"),
     NystroemModel.KIND: ("a Nystroem transformer", "Nystroem.load transforms rows, from Python"),
     KernelPCAModel.KIND: ("a kernel PCA", "KernelPCA.load transforms rows, from Python"),
+    KernelCCAModel.KIND: ("a kernel CCA", "KernelCCA.load transforms rows, from Python"),
 }
+
+
+@contextmanager
+def fields_of(*paths: str) -> Iterator[None]:
+    """Around what takes fields of something saved: whole to its digests, it may yet say what none of ours says.
+
+    Raises
+    ------
+    ModelFormatError
+        A field is missing or is not what it should be.
+    """
+    try:
+        yield
+    except StreamKernelError:
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ModelFormatError(
+            f"{', '.join(paths)}: a field is missing or is not what it should be ({error!r:.200}); make it again "
+            "(--debug shows which)"
+        ) from error
 
 
 def is_factor(path: str) -> bool:

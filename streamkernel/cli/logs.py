@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from streamkernel.cli.job_options import job_session, looking_options, moment
+from streamkernel.cli.job_options import job_session, looking_options, moment, records_of
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 
@@ -34,11 +34,12 @@ def command(
         if as_json and not follow:
             emit({"id": found.id, "events": list(found.logs())}, as_json=True, title="job")
             return
-        for event in found.logs(follow=follow):
-            if as_json:
-                json.dump(event, sys.stdout)
-                sys.stdout.write("\n")
-            else:
-                level = "" if event["level"] == "info" else f"{event['level']}: "
-                print(f"{moment(event['time'])} {event['host']}:{event['process']} {level}{event['text']}")
-            sys.stdout.flush()
+        with records_of(found.id, found.jobs):
+            for event in found.logs(follow=follow):
+                if as_json:
+                    json.dump(event, sys.stdout)
+                    sys.stdout.write("\n")
+                else:
+                    level = "" if event["level"] == "info" else f"{event['level']}: "
+                    print(f"{moment(event['time'])} {event['host']}:{event['process']} {level}{event['text']}")
+                sys.stdout.flush()

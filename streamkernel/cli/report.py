@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from streamkernel.blobs import blobs_at, parent_of
-from streamkernel.cli.kinds import is_factor, predicting_model
+from streamkernel.cli.kinds import fields_of, is_factor, predicting_model
 from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
 from streamkernel.cli.scoring import opened
@@ -61,10 +61,11 @@ def command(
     for path, replaced in ((out, overwrite), (png, True)):
         if path is not None:
             checked_output(path, overwrite=replaced)
-    if factors[0]:
-        _factors(sources, out, data, rows, png, overwrite)
-    else:
-        _model(sources[0], out, data, rows, png, overwrite)
+    with fields_of(*sources):
+        if factors[0]:
+            _factors(sources, out, data, rows, png, overwrite)
+        else:
+            _model(sources[0], out, data, rows, png, overwrite)
     around, name = parent_of(out)
     result = {"report": out, "bytes": blobs_at(around).size(name)}
     emit(result if png is None else {**result, "png": png}, as_json=as_json, title="report")

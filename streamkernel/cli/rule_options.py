@@ -14,10 +14,10 @@ __all__ = ["NAMED", "RULES_AND_OPTIONS", "RULE_OPTION", "rule_options"]
 
 # Those that have a name of their own on the command line, and what they mean; any other is given by --rule-option.
 NAMED = {
-    "pool": "Of sgma: one pool for each pick, or one for several.",
+    "pool": "Of sgma, kmp: one pool for each pick, or one for several; of kmp also every row.",
     "score": "Of sgma: what candidates are worth.",
-    "candidates": "Of few-sweep, sgma, csi: for each pick.",
-    "picks": "Of sgma with pools, csi: in a sweep.",
+    "candidates": "Of few-sweep, sgma, csi, kmp: for each pick.",
+    "picks": "Of sgma with pools, csi, kmp: in a sweep.",
     "kappa": "Of csi, csi-lookahead: weight of the targets, in [0, 1].",
     "delta": "Of csi-lookahead: columns ahead.",
     "block": "Of rpcholesky, incomplete-cholesky: rows in a look.",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from streamkernel.blobs import is_url, local_path
 from streamkernel.cli.options import common
 from streamkernel.cli.output import stderr
 from streamkernel.engine.threads import available_cpus
-from streamkernel.errors import ParameterError, StoreNotFoundError
+from streamkernel.errors import ParameterError, StoreError, StoreNotFoundError
 from streamkernel.estimators.base import parse_bytes
 
 if TYPE_CHECKING:
@@ -32,6 +34,13 @@ __all__ = ["command"]
 @click.option("--max-json", default="8MiB", show_default=True, metavar="BYTES", help="Largest JSON body.")
 @click.option(
     "--max-rows", default=10_000_000, show_default=True, type=click.IntRange(1), help="Most rows of a request."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=None,
+    metavar="SECONDS",
+    help="Between two looks at MODELS. [default: 0.4; of a URL 5]",
 )
 @click.option("--jobs", "place", metavar="LOCATION", help="Show the jobs whose records are there, a folder or URL.")
 @click.option("--scheduler", metavar="ADDRESS", help="With --jobs: let jobs be submitted, to this tls:// address.")
@@ -59,6 +68,7 @@ def command(
     max_body: str,
     max_json: str,
     max_rows: int,
+    interval: float | None,
     place: str | None,
     scheduler: str | None,
     scheduler_ca: str | None,
@@ -70,9 +80,10 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Answer requests for predictions of the saved models in the folder MODELS (or of one model) over HTTP.
+    """Answer requests for predictions of the saved models below MODELS (or of one model) over HTTP.
 
-    Models that are added, replaced or removed are noticed within a second. The page at / shows them, and jobs.
+    MODELS is a folder, or a URL such as s3://bucket/models. Models that are added, replaced or removed are noticed
+    within a second, at a URL within five. The page at / shows them, and jobs.
     """
     try:
         from streamkernel.service import Limits, Settings, serve
@@ -80,11 +91,6 @@ def command(
         from streamkernel.service.settings import is_loopback, read_token
     except ImportError as error:
         raise ParameterError(f"the service needs {error.name}: pip install 'streamkernel[service]'") from error
-    if "://" in models or "::" in models:
-        raise ParameterError(f"{models} is not a folder of this machine; give the path of one")
-    root = Path(models)
-    if not root.is_dir():
-        raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
     if (tls_cert is None) != (tls_key is None):
         raise ParameterError("--tls-cert and --tls-key belong together; give both or neither")
     if not is_loopback(host) and not insecure and (token_file is None or tls_cert is None):
@@ -97,6 +103,7 @@ def command(
         json_bytes=parse_bytes(max_json, "--max-json") or 0,
         rows=max_rows,
     )
+    root = _place_of_models(models, quiet=quiet)
     jobs = _jobs(
         root, place, scheduler, (scheduler_ca, scheduler_cert, scheduler_key), insecure=scheduler_insecure, roots=roots
     )
@@ -105,6 +112,7 @@ def command(
         root,
         token=token,
         hosts=local if token is None and is_loopback(host) else None,
+        poll_seconds=interval,
         threads=max(1, available_cpus() // workers),
         jobs=jobs,
         limits=limits,
@@ -121,8 +129,27 @@ def command(
     serve(settings, Address(host, port, tls_cert, tls_key), workers=workers, ready=ready)
 
 
+def _place_of_models(models: str, *, quiet: bool) -> Path | str:
+    """Look at it once, so that who mistyped it is told so; a store that is down for now is waited for."""
+    from streamkernel.service.places import place_of
+
+    if not is_url(models) and "::" not in models:
+        folder = local_path(models)
+        if not folder.is_dir():
+            raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
+        return folder
+    try:
+        if not place_of(models).look() and not quiet:
+            print(f"nothing is at {models} yet; models that are saved there are served then", file=sys.stderr)
+    except StoreError as error:
+        if type(error) is not StoreError:
+            raise
+        print(f"warning: {error}; its models are served as soon as it answers", file=sys.stderr)
+    return models.rstrip("/")
+
+
 def _jobs(
-    models: Path,
+    models: Path | str,
     place: str | None,
     scheduler: str | None,
     tls: tuple[str | None, str | None, str | None],

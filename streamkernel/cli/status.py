@@ -6,7 +6,7 @@ import time
 
 import click
 
-from streamkernel.cli.job_options import job_session, looking_options, shown
+from streamkernel.cli.job_options import job_session, looking_options, records_of, shown
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import JobBar
@@ -40,8 +40,9 @@ def command(
         found = session.job(job)
         if follow:
             _follow(found, quiet)
-        told = found.to_config()
-        emit(told, as_json=as_json, title="job", shown=shown(told))
+        with records_of(found.id, found.jobs):
+            told = found.to_config()
+            emit(told, as_json=as_json, title="job", shown=shown(told))
         if follow:
             found.wait(0)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.kinds import updatable_model
+from streamkernel.cli.kinds import fields_of, updatable_model
 from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_options, stale_option
 from streamkernel.cli.options import rows as rows_option
@@ -16,6 +16,7 @@ from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.base import parse_bytes
+from streamkernel.estimators.updatable import Updatable
 from streamkernel.estimators.updating import Update, new_rows
 from streamkernel.estimators.updating_saved import update_saved
 from streamkernel.store import Checkpoints
@@ -69,7 +70,11 @@ def command(
     """
     place = place_of(scheduler, workers)
     limit = parse_bytes(memory, "--memory")
-    table = cut(new_rows(updatable_model(model), store), rows)
+    before = updatable_model(model)
+    with fields_of(model):
+        # What is told in the end: after the model is replaced it is too late to find that it cannot be.
+        _solution(before)
+        table = cut(new_rows(before, store), rows)
     with ExitStack() as stack:
         bar = stack.enter_context(SweepBar(quiet))
 
@@ -80,18 +85,19 @@ def command(
             return Session(executor, progress=bar, checkpoints=checkpoints)
 
         began = [time.perf_counter()]
-        done = update_saved(
-            model,
-            updatable_model,
-            table,
-            session,
-            choices={"alpha": alpha, "variances": variances},
-            stale=stale,
-            grow=grow,
-            as_new=as_new,
-            memory_limit=limit,
-            driver_bytes=None if place.workers else resident_bytes(),
-        )
+        with fields_of(model):
+            done = update_saved(
+                model,
+                updatable_model,
+                table,
+                session,
+                choices={"alpha": alpha, "variances": variances},
+                stale=stale,
+                grow=grow,
+                as_new=as_new,
+                memory_limit=limit,
+                driver_bytes=None if place.workers else resident_bytes(),
+            )
         seconds = time.perf_counter() - began[-1]
     _print(done, model, store, seconds, as_json)
 
@@ -107,8 +113,11 @@ def seen_rows(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _solution(model: Updatable[Any]) -> dict[str, Any]:
+    return {"basis_size": model.config["basis_size"], **model.config["certificate"], **model.told()}
+
+
 def _print(done: Update[Any], model: str, store: str, seconds: float, as_json: bool) -> None:
-    config = done.model.config
     result = {
         "model": model,
         "store": store,
@@ -119,9 +128,7 @@ def _print(done: Update[Any], model: str, store: str, seconds: float, as_json: b
         "residual_of_new": done.staleness.of_new,
         "stale": done.stale,
         "grown": done.grown,
-        "basis_size": config["basis_size"],
-        **config["certificate"],
-        **done.model.told(),
+        **_solution(done.model),
         "sweeps": done.sweeps,
         "resumed_sweeps": done.resumed_sweeps,
         "seconds": seconds,

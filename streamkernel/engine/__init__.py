@@ -13,11 +13,12 @@ from streamkernel.engine.plan import (
     step_of,
 )
 from streamkernel.engine.progress import Progress, Silent
-from streamkernel.engine.session import Executor, Session, SweepRecord, layout_of
+from streamkernel.engine.session import Checkpointing, Executor, Session, SweepRecord, layout_of
 from streamkernel.engine.threads import ThreadExecutor, available_cpus
 
 __all__ = [
     "BASE_BYTES",
+    "Checkpointing",
     "Executor",
     "Machine",
     "MemoryLimits",

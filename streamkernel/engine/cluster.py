@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import resource
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
 import dask
-import numpy as np
 from distributed import Client, LocalCluster, as_completed
 from distributed import Future as _Future
 from distributed.client import FutureCancelledError
@@ -26,29 +23,27 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 from distributed.security import Security
 
 from streamkernel.engine.blame import blame, killed_worker
-from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, write_leaf
+from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, warm_up, write_leaf
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.memory import limit_arenas
+from streamkernel.engine.memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
 from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
-from streamkernel.kernels import Gaussian
-from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
 Future = _Future[Any]
 
-__all__ = ["ClusterExecutor", "connect", "local_cluster"]
+__all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster"]
 
 _LEAST_WORKER = 2 * WORKER_BYTES // 3  # with the libraries loaded and no work
 _OUTSTANDING = 4
 
-_CONFIG = {
+DASK_CONFIG = {
     "distributed.scheduler.worker-ttl": "60s",
     "distributed.scheduler.allowed-failures": 3,
     "distributed.scheduler.no-workers-timeout": "60s",
@@ -65,25 +60,6 @@ _CONFIG = {
 def _address(client: Client) -> str:
     scheduler = client.scheduler
     return "its address" if scheduler is None else str(scheduler.address)
-
-
-def _warm_up() -> None:
-    """Load the package and its compiled loops, so that the first sweep does not pay for it."""
-    limit_arenas()
-    with single_threaded_blas():
-        for dtype in (np.float32, np.float64):
-            Z = np.zeros((1, 1), dtype)
-            Gaussian(1.0).prepare(Z).block(Z)
-
-
-def _peak_resident() -> int:
-    # A forked child inherits its parent's ru_maxrss; the VmHWM of its own address space begins anew.
-    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as lines:
-        for line in lines:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    peak = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, others kB
 
 
 class ClusterExecutor:
@@ -240,7 +216,7 @@ class ClusterExecutor:
         """Peak resident bytes of the workers, where the session's own meter cannot see them."""
         if not self.remote:
             return 0
-        return sum(self._client.run(_peak_resident).values())
+        return sum(self._client.run(peak_resident_bytes).values())
 
     def close(self) -> None:
         pass
@@ -249,7 +225,7 @@ class ClusterExecutor:
 @contextlib.contextmanager
 def connect(address: str, security: Security | None = None, *, insecure: bool = False) -> Iterator[ClusterExecutor]:
     """Executor on the cluster whose scheduler listens at `address`; errors as of `connect_client`."""
-    with dask.config.set(_CONFIG), connect_client(address, security, insecure=insecure) as client:
+    with dask.config.set(DASK_CONFIG), connect_client(address, security, insecure=insecure) as client:
         executor = ClusterExecutor(client)
         limit = executor.worker_limit()
         if limit is not None and limit < _LEAST_WORKER:
@@ -258,7 +234,7 @@ def connect(address: str, security: Security | None = None, *, insecure: bool = 
                 f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
                 f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
             )
-        client.run(_warm_up)
+        client.run(warm_up)
         yield executor
 
 
@@ -275,7 +251,7 @@ def local_cluster(
     memory_limit : bytes of each worker, above which Dask restarts it; default no limit.
     """
     with (
-        dask.config.set(_CONFIG),
+        dask.config.set(DASK_CONFIG),
         LocalCluster(
             n_workers=workers or available_cpus(),
             threads_per_worker=threads_per_worker,
@@ -289,5 +265,5 @@ def local_cluster(
         Client(cluster) as client,
     ):
         client.wait_for_workers(workers or available_cpus(), timeout=60)
-        client.run(_warm_up)
+        client.run(warm_up)
         yield ClusterExecutor(client, remote=False)

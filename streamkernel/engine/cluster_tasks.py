@@ -1,16 +1,30 @@
-"""What workers are given: functions of a payload that was sent once a sweep."""
+"""What workers are given: functions of a payload that was sent once a sweep, and what makes them ready for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from streamkernel.engine.chunk_writer import ChunkWriter
+from streamkernel.engine.memory import limit_arenas
 from streamkernel.engine.tasks import Written, map_span, write_span
+from streamkernel.kernels import Gaussian
+from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
-__all__ = ["combine_states", "hold", "map_leaf", "write_leaf"]
+__all__ = ["combine_states", "hold", "map_leaf", "warm_up", "write_leaf"]
+
+
+def warm_up() -> None:
+    """Load the package and its compiled loops, so that the first sweep does not pay for it."""
+    limit_arenas()
+    with single_threaded_blas():
+        for dtype in (np.float32, np.float64):
+            Z = np.zeros((1, 1), dtype)
+            Gaussian(1.0).prepare(Z).block(Z)
 
 
 def hold(*payload: Any) -> tuple[Any, ...]:

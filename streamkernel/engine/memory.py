@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import resource
+import sys
 import threading
 from functools import cache
 from types import TracebackType
 
 import psutil
 
-__all__ = ["PeakMeter", "limit_arenas", "resident_bytes"]
+__all__ = ["PeakMeter", "limit_arenas", "peak_resident_bytes", "resident_bytes"]
 
 _M_ARENA_MAX = -8  # of glibc's mallopt
 _ARENAS = 2
@@ -24,6 +26,17 @@ def resident_bytes() -> int:
         with contextlib.suppress(psutil.Error):
             total += int(child.memory_info().rss)
     return total
+
+
+def peak_resident_bytes() -> int:
+    """The most that this process alone has been resident with, bytes."""
+    # A forked child inherits its parent's ru_maxrss; the VmHWM of its own address space begins anew.
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    peak = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, others kB
 
 
 @cache

@@ -15,10 +15,10 @@ from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
 from streamkernel.engine.tree import PairingTree
 from streamkernel.reductions import Reduction, RowMap, State
-from streamkernel.store import Checkpoints, RowSink
+from streamkernel.store import RowSink
 from streamkernel.table import Table
 
-__all__ = ["Executor", "Session", "SweepRecord", "layout_of"]
+__all__ = ["Checkpointing", "Executor", "Session", "SweepRecord", "layout_of"]
 
 Result = TypeVar("Result")
 
@@ -46,6 +46,16 @@ class Executor(Protocol):
     ) -> None: ...
 
     def peak_bytes(self) -> int: ...
+
+
+class Checkpointing(Protocol):
+    """Where a session keeps the states of its sweeps; `streamkernel.store.Checkpoints` is one."""
+
+    def load(self, step: int, name: str) -> State | None:
+        """What was saved as step number `step` under a name; None where there is nothing that can be used."""
+
+    def save(self, step: int, name: str, state: State) -> None:
+        """Keep what a sweep ended with."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Session:
         executor: Executor | None = None,
         *,
         progress: Progress | None = None,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: Checkpointing | None = None,
     ) -> None:
         self.executor: Executor = executor or ThreadExecutor()
         self.progress: Progress = progress or Silent()
@@ -105,14 +115,14 @@ class Session:
         step = len(self.records)
         began = time.perf_counter()
         saved_as = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:60]
-        state = self._checkpoints.load(step, saved_as) if self._checkpoints else None
+        state = self._checkpoints.load(step, saved_as) if self._checkpoints is not None else None
         resumed = state is not None
         layout = layout_of(reduction, table)
         if state is None:
             table.check_unchanged()
             self.progress.begin(name, table.n_rows, len(layout.spans))
             state = self.executor.reduce(reduction, table, layout, self.progress.advance)
-            if self._checkpoints:
+            if self._checkpoints is not None:
                 self._checkpoints.save(step, saved_as, state)
         seconds = time.perf_counter() - began
         self.records.append(SweepRecord(name, seconds, table.n_rows, len(layout.spans), resumed))

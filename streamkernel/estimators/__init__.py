@@ -10,12 +10,16 @@ from streamkernel.estimators.gaussian_process_poisson import GaussianProcessPois
 from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings, GeneralisedSettings
 from streamkernel.estimators.generalised_model import GeneralisedModel
+from streamkernel.estimators.kernel_cca import KernelCCA
+from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit
+from streamkernel.estimators.kernel_matching_pursuit_classifier import KernelMatchingPursuitClassifier
 from streamkernel.estimators.kernel_pca import KernelPCA
 from streamkernel.estimators.kernel_ridge import KernelRidge
 from streamkernel.estimators.kernel_ridge_classifier import KernelRidgeClassifier
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.nystroem import Nystroem
 from streamkernel.estimators.plan import plan_ridge
+from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.estimators.settings import RidgeSettings
 
 __all__ = [
@@ -28,10 +32,14 @@ __all__ = [
     "GaussianSettings",
     "GeneralisedModel",
     "GeneralisedSettings",
+    "KernelCCA",
+    "KernelMatchingPursuit",
+    "KernelMatchingPursuitClassifier",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeClassifier",
     "Nystroem",
+    "PursuitModel",
     "RidgeModel",
     "RidgeSettings",
     "fit_gaussian",

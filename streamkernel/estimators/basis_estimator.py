@@ -60,8 +60,10 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
     n_features_in_: int
     n_sweeps_: int
 
-    def _settings(self, n: int | None) -> BasisSettings:
-        return BasisSettings.from_parameters({**self.get_params(deep=False), "n_components": n, "objective": "trace"})
+    def _settings(self, n: int | None, **others: Any) -> BasisSettings:
+        """What the parameters ask, but for `others`."""
+        own = {**self.get_params(deep=False), "n_components": n, "objective": "trace"}
+        return BasisSettings.from_parameters(own | others)
 
     def _fit_basis(
         self, X: Any, n: int | None, algebra: Callable[[FeatureRows, FeatureSums], Solved], **options: Any

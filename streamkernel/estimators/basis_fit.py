@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.bounds import Stop
 from streamkernel.engine import PeakMeter, Session
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
@@ -38,6 +39,7 @@ class BasisFit(Generic[Solved]):
     sums : of the last sweep.
     solved : what the algebra on them gave.
     run : times, memory, and where it ran.
+    stop : where the basis was cut; None where nothing was to cut it.
     """
 
     chosen: Chosen
@@ -47,6 +49,7 @@ class BasisFit(Generic[Solved]):
     sums: FeatureSums
     solved: Solved
     run: dict[str, Any]
+    stop: Stop | None = None
 
     @property
     def residual_path(self) -> NDArray[np.float64]:
@@ -56,13 +59,15 @@ class BasisFit(Generic[Solved]):
 
     def config(self, estimator: str) -> dict[str, Any]:
         """Configuration of the model."""
-        path = self.residual_path
+        path, stop = self.residual_path, self.stop
+        cut = {} if stop is None else {"rule": "bound", "looked": stop.looked, "reached": stop.reached}
         return {
             "estimator": estimator,
             **basis_record(self.chosen, self.settings, self.n),
             "columns": list(self.chosen.table.columns),
             "sweep_count": len(self.run["sweeps"]),
             "certificate": certificate_of(float(path[0]), float(path[-1])),
+            **({"stop": cut | {"value": stop.value}} if stop is not None else {}),
             "run": self.run,
         }
 
@@ -80,6 +85,7 @@ def fit_basis(
     rounding: float,
     size: str = "n_components",
     at_least: int = 1,
+    cut: Callable[[FeatureRows, FeatureSums], Stop] | None = None,
     memory_limit: int | None = None,
     driver_bytes: int = 0,
 ) -> BasisFit[Solved]:
@@ -94,6 +100,7 @@ def fit_basis(
     rounding : what the sums may lose, as a share of m; see `FeatureGram.within`.
     size : what the user calls the size of the basis.
     at_least : size of the basis where its default would be smaller.
+    cut : how many of the functions to keep, by the sums over all of them: those of the first t are part of them.
     memory_limit : bytes of all processes together; None for what the machines have.
     driver_bytes : resident before the fit.
 
@@ -130,7 +137,18 @@ def fit_basis(
         chosen = choose_basis(table, settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
         sums = session.sweep(FeatureGram.within(rows.features, rounding), rows.table, "final sweep")
+        stop = None if cut is None else cut(rows, sums)
+        if stop is not None and stop.size < len(chosen.selection.basis):
+            chosen = replace(chosen, selection=chosen.selection.first(stop.size, ended="bound"))
+            rows = FeatureRows(chosen.table, chosen.selection.basis)
+            sums = _first(sums, stop.size)
         solved = algebra(rows, sums)
     peak = meter.peak + session.executor.peak_bytes()
     run = run_record(session, plan, time.perf_counter() - began, peak)
-    return BasisFit(chosen, settings, n, rows, sums, solved, run)
+    return BasisFit(chosen, settings, n, rows, sums, solved, run, stop)
+
+
+def _first(sums: FeatureSums, size: int) -> FeatureSums:
+    """Of the first functions: whitening is triangular in the order of picking."""
+    H = np.ascontiguousarray(sums.H[:size, :size])
+    return FeatureSums(H, sums.G1[:size].copy(), sums.count, sums.trace)

@@ -27,7 +27,7 @@ from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
 
-__all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis"]
+__all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis", "standard_scaler"]
 
 Float = NDArray[np.float64]
 
@@ -120,7 +120,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     scaler = None
     if settings.scale == "standard":
         assert statistics is not None
-        scaler = _standard_scaler(statistics.X, table.columns)
+        scaler = standard_scaler(statistics.X, table.columns)
     table = table.with_scaler(scaler)
     kernel = settings.kernel_template()
     rule = settings.selection_rule(has_targets=table.n_targets > 0)
@@ -184,7 +184,7 @@ def _centre_and_scale(
     return (centre if settings.fit_intercept else np.zeros_like(centre)), scale
 
 
-def _standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> Scaler:
+def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> Scaler:
     """Columns to mean 0 and deviation 1; constant ones, of which it warns, to 0."""
     # Rounding leaves a constant column a deviation of some units in its last place.
     constant = statistics.std <= 1e-12 * np.maximum(np.abs(statistics.mean), np.finfo(np.float64).tiny)
@@ -197,7 +197,7 @@ def _standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> 
 
 def _warn_of_rank(selection: Selection, n: int, settings: BasisSettings) -> None:
     found = len(selection.basis)
-    if selection.ended == "tolerance" or (selection.ended != "rank" and found == n):
+    if selection.ended not in ("rank", "size") or (selection.ended == "size" and found == n):
         return
     if settings.needs_regular_system:
         raise SingularKernelError(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+from streamkernel.bounds import BoundStop, CompressionBound, Stop, compression_bound, stop_at
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators.basis_estimator import BasisTransformer
+from streamkernel.estimators.pursuit_pools import pursuit_rule
+from streamkernel.estimators.settings import BasisSettings
 from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.reductions import FeatureSums
@@ -24,6 +29,13 @@ class KernelPCA(BasisTransformer):
     all rows as basis it is exact. The sign of a component is that for which its largest value at a basis point is
     positive. There is no inverse map.
 
+    With ``sparse`` it is sparse kernel PCA: the basis is chosen by matching pursuit, each pick the row with the largest
+    Rayleigh quotient ``e_i^T K^2 e_i / e_i^T K e_i`` of the kernel matrix that the picks before it have left, which is
+    then deflated (Hussain & Shawe-Taylor, Algorithm 1). Out of core: the quotients of a shared pool of candidates are
+    exact over all rows, and one sweep serves some picks. The subspace, and so the components, depends on the set of
+    rows alone, by whatever rule and in whatever order they were picked: it is a compression scheme, and `bound_` says
+    what its residual at a new row can be expected to be at most.
+
     Parameters
     ----------
     n_components : int, default None
@@ -32,6 +44,12 @@ class KernelPCA(BasisTransformer):
         Number of basis functions n, at least r; None for ``sqrt(m) log m``, at most 1000 (or r, where that is more).
     kernel, lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`
         A lengthscale of "auto" takes targets, and is refused.
+    sparse : int, "bound" or None, default None
+        Number of basis functions that matching pursuit chooses, in place of ``basis_size``; or "bound", to have
+        ``basis_size`` chosen and then keep those up to the minimum of `bound_`, and n_components at least. With the
+        default rule that is "sgma" with shared pools (``rule_options``: picks of a sweep, candidates of a pick, pool);
+        rule="matching-pursuit-kpca" is the paper's, with all rows as candidates, for rows whose kernel matrix fits in
+        memory; any other is as good a compression scheme.
     rule, rule_options, tol, scale, random_state, memory_limit, client, progress : as of `Nystroem`
 
     Attributes
@@ -40,6 +58,8 @@ class KernelPCA(BasisTransformer):
     residual_trace_ : upper bound of what the r components leave of ``tr C K C``
     relative_residual_trace_ : its share of ``tr K``
     components_, component_indices_ : the basis, as of `Nystroem`
+    bound_ : CompressionBound of the residual of a new row outside the span of the first t functions, t = 1 .. n, with
+        probability .95 (Theorem 2); None for kernels whose k(x, x) has no bound, and for points that are no rows
     eigen_ : FactorEigen, from which `transform` is made
     basis_, scaler_, kernel_, lengthscale_, n_sweeps_, n_features_in_
     model_ : everything that `save` writes
@@ -61,6 +81,7 @@ class KernelPCA(BasisTransformer):
         n_components: int | None = None,
         *,
         basis_size: int | None = None,
+        sparse: Any = None,
         kernel: Any = "gaussian",
         lengthscale: Any = "median",
         gamma: Any = None,
@@ -78,6 +99,7 @@ class KernelPCA(BasisTransformer):
     ) -> None:
         self.n_components = n_components
         self.basis_size = basis_size
+        self.sparse = sparse
         self.kernel = kernel
         self.lengthscale = lengthscale
         self.gamma = gamma
@@ -106,12 +128,23 @@ class KernelPCA(BasisTransformer):
         StreamKernelError
             Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
         """
-        wanted = self._checked_components()
+        wanted, size = self._checked_components()
 
         def decomposed(rows: FeatureRows, sums: FeatureSums) -> FactorEigen:
             return FactorEigen.of(rows.features, sums, count=wanted, centred=True)
 
-        found = self._fit_basis(X, self.basis_size, decomposed, rounding=0.0, size="basis_size", at_least=wanted or 1)
+        def at_bound(rows: FeatureRows, sums: FeatureSums) -> Stop:
+            return _at_bound(rows, sums, wanted or 1)
+
+        found = self._fit_basis(
+            X,
+            size,
+            decomposed,
+            rounding=0.0,
+            size="sparse" if self._is_count(self.sparse) else "basis_size",
+            at_least=wanted or 1,
+            cut=at_bound if self.sparse == "bound" else None,
+        )
         model = KernelPCAModel.of(found.solved, found.config(self._kind), found.arrays(), wanted)
         self._adopt(model.with_basis(found.chosen.selection.basis))
         if wanted is not None and len(self.eigenvalues_) < wanted:
@@ -130,15 +163,49 @@ class KernelPCA(BasisTransformer):
         self.relative_residual_trace_ = model.config["eigen"]["relative_residual_trace"]
         return self
 
-    def _checked_components(self) -> int | None:
-        r, n = self.n_components, self.basis_size
+    @property
+    def bound_(self) -> CompressionBound | None:
+        """Theorem 2 along the path of picks.
+
+        It holds for independent rows, and a kernel that was not fitted to them: lengthscale and scale given, not found.
+        """
+        check_is_fitted(self, "model_")
+        basis = self.basis_
+        if not basis.kernel.stationary or np.any(basis.rows < 0):
+            return None
+        largest = float(basis.kernel.diagonal(basis.points[:1])[0])
+        return compression_bound(self.model_.residual_path[1:], self.model_.config["rows"]["count"], largest=largest)
+
+    def _settings(self, n: int | None, **others: Any) -> BasisSettings:
+        if self.sparse is None or not isinstance(self.rule, str) or self.rule != "few-sweep":
+            return super()._settings(n, **others)
+        return super()._settings(n, **pursuit_rule(n, self.rule_options), **others)
+
+    def _checked_components(self) -> tuple[int | None, int | None]:
+        """Components and basis size that are asked for."""
+        r, n, sparse = self.n_components, self.basis_size, self.sparse
         for name, value in (("n_components", r), ("basis_size", n)):
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-            if value is not None and (not whole or value <= 0):
+            if value is not None and not self._is_count(value):
                 raise ParameterError(f"{name} must be a whole number > 0, not {value!r}")
+        if sparse is not None and sparse != "bound":
+            if not self._is_count(sparse):
+                raise ParameterError(f"sparse must be a whole number > 0, 'bound' or None, not {sparse!r}")
+            if n is not None:
+                raise ParameterError(f"sparse={sparse} is the size of the basis, and basis_size is {n}; give one")
+            n = sparse
         if r is not None and n is not None and r > n:
-            raise ParameterError(f"{r} components of a basis of {n}: give basis_size >= n_components")
-        return r
+            size = "basis_size" if self.basis_size is not None else "sparse"
+            raise ParameterError(f"{r} components of a basis of {n}: give {size} >= n_components")
+        if sparse == "bound" and not super()._settings(n).kernel_template().stationary:
+            raise ParameterError(
+                "sparse='bound' needs a kernel whose k(x, x) is bounded, which this one's is not; give a number"
+            )
+        return r, n
+
+    @staticmethod
+    def _is_count(value: Any) -> bool:
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+        return whole and bool(value > 0)
 
     def transform(self, X: Any) -> Any:
         """Components (m, r) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
@@ -147,3 +214,13 @@ class KernelPCA(BasisTransformer):
     @property
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)
+
+
+def _at_bound(rows: FeatureRows, sums: FeatureSums, at_least: int) -> Stop:
+    """The least compression bound along the picks, but for fewer functions than components."""
+    assert rows.basis is not None
+    assert sums.trace is not None
+    left = np.maximum(sums.trace - np.cumsum(sums.squares), 0.0)
+    largest = float(rows.basis.kernel.diagonal(rows.basis.points[:1])[0])
+    found = stop_at(left, BoundStop(sums.count, largest=largest, patience=None))
+    return replace(found, size=min(max(found.size, at_least), len(left)))

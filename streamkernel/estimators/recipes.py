@@ -11,12 +11,15 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.fit_gaussian import fit_gaussian, plan_gaussian
 from streamkernel.estimators.fit_generalised import check_counts, fit_generalised, plan_generalised
+from streamkernel.estimators.fit_pursuit import fit_pursuit, plan_pursuit
 from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.gaussian_settings import CommitteeSettings, GaussianSettings, GeneralisedSettings
 from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.model import RidgeModel
 from streamkernel.estimators.plan import plan_ridge
+from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.estimators.pursuit_settings import PursuitSettings
 from streamkernel.estimators.settings import BasisSettings, RidgeSettings
 from streamkernel.estimators.supervised import check_numbers
 from streamkernel.table import Table
@@ -67,6 +70,9 @@ def _by_name(*recipes: Recipe) -> dict[str, Recipe]:
 RECIPES: dict[str, Recipe] = _by_name(
     Recipe("ridge", RidgeSettings, fit_ridge, plan_ridge, RidgeModel),
     Recipe("ridge-classifier", RidgeSettings, fit_ridge, plan_ridge, RidgeModel, True, _any),
+    # Labels are classes to both; numbers to the second alone.
+    Recipe("kmp", PursuitSettings, fit_pursuit, plan_pursuit, PursuitModel, check=_any),
+    Recipe("kmp-classifier", PursuitSettings, fit_pursuit, plan_pursuit, PursuitModel, True, _any),
     Recipe("gp", GaussianSettings, fit_gaussian, plan_gaussian, GaussianModel),
     Recipe("gp-classifier", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel, True, _any),
     Recipe("poisson", GeneralisedSettings, fit_generalised, plan_generalised, GeneralisedModel, check=check_counts),

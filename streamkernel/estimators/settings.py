@@ -97,7 +97,12 @@ class BasisSettings:
             raise ParameterError(
                 f"lengthscale must be {', '.join(map(repr, words))} or a number > 0, not {self.lengthscale!r}"
             )
-        self.kernel_template()
+        kernel = self.kernel_template()
+        if self.needs_positive_definite and not kernel.positive_definite:
+            raise ParameterError(
+                f"the kernel {kernel.name!r} is not positive definite: it has no features to whiten; give another "
+                "(--kernel), or fit by matching pursuit, which takes it (KernelMatchingPursuit, --estimator kmp)"
+            )
         self.selection_rule(has_targets=True)
 
     @classmethod
@@ -110,6 +115,11 @@ class BasisSettings:
             "seed": checked_seed(parameters["random_state"]),
         }
         return cls(**given)
+
+    @property
+    def needs_positive_definite(self) -> bool:
+        """Whether the fit stands on whitened features, which only positive definite kernels have."""
+        return True
 
     @property
     def needs_regular_system(self) -> bool:

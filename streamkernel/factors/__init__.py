@@ -1,5 +1,6 @@
 """Low-rank factors G with ``G G^T = K~``: products, solves, eigenvectors, neighbours, from a stored G or a basis."""
 
+from streamkernel.factors.cca import FactorCCA
 from streamkernel.factors.codes import Codes
 from streamkernel.factors.eigen import FactorEigen
 from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
@@ -18,6 +19,7 @@ __all__ = [
     "ROWS",
     "Codes",
     "Factor",
+    "FactorCCA",
     "FactorEigen",
     "FeatureRows",
     "KeptBasis",

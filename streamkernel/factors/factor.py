@@ -80,7 +80,7 @@ class Factor(KeptBasis):
         StoreNotFoundError
             G was not stored (``columns="none"``); `rows_of` makes it anew from the table.
         """
-        if self.path is None or self.config["columns"] is None:
+        if self.path is None or self.config.get("columns") is None:
             raise StoreNotFoundError("this factor was made without its columns; use rows_of(table)")
         return FeatureRows(open_table(joined(self.path, ROWS, "G")))
 
@@ -109,7 +109,7 @@ class Factor(KeptBasis):
         """
         folder = os.fspath(path).rstrip("/") if is_url(path) else Path(path)
         parts = entries_of(folder)
-        if not parts and not (isinstance(folder, Path) and folder.exists()):
+        if not parts and not (isinstance(folder, Path) and os.path.exists(folder)):
             raise StoreNotFoundError(f"{folder} does not exist; make it with streamkernel factor")
         if BASIS not in parts:
             raise IncompleteStoreError(
@@ -118,7 +118,9 @@ class Factor(KeptBasis):
         bundle = cls.read(joined(folder, BASIS))
         factor = cls(folder, bundle.config, bundle.arrays).checked(path)
         stored = factor.config.get("columns")
-        if stored is not None and factor.rows.table.fingerprint != stored["fingerprint"]:
+        if stored is not None and not (
+            isinstance(stored, dict) and factor.rows.table.fingerprint == stored.get("fingerprint")
+        ):
             raise IncompleteStoreError(
                 f"{folder}: its columns are not those of its basis: a run that was to replace it was interrupted; "
                 "make it again with --overwrite"
@@ -133,7 +135,9 @@ def entries_of(path: str | PathLike[str]) -> set[str]:
             return set(os.listdir(path))
         except OSError:
             return set()
-    names = {key.partition("/")[0] for key in blobs_at(path).stamps()}
+    # Of what lies deeper, which may be a whole bucket or file system, nothing is asked.
+    prefixes, stamps = blobs_at(path).level()
+    names = {key.partition("/")[0] for key in (*prefixes, *stamps)}
     # At a URL, a part has its name before it is finished.
     return names if bundle_kind(joined(path, BASIS)) is not None else names - {BASIS}
 

@@ -161,6 +161,8 @@ class KeptBasis:
             scaler, sizes = self.scaler, {"p": len(self.column_names)}
             wrong = [name for name in {**self.SHAPES, **self.OPTIONAL} if not self._fits(name, sizes)]
             assert self.basis.kernel is not None
+            if not all(isinstance(name, str) for name in self.config.get("volatile", [])):
+                raise ValueError("its volatile parts are not named")
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
             raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
         if wrong or (scaler is not None and scaler.n_features != sizes["p"]):

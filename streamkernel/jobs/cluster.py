@@ -13,7 +13,9 @@ from distributed.security import Security
 from distributed.worker import Worker
 
 from streamkernel.engine import MemoryLimits, Plan, format_bytes
-from streamkernel.engine.cluster import _CONFIG, ClusterExecutor, _peak_resident, _warm_up
+from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
+from streamkernel.engine.cluster_tasks import warm_up
+from streamkernel.engine.memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES
 
 __all__ = ["DriverExecutor", "DriverLimits", "driver_executor", "is_closing"]
@@ -32,7 +34,7 @@ class DriverExecutor(ClusterExecutor):
     def peak_bytes(self) -> int:
         # This process is one of the workers, and the session's own meter has seen it.
         with contextlib.suppress(OSError, TimeoutError):
-            return max(0, super().peak_bytes() - _peak_resident())
+            return max(0, super().peak_bytes() - peak_resident_bytes())
         return 0
 
     def memory_now(self) -> int:
@@ -46,12 +48,12 @@ def driver_executor(worker: Worker) -> Iterator[tuple[Client, DriverExecutor]]:
     """A client of the worker's scheduler, of its own so that it can be closed while the fit waits."""
     options = {"set_as_default": False, "direct_to_workers": True, "name": "streamkernel-job"}
     with (
-        dask.config.set({name: value for name, value in _CONFIG.items() if name.startswith("distributed.admin")}),
+        dask.config.set({name: value for name, value in DASK_CONFIG.items() if name.startswith("distributed.admin")}),
         Client(worker.scheduler.address, security=_as_client(worker.security), timeout=10, **options) as client,
         client.as_current(),
     ):
         executor = DriverExecutor(client)
-        client.run(_warm_up, on_error="ignore")
+        client.run(warm_up, on_error="ignore")
         yield client, executor
 
 

@@ -168,10 +168,11 @@ class _Driver:
                 return LOST
             if status == INTERRUPTED and record.value["status"] == CANCELLING:
                 status, said = CANCELLED, "cancelled"
+            if status == CANCELLED and not record.value.get("keep_checkpoints"):
+                # Before the record: who has read that it is cancelled, and resumes it, finds none that are just going.
+                self._remove_steps()
             if self.records.advance(record, status, **more) is not None:
                 self.records.note(status, said, level="error" if status == FAILED else "info")
-                if status == CANCELLED and not record.value.get("keep_checkpoints"):
-                    self._remove_steps()
                 return status
 
     def _remove_steps(self) -> None:

@@ -101,11 +101,10 @@ class Fitting:
         limits = DriverLimits(total=self.work.memory_limit, worker=executor.worker_limit())
         check_memory(plan, limits, lambda size: plan_of(plan.machine, size), n)
         watch.planned(plan)
-        steps: Any = self.steps
         return recipe.fit(
             table,
             settings,
-            Session(executor, progress=watch, checkpoints=steps),
+            Session(executor, progress=watch, checkpoints=self.steps),
             whole=self.whole,
             memory_limit=self.work.memory_limit,
             estimator=self.work.estimator,

@@ -26,7 +26,7 @@ from streamkernel.jobs.records import (
     RUNNING,
     JobRecords,
 )
-from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, error_of, state_of, submit_driver
+from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
 from streamkernel.jobs.steps import remove_steps, steps_saved
 from streamkernel.jobs.work import ESTIMATORS, Work
 
@@ -166,10 +166,6 @@ class Job:
         state = state_of(self._client, self._records, record.value["asked"])
         if status == QUEUED and state is None:
             submit_driver(self._client, self._records, record)
-        elif status == QUEUED and state == "erred" and (error := error_of(self._client, self._records, record)):
-            # Asked again it would meet the same: whoever looks shall know.
-            if self._records.advance(record, FAILED, error=error) is not None:
-                self._records.note(FAILED, error["message"], level="error")
         elif status == QUEUED and state not in DRIVEN:
             ask_again(self._client, self._records, record, "resubmitted: no worker came for its driver")
         elif status == INTERRUPTED and state not in WAITING and not self._awaited(record, state):
@@ -278,10 +274,10 @@ class Job:
         return steps
 
     def _finish_cancelling(self, record: Record) -> None:
+        if not record.value.get("keep_checkpoints"):
+            remove_steps(steps_of(self.id, self.model))
         if self._records.advance(record, CANCELLED) is not None:
             self._records.note(CANCELLED, "cancelled")
-            if not record.value.get("keep_checkpoints"):
-                remove_steps(steps_of(self.id, self.model))
 
     def __repr__(self) -> str:
         return f"<Job {self.id}: {self.status}>"

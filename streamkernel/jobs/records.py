@@ -181,7 +181,7 @@ class JobRecords:
         assert record is not None
         value = record.value
         asked, error = value.get("asked"), value.get("error")
-        whole = value.get("status") in _STATUSES and isinstance(asked, int) and _is_time(value.get("time"))
+        whole = str(value.get("status")) in _STATUSES and isinstance(asked, int) and _is_time(value.get("time"))
         if not whole or (value["status"] == FAILED and not isinstance(error, dict)):
             raise self._damaged(self.state, record)
         return record

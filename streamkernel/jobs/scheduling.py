@@ -6,44 +6,55 @@ import time
 from typing import Any
 
 from distributed import Client, Future, fire_and_forget
-from distributed.client import FutureCancelledError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
 from streamkernel.blobs import Record
 from streamkernel.errors import ClusterError, StoreExistsError, StreamKernelError
-from streamkernel.jobs.records import QUEUED, JobRecords
+from streamkernel.jobs.records import FAILED, QUEUED, JobRecords
 from streamkernel.jobs.reserving import reserve
 from streamkernel.jobs.task import drive
 
-__all__ = ["DRIVEN", "WAITING", "ask_again", "begin_again", "error_of", "state_of", "submit_driver"]
+__all__ = ["DRIVEN", "WAITING", "ask_again", "begin_again", "state_of", "submit_driver"]
 
-_PATIENCE = 5.0
+_PATIENCE, _BRIEFLY = 5.0, 0.5
 WAITING = frozenset({"waiting", "queued", "no-worker"})  # for a worker
 DRIVEN = WAITING | {"processing"}
-_LOST = (KilledWorker, NoValidWorkerError, FutureCancelledError, TimeoutError)
+_LOST = (KilledWorker, NoValidWorkerError)
 
 
 def submit_driver(client: Client, records: JobRecords, queued: Record) -> None:
     """Have a job driven. Of several who ask for the same state's driver, the scheduler runs one.
 
     The task is fire-and-forget: it goes on without this client. Exceptions of its own it has none to retry; of the
-    deaths of workers under it the scheduler forgives ``allowed-failures``, after which whoever looks asks anew.
+    deaths of workers under it the scheduler forgives ``allowed-failures``, after which whoever looks asks anew. What
+    keeps it from beginning, soon after it was asked for, fails the job.
     """
-    asked = queued.value["asked"]
-    key = _key(records, asked)
+    key = _key(records, queued.value["asked"])
     try:
-        fire_and_forget(client.submit(drive, records.location, records.id, key=key, pure=False, retries=0, priority=10))
-        # The client's messages go out a little later; who has been told that the job is submitted may end at once.
-        deadline = time.monotonic() + _PATIENCE
-        while state_of(client, records, asked) is None and time.monotonic() < deadline:
-            if records.latest().value["status"] != QUEUED:
-                break
-            time.sleep(0.02)
+        driver = client.submit(drive, records.location, records.id, key=key, pure=False, retries=0, priority=10)
+        fire_and_forget(driver)
+        _wait_until_it_is_taken(client, records, queued, driver)
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(
             f"job {records.id} is written down, but its scheduler does not answer ({error}); look at it again, with a "
             "scheduler's address, to have it driven"
         ) from error
+    met = driver.exception() if driver.status == "error" else None
+    if met is not None and not isinstance(met, _LOST):
+        # Asked again it would meet the same, and the scheduler forgets it: who looks shall know.
+        told = _cannot_begin(met)
+        if records.advance(queued, FAILED, error=told) is not None:
+            records.note(FAILED, told["message"], level="error")
+
+
+def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: Record, driver: Future[str]) -> None:
+    """The client's messages go out a little later; who has been told that the job is submitted may end at once."""
+    began = time.monotonic()
+    while not driver.done() and records.latest().number == queued.number:
+        state, waited = state_of(client, records, queued.value["asked"]), time.monotonic() - began
+        if state in WAITING or waited > (_PATIENCE if state is None else _BRIEFLY):
+            return
+        time.sleep(0.05)
 
 
 def ask_again(client: Client, records: JobRecords, record: Record, said: str) -> None:
@@ -88,14 +99,7 @@ def state_of(client: Client, records: JobRecords, asked: int) -> str | None:
     return state
 
 
-def error_of(client: Client, records: JobRecords, queued: Record) -> dict[str, str] | None:
-    """What kept the driver that was asked for in that state from beginning; None where only its workers were lost."""
-    try:
-        error = Future(_key(records, queued.value["asked"]), client=client).exception(timeout=_PATIENCE)
-    except _LOST:
-        return None
-    if error is None or isinstance(error, _LOST):
-        return None
+def _cannot_begin(error: BaseException) -> dict[str, str]:
     told = str(error) if isinstance(error, StreamKernelError) else f"{type(error).__name__}: {error}"
     kind = type(error) if isinstance(error, StreamKernelError) else ClusterError
     return {"type": kind.__name__, "message": f"on the cluster its driver could not begin: {told}"}

@@ -80,7 +80,7 @@ class Work:
                 raise TypeError("a location is no text")
             rows = values["rows"]
             work = cls(**{**values, "rows": None if rows is None else (rows[0], rows[1])})
-            if work.estimator not in RECIPES or not isinstance(work.settings, dict):
+            if not (work.estimator in RECIPES and isinstance(work.settings, dict) and work.lease_seconds > 0):
                 raise ValueError("unknown estimator")
             return work
         except (KeyError, TypeError, ValueError, IndexError) as error:

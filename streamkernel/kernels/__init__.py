@@ -29,6 +29,7 @@ from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_conf
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import PreparedKernel
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
+from streamkernel.kernels.sigmoid import Sigmoid
 
 __all__ = [
     "KERNEL_NAMES",
@@ -42,6 +43,7 @@ __all__ = [
     "PreparedKernel",
     "Product",
     "RationalQuadratic",
+    "Sigmoid",
     "Sum",
     "as_kernel",
     "kernel_from_config",

@@ -54,13 +54,18 @@ class Formula:
 
 
 class Kernel(ABC):
-    """A positive semi-definite function of two rows.
+    """A function of two rows, positive semi-definite unless `positive_definite` says otherwise.
 
     Kernels are frozen dataclasses: equal parameters, equal kernels. ``k1 + k2`` and ``k1 * k2`` are kernels too.
     """
 
     name: ClassVar[str]
     stationary: ClassVar[bool] = False
+
+    @property
+    def positive_definite(self) -> bool:
+        """Whether its matrices have no eigenvalue below 0: what whitening, and all that stands on it, takes for granted."""
+        return True
 
     @abstractmethod
     def prepare(self, Z: Any) -> PreparedKernel:

@@ -39,6 +39,10 @@ class Composite(Kernel):
     def stationary(self) -> bool:  # type: ignore[override]
         """Whether ``k(x, x) = 1`` for every row."""
 
+    @property
+    def positive_definite(self) -> bool:
+        return self.left.positive_definite and self.right.positive_definite
+
     def check_features(self, n_features: int) -> None:
         self.left.check_features(n_features)
         self.right.check_features(n_features)

@@ -17,6 +17,7 @@ from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.parameters import checked_number
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
+from streamkernel.kernels.sigmoid import Sigmoid
 
 __all__ = ["KERNEL_NAMES", "as_kernel", "kernel_from_config", "parameters_of"]
 
@@ -33,11 +34,13 @@ NAMES: dict[str, tuple[type[Kernel], dict[str, Any]]] = {
     "polynomial": (Polynomial, {}),
     "poly": (Polynomial, {}),
     "linear": (Linear, {}),
+    "sigmoid": (Sigmoid, {}),
 }
 KERNEL_NAMES = tuple(NAMES)
 
 CLASSES: dict[str, type[Kernel]] = {
-    kernel.name: kernel for kernel in (Gaussian, Laplacian, Linear, Matern, Polynomial, Product, RationalQuadratic, Sum)
+    kernel.name: kernel
+    for kernel in (Gaussian, Laplacian, Linear, Matern, Polynomial, Product, RationalQuadratic, Sigmoid, Sum)
 }
 
 # What each class takes, of the parameters of `as_kernel`; gamma is an alias of the lengthscale where a formula stands.
@@ -48,6 +51,7 @@ PARAMETERS: dict[type[Kernel], tuple[str, ...]] = {
     RationalQuadratic: ("lengthscale", "shape"),
     Polynomial: ("gamma", "degree", "coef0"),
     Linear: (),
+    Sigmoid: ("gamma", "coef0"),
 }
 
 
@@ -82,9 +86,9 @@ def as_kernel(
         With a kernel object: ``kernel.with_lengthscale(lengthscale)``.
     gamma : float, optional
         scikit-learn's: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor of
-        the polynomial kernel.
+        the polynomial and sigmoid kernels.
     degree, coef0, nu, shape : optional
-        Of the polynomial, Matern and rational quadratic kernels. As in scikit-learn, those that the kernel does not
+        Of the polynomial (`coef0` also of the sigmoid), Matern and rational quadratic kernels. As in scikit-learn, those that the kernel does not
         have are ignored.
     """
     if gamma is not None and lengthscale is not None:
@@ -106,7 +110,7 @@ def as_kernel(
     if gamma is not None and "lengthscale" in PARAMETERS[kind] and "gamma" not in PARAMETERS[kind]:
         raise ParameterError(f"gamma = {gamma!r} means nothing to the kernel {kernel!r}; give its lengthscale")
     parameters = {name: given[name] for name in PARAMETERS[kind] if given[name] is not None}
-    if "gamma" in parameters and kind is not Polynomial:
+    if "gamma" in parameters and "lengthscale" in PARAMETERS[kind]:
         parameters["lengthscale"] = lengthscale_from_gamma(kind, parameters.pop("gamma"))
     return kind(**{**parameters, **fixed})
 

@@ -6,6 +6,11 @@ from streamkernel.reductions.column_squares import ColumnSquares
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.count_scores import CountCalibration, CountScores, score_counts
 from streamkernel.reductions.counter import row_uniforms, stream_generator
+from streamkernel.reductions.dictionary import DictionarySums, Roots
+from streamkernel.reductions.dictionary_columns import DictionaryColumns
+from streamkernel.reductions.dictionary_rows import HeldOut, ResidualReservoir
+from streamkernel.reductions.cross_gram import CrossDisagreements, CrossFeatureSums, CrossGram
+from streamkernel.reductions.cross_pool import CrossPool, CrossSums
 from streamkernel.reductions.evidence_gradient import EvidenceGradient, EvidenceSlopes
 from streamkernel.reductions.feature_maps import FeatureMap, FeatureTimes
 from streamkernel.reductions.features import FeatureGram, Features, FeatureSums, FeatureTransposed
@@ -41,6 +46,8 @@ from streamkernel.reductions.probability_scores import ProbabilityScores, Reliab
 from streamkernel.reductions.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
 from streamkernel.reductions.rows import Predictions, RowMap
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
+from streamkernel.reductions.view_times import ViewTimes
+from streamkernel.reductions.views import View
 
 __all__ = [
     "LIKELIHOODS",
@@ -53,8 +60,15 @@ __all__ = [
     "ConstantNoise",
     "CountCalibration",
     "CountScores",
+    "CrossDisagreements",
+    "CrossFeatureSums",
+    "CrossGram",
+    "CrossPool",
     "CrossProducts",
+    "CrossSums",
     "DiagonalNoise",
+    "DictionaryColumns",
+    "DictionarySums",
     "EvidenceGradient",
     "EvidenceSlopes",
     "FeatureGram",
@@ -72,6 +86,7 @@ __all__ = [
     "GaussianSums",
     "GradientStep",
     "GradientSums",
+    "HeldOut",
     "KernelProducts",
     "KroneckerCovariance",
     "Latent",
@@ -97,9 +112,11 @@ __all__ = [
     "ProbabilityScores",
     "Reduction",
     "RegressionScores",
+    "ResidualReservoir",
     "Reliability",
     "RidgeSums",
     "RootSums",
+    "Roots",
     "RowMap",
     "RowNoise",
     "Sample",
@@ -107,6 +124,8 @@ __all__ = [
     "StartSums",
     "State",
     "TargetSums",
+    "View",
+    "ViewTimes",
     "add_weighted_gram",
     "covariance_of",
     "likelihood_of",

@@ -29,7 +29,7 @@ class Error(Exactly):
 
 
 class Health(Exactly):
-    """`status` is "ok", or "degraded" while the newest generation of a model cannot be used, or new ones not be seen."""
+    """`status` is "ok", or "degraded" while the newest generation of a model cannot be used, or cannot be seen."""
 
     status: str
     models: int

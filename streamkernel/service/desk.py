@@ -99,9 +99,12 @@ class JobDesk:
 
     def submit(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Have a model fitted; `asked` has the fields of `JobAsked`."""
-        table = self._roots.location("table", asked["table"])
-        model = self._roots.location("model", asked["model"], output=True)
-        queries = asked["queries"] and self._roots.location("queries", asked["queries"])
+        try:
+            table = self._roots.location("table", asked["table"])
+            model = self._roots.location("model", asked["model"], output=True)
+            queries = asked["queries"] and self._roots.location("queries", asked["queries"])
+        except StreamKernelError as error:
+            raise self._refused(error, submitting=type(error) is not StoreError) from None
         try:
             # Here, where what is asked is wrong by the words of whoever asks, and not later.
             described(asked["estimator"], asked["options"])

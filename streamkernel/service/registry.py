@@ -1,9 +1,9 @@
 """The models of a place, followed while they come, change and go.
 
-Models are replaced in one step (`streamkernel.atomic`, `streamkernel.blobs.generations`), so that one look at each tells
-what is new. A new generation is read, verified and warmed beside the one that is served, and then takes its place in
-one step; a request keeps the one that it began with. A generation that cannot be used is reported, and the one before
-it stays. So do all models of a place that cannot be seen, which is reported as well: they are stale.
+Models are replaced in one step (`streamkernel.atomic`, `streamkernel.blobs.generations`), so that one look at each
+tells what is new. A new generation is read, verified and warmed beside the one that is served, and then takes its place
+in one step; a request keeps the one that it began with. A generation that cannot be used is reported, and the one
+before it stays. So do all models of a place that cannot be seen, which is reported as well: they are stale.
 
 Names of requests are looked up among those that were found, and never become paths.
 """
@@ -126,7 +126,9 @@ class Registry:
         if entry is None:
             stale = self.stale
             if stale is not None:
-                return Refused(503, f"{name} is not known, and new models cannot be seen: {stale.error[1]}", stale.error[0])
+                return Refused(
+                    503, f"{name} is not known, and new models cannot be seen: {stale.error[1]}", stale.error[0]
+                )
             return Refused(404, f"there is no model {name!r}; GET /v1/models lists them", "UnknownModel")
         if entry.outside:
             return Refused(403, f"{name} is a link that leads out of the folder of models", "ForbiddenName")

@@ -45,18 +45,23 @@ class Roots:
         self._folders: list[Path] = []
         self._prefixes: list[str] = []
         self._spelled: list[str] = []
+        roots: list[str] = []
         for location in (os.fspath(each) for each in locations):
             if is_url(location):
                 url = location.rstrip("/")
                 if url.partition("://")[0] not in SCHEMES or "::" in url:
                     raise ParameterError(f"{location} cannot be a root of data; give a folder, or a URL such as s3://b")
                 self._prefixes.append(url)
+                roots.append(url)
             else:
                 folder = Path(os.path.realpath(location))
                 if not folder.is_dir():
                     raise ParameterError(f"there is no folder {location} to be a root of data; give the path of one")
                 self._folders.append(folder)
                 self._spelled.append(os.path.abspath(location))
+                roots.append(str(folder))
+        # Beside a folder of models URLs are spelled out: no name of a file is asked for in an object store.
+        self._named = roots if roots and is_url(roots[0]) else list(map(str, self._folders))
         self._reserved = reserved if is_url(reserved) else os.path.realpath(reserved)
 
     def location(self, what: str, given: str, *, output: bool = False) -> str:
@@ -72,6 +77,8 @@ class Roots:
         ------
         Refused
             It is not below a root, or looks as if it might lead elsewhere.
+        StoreError
+            An object store that must be asked does not answer.
         """
         if not given or len(given) > _MOST_CHARACTERS or not given.isprintable() or "::" in given or "\\" in given:
             raise _forbidden(what, "it is no plain path or URL")
@@ -87,26 +94,26 @@ class Roots:
         if scheme not in SCHEMES:
             raise _forbidden(what, f"a URL must be of {', '.join(sorted(SCHEMES))}")
         url = given.rstrip("/")
-        for prefix in self._prefixes:
-            if url.startswith(prefix + "/") and all(map(_NAME.fullmatch, url[len(prefix) + 1 :].split("/"))):
-                return url
-        raise _forbidden(what, "it is not below a root of this service")
+        if not self._is_below(url):
+            raise _forbidden(what, "it is not below a root of this service")
+        return url
 
     def _path(self, what: str, given: str, output: bool) -> str:
         if ".." in given.split("/"):
             raise _forbidden(what, "it has .. in it")
-        candidates = [given] if given.startswith("/") else [str(folder / given) for folder in self._folders]
+        candidates = [given] if given.startswith("/") else [joined(root, given.rstrip("/")) for root in self._named]
         if output:
             candidates = candidates[:1]
-        real = [os.path.realpath(path) for path in candidates]
+        real = [each if is_url(each) else os.path.realpath(each) for each in candidates]
         if not real or not all(map(self._is_below, real)):
             raise _forbidden(what, "it is not below a root of this service")
-        return next(filter(os.path.exists, real), real[0])
+        return next(filter(_is_there, real), real[0]) if len(real) > 1 else real[0]
 
-    def _is_below(self, path: str) -> bool:
+    def _is_below(self, location: str) -> bool:
+        roots = self._prefixes if is_url(location) else map(str, self._folders)
         return any(
-            path.startswith(f"{folder}/") and all(map(_NAME.fullmatch, path[len(str(folder)) + 1 :].split("/")))
-            for folder in self._folders
+            location.startswith(f"{root}/") and all(map(_NAME.fullmatch, location[len(root) + 1 :].split("/")))
+            for root in roots
         )
 
     def _around(self, location: str) -> Iterator[str]:
@@ -132,6 +139,10 @@ class Roots:
     def _told_roots(self) -> list[str]:
         # The longest first: a root may be below another.
         return sorted({*map(str, self._folders), *self._spelled, *self._prefixes}, key=len, reverse=True)
+
+
+def _is_there(location: str) -> bool:
+    return _is_store(location) if is_url(location) else os.path.exists(location)
 
 
 def _is_store(location: str) -> bool:

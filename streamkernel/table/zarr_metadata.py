@@ -85,6 +85,9 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         exists = is_folder or os.path.lexists(local)
     except PermissionError as error:
         raise StoreAccessError(f"{local} may not be read by this user; ask for access") from error
+    except (OSError, ValueError) as error:  # a name that is too long, or that no path can have
+        why = getattr(error, "strerror", None) or error
+        raise StoreNotFoundError(f"there can be no store at {text[:200]!r} ({why}); check the path") from error
     if not exists:
         raise StoreNotFoundError(f"there is no store at {local}; check the path (nothing was created)")
     if not is_folder:

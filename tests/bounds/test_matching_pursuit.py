@@ -63,6 +63,30 @@ def test_a_path_has_a_least_bound() -> None:
     assert 0 < int(np.argmin(found.values)) < 59
 
 
+def test_the_curve_of_a_path_knows_its_minimum() -> None:
+    errors = np.array([400, 200, 60, 55, 54, 54])
+    found = matching_pursuit_bound(450, np.arange(1, 7), errors)
+    assert found.best_size == 4
+    assert found.argmin == 3
+    assert found.minimum == found.values[3] == found.values.min()
+    assert found.says_nothing  # as at the paper's own size, and the minimum compares sizes all the same
+    np.testing.assert_allclose(found.observed, errors / (450 - np.arange(1, 7)))
+    one = matching_pursuit_bound(10**6, 100, 10**4)
+    assert (one.best_size, one.minimum, one.says_nothing) == (100, float(one.values), False)
+    np.testing.assert_array_equal(matching_pursuit_bound(5, [5], [0]).observed, 0.0)
+
+
+@given(st.integers(50, 10**6), st.data())
+def test_two_views_have_twice_the_dimensions(rows: int, data: st.DataObject) -> None:
+    """C(m, k) stays, the hyperplanes' k becomes 2k: solved for eps as above."""
+    k, q = data.draw(st.integers(1, rows // 8)), data.draw(st.integers(0, rows // 4))
+    one, two = (matching_pursuit_bound(rows, k, q, views=views) for views in (1, 2))
+    N = rows - k - q
+    more = (2 * k + 1) * math.log2(4 * math.e * N / (2 * k + 1)) - (k + 1) * math.log2(4 * math.e * N / (k + 1))
+    assert float(two.values - one.values) == pytest.approx(2 / N * more, rel=1e-6)
+    assert two.values > one.values
+
+
 def test_too_few_right_rows_bound_nothing() -> None:
     found = matching_pursuit_bound(10, [5, 5, 10], [0, 4, 0])
     np.testing.assert_array_equal(found.values, np.inf)

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkernel.bounds import BoundStop, GapStop, Stop, TraceStop, compression_bound, stop_at
+from streamkernel.bounds import (
+    BoundStop,
+    GapStop,
+    PursuitStop,
+    Stop,
+    TraceStop,
+    compression_bound,
+    matching_pursuit_bound,
+    stop_at,
+)
 from streamkernel.errors import ParameterError
 
 # Falls fast to a floor: noise that more functions do not remove.
@@ -65,6 +74,23 @@ def test_gap() -> None:
     assert stop_at([4.0, 0.5], GapStop(tol=0.1)) == Stop(2, 2, False, 0.5)
 
 
+def test_pursuit_is_a_relative_rule() -> None:
+    """Vacuous all along, and yet it has a minimum: where more functions mend too few rows."""
+    errors = (400 * 0.8 ** np.arange(1, 61)).astype(int) + 20
+    found = matching_pursuit_bound(450, np.arange(1, 61), errors)
+    assert found.says_nothing
+    best = found.best_size
+    assert 3 < best < 40
+    assert stop_at(errors, PursuitStop(450)) == Stop(best, best + 10, True, found.minimum)
+    assert stop_at(errors, PursuitStop(450, patience=None)) == Stop(best, 60, True, found.minimum)
+    assert not stop_at(errors[: best + 2], PursuitStop(450)).reached
+    # Two views pay more for each function; sizes need not be 1, 2, ...
+    assert stop_at(errors, PursuitStop(450, views=2)).size <= best
+    coarse = stop_at(errors[4::5], PursuitStop(450, patience=2), sizes=np.arange(5, 61, 5))
+    assert abs(coarse.size - best) <= 5
+    assert coarse.value >= found.minimum
+
+
 @pytest.mark.parametrize(
     ("path", "rule", "options"),
     [
@@ -75,6 +101,9 @@ def test_gap() -> None:
         ([1.0], GapStop(), {"sizes": [1, 2]}),
         ([1.0], BoundStop(1000, patience=0), {}),
         ([1.0, 2.0], BoundStop(1000), {}),
+        ([1.5], PursuitStop(1000), {}),
+        ([1000], PursuitStop(1000), {}),
+        ([1], PursuitStop(1000, patience=0), {}),
     ],
 )
 def test_bad_paths(path: Any, rule: Any, options: dict[str, Any]) -> None:

@@ -1,21 +1,18 @@
-"""submit, jobs, status, logs, cancel: what they print, and their exit status."""
+"""submit, jobs, status, logs, cancel, resume: what they print, and their exit status."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dask_processes import Cluster
+from clusters import Cluster
 
 
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    running = Cluster(tmp_path_factory.mktemp("cluster"))
-    running.start(workers=1)
-    yield running.address
-    running.stop()
+@pytest.fixture
+def scheduler(dask_cluster: Cluster) -> str:
+    return dask_cluster.address
 
 
 FIT = ("--basis", 40, "--rows", "0:5000", "--seed", 3)
@@ -48,6 +45,12 @@ def test_submit_and_look(cli: Callable, scheduler: str, store: Path, tmp_path: P
     followed = cli("logs", model, "--follow", "--json")
     assert [json.loads(line) for line in followed.out.splitlines()] == events
     assert f"job {job} is done already" in cli("cancel", model).error
+    assert f"job {job} is done;" in cli("resume", model, "--scheduler", scheduler).error
+
+    assert cli("jobs", tmp_path / ".jobs", "--remove", job, "--json").result == {"removed": [job]}
+    assert cli("jobs", tmp_path / ".jobs", "--json").result == {"jobs": []}
+    assert "no job" in cli("jobs", tmp_path / ".jobs", "--remove", job).error
+    assert cli("info", model, "--json").result["digest"] == alone["digest"]
 
 
 def test_a_job_that_fails(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
@@ -62,14 +65,23 @@ def test_a_job_that_fails(cli: Callable, scheduler: str, store: Path, tmp_path: 
     assert not model.exists()
 
 
-def test_cancel(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
+def test_cancel_and_resume(cli: Callable, scheduler: str, store: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     many = ("--rule", "rpcholesky", "--block", 5, "--basis", 300)
-    job = cli("submit", store, model, *many, "--scheduler", scheduler, "--json").result["id"]
+    job = cli("submit", store, model, *many, "--scheduler", scheduler, "--lease", 2, "--json").result["id"]
+    assert f"job {job} is " in cli("jobs", tmp_path / ".jobs", "--remove", job).error
     assert cli("cancel", model, "--json").result["status"] in ("cancelling", "cancelled")
     assert cli("status", model, "--follow", "--quiet", "--json").result["status"] == "cancelled"
     assert not model.exists()
     assert "cancelled already" in cli("cancel", job, "--jobs", tmp_path / ".jobs").error
+
+    assert "give --scheduler" in cli("resume", model).error
+    resumed = cli("resume", model, "--scheduler", scheduler, "--json")
+    assert resumed.result == {"id": job, "status": resumed.result["status"], "model": str(model), "checkpoints": 0}
+    assert resumed.result["status"] in ("queued", "running")
+    assert "no checkpoint is left of it (or seen from here): it begins with the first sweep" in resumed.err
+    assert cli("cancel", model, "--keep-checkpoints").status == 0
+    assert cli("status", model, "--follow", "--quiet", "--json").result["status"] == "cancelled"
 
 
 def test_what_is_refused(cli: Callable, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

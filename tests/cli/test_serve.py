@@ -18,6 +18,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from objects.flaky_proxy import flaky
+from s3_server import S3Server
 
 from streamkernel.estimators import RidgeModel
 
@@ -82,8 +84,38 @@ def test_it_serves_a_folder_and_ends_when_told(model: Path, tmp_path: Path) -> N
     with served(model.parent, "--json", "--quiet", *jobs) as (url, _):
         told = httpx.get(f"{url}/v1/jobs", trust_env=False).json()
         assert (told["jobs"], told["submits"]) == ([], True)
-        assert httpx.get(f"{url}/healthz", trust_env=False).json() == {"status": "ok", "models": 1, "failing": 0}
+        told = httpx.get(f"{url}/healthz", trust_env=False).json()
+        assert told == {"status": "ok", "models": 1, "failing": 0, "stale": False}
         assert predicted(url, model) == (200, expected(model))
+
+
+def test_it_serves_a_bucket(model: Path, s3: str, s3_server: S3Server) -> None:
+    RidgeModel.load(model).save(f"{s3}/models/{model.name}")
+    with flaky(s3_server.endpoint) as proxy, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        with served(f"{s3}/models", "--interval", "0.2") as (url, _):
+            assert predicted(url, model) == (200, expected(model))
+            assert httpx.get(f"{url}/healthz", trust_env=False).json()["status"] == "ok"
+            proxy.fault = lambda method, path: "403"
+            until = time.monotonic() + 20
+            while not httpx.get(f"{url}/healthz", trust_env=False).json()["stale"]:
+                assert time.monotonic() < until
+            assert predicted(url, model) == (200, expected(model))
+
+
+def test_a_bucket_that_is_not_there_is_told_at_the_start(cli: Callable, s3: str, s3_server: S3Server) -> None:
+    assert "no bucket" in cli("serve", "s3://no-such-bucket-of-ours/models").error
+    with flaky(s3_server.endpoint) as proxy, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        proxy.fault = lambda method, path: "403"
+        assert "may not be used" in cli("serve", f"{s3}/models").error
+    # A place to be filled is fine; what is wrong with the rest is said then.
+    assert (
+        "--scheduler-ca"
+        in cli("serve", f"{s3}/models", "--jobs", f"{s3}/jobs", "--scheduler", "tls://192.0.2.1:8786", "--quiet").error
+    )
+    memory = ("serve", "memory://models", "--jobs", f"{s3}/jobs", "--quiet")
+    assert "root of data" in cli(*memory).error
 
 
 # Four processes that each load the libraries: 13 s of CPU.
@@ -136,8 +168,12 @@ def test_other_addresses_want_token_and_tls(
 def test_what_cannot_be_served(cli: Callable, model: Path, tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
     assert "there is no folder" in cli("serve", tmp_path / "none").error
-    for url in ("s3://bucket/models", "file:///tmp", "zip::models"):
-        assert "not a folder of this machine" in cli("serve", url).error
+    assert "there is no folder" in cli("serve", f"file://{tmp_path}/none").error
+    for url in ("zip::models", "simplecache::s3://bucket/models"):
+        assert "chain of URLs" in cli("serve", url).error
+    assert "cannot be listed" in cli("serve", "https://host/models").error
+    assert "driver" in cli("serve", "nosuchscheme://bucket/models").error
+    assert cli("serve", model, "--interval", "0").status == 2
     assert "belong together" in cli("serve", model, "--tls-cert", cert).error
     assert "cannot be used" in cli("serve", model, "--tls-cert", key, "--tls-key", key).error
     assert "cannot be used" in cli("serve", model, "--tls-cert", tmp_path / "none", "--tls-key", key).error

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from clusters import ROOT
 
-from streamkernel.engine.cluster import _CONFIG
+from streamkernel.engine.cluster import DASK_CONFIG
 
 DEPLOY = ROOT / "deploy"
 
@@ -33,7 +33,7 @@ def test_dask_is_told_what_a_client_sets_for_itself() -> None:
     modules = [name for path in ("scheduler", "worker") for name in told.pop(f"distributed.{path}.preload")]
     assert modules
     assert all(map(importlib.util.find_spec, modules))
-    assert told == _CONFIG
+    assert told == DASK_CONFIG
 
 
 def test_images_are_of_this_version() -> None:

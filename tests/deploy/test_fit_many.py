@@ -127,6 +127,7 @@ def test_what_is_no_model_is_not_taken_for_one(tables: list[str], tmp_path: Path
     [
         (["a.zarr"], "--out FOLDER is needed"),
         (["a.zarr", "x/a.zarr", "--out", "o"], "two tables are called a"),
+        (["a.zarr", "--out", "s3://bucket/models"], "must be a local one"),
         (["--basis", "3", "a.zarr", "--out", "o"], "--basis: options of the fit come behind"),
         (["--out", "o"], "name tables"),
         (["a.zarr", "--out", "o", "--overwrite"], "--overwrite is said by this script"),

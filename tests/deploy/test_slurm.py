@@ -102,7 +102,7 @@ def test_stopped_before_the_walltime_and_queued_again(
 ) -> None:
     model = tmp_path / "model"
     call = ["bash", str(deploy / "fit.sbatch"), str(store), str(model), "--basis", "400", "--objective", "trace"]
-    job = {**slurm, "SLURM_JOB_ID": "77", "STREAMKERNEL_DEPLOY": str(deploy), "STREAMKERNEL_JOBS": "1"}
+    job = {**slurm, "SLURM_JOB_ID": "77", "STREAMKERNEL_DEPLOY": str(deploy), "STREAMKERNEL_WORKERS": "1"}
     with subprocess.Popen([*call, "--quiet"], env=job, text=True, stdout=subprocess.PIPE) as process:
         while not list(tmp_path.glob(".model.run/[0-9]*")):
             assert process.poll() is None

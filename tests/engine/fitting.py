@@ -33,6 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 # Of the other estimators; those with blocks have enough query points for the lengthscale.
 _LONG: dict[str, Any] = {"lengthscale": 4.0, "signal_variance": 20.0}
 RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
+    "kmp": {"draw": "residual", "validation": 0.2, "picks": 6},
     "gp": {"noise_variance": 1.0, "tune": "none", **_LONG},
     "gp-classifier": _LONG,
     "poisson": _LONG,

@@ -30,6 +30,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("estimators")
     data = data_sets.friedman(ROWS, 5, seed=1)
     targets = {
+        "kmp": data.y,
         "gp": data.y,
         "gp-classifier": (data.y > 14.0).astype(np.float64),
         "poisson": np.maximum(np.round(data.y / 4.0), 0.0),
@@ -57,7 +58,7 @@ def test_threads(stores: dict[str, str], whole: dict[str, Any], executor: Thread
 
 def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
     with local_cluster(2, 1) as executor:
-        for name in ("gp-classifier", "committee"):
+        for name in ("kmp", "gp-classifier", "committee"):
             assert fit_recipe(stores[name], name, executor).digest == whole[name].digest, name
 
 
@@ -74,7 +75,7 @@ def test_several_spans_exist(stores: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["gp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gp-classifier", "committee"))]
+    "name", ["kmp", "gp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gp-classifier", "committee"))]
 )
 def test_killed_and_resumed(stores: dict[str, str], whole: dict[str, Any], name: str, tmp_path: Path) -> None:
     folder, config = tmp_path / "run", {"estimator": name}

@@ -30,7 +30,8 @@ from streamkernel.engine import (
     memory_limits,
     total_memory,
 )
-from streamkernel.engine.cluster import ClusterExecutor, _peak_resident, connect, local_cluster
+from streamkernel.engine.cluster import ClusterExecutor, connect, local_cluster
+from streamkernel.engine.memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, Plan
 from streamkernel.errors import ResourceLimitError
 from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
@@ -183,9 +184,9 @@ class TestCommands:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="VmHWM is Linux's")
 def test_a_peak_is_not_that_of_the_process_that_started_it() -> None:
     """ru_maxrss outlives fork and exec; what the parent held is none of the worker's."""
-    program = "from streamkernel.engine.cluster import _peak_resident; print(_peak_resident())"
+    program = "from streamkernel.engine.memory import peak_resident_bytes; print(peak_resident_bytes())"
     held = np.ones(60_000_000)
-    mine = _peak_resident()
+    mine = peak_resident_bytes()
     assert mine >= held.nbytes
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, close_fds=False)
     assert 20_000_000 < int(child.stdout) < held.nbytes

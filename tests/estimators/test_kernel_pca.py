@@ -20,8 +20,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from thread_clients import thread_client
 
-from streamkernel import KernelPCA
+from streamkernel import KernelPCA, open_table
+from streamkernel.bounds import compression_bound
+from streamkernel.engine import Session
 from streamkernel.errors import NumericalError, ParameterError, ShapeError, StreamKernelWarning
+from streamkernel.factors import FactorEigen, FeatureRows
+from streamkernel.reductions import Collect
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3000, 4)) * [2.0, 1.0, 0.5, 0.2]
@@ -166,3 +170,115 @@ def test_bad_parameters(options: dict[str, Any], message: str) -> None:
 def test_equal_rows_have_no_components() -> None:
     with pytest.raises(NumericalError, match="rows are equal"), pytest.warns(StreamKernelWarning):
         KernelPCA(2, lengthscale=1.0).fit(np.ones((50, 3)))
+
+
+# ------------------------------------------------------------------------------------------------------------- sparse
+CARD = naive.card()
+LITERAL: dict[str, Any] = {"rule": "matching-pursuit-kpca", "lengthscale": 1.0, "scale": "none"}
+
+
+def test_the_papers_rule_and_its_bound_on_the_card() -> None:
+    """The Rayleigh quotient with deflation over all rows, and Theorem 2 with exact binomials (card 2.3, 11.1)."""
+    model = KernelPCA(2, sparse=6, **LITERAL).fit(CARD.X)
+    assert model.component_indices_.tolist() == [17, 4, 27, 33, 29, 20] == naive.matching_pursuit_kpca(CARD.K, 6).picks
+    assert model.bound_ is not None
+    printed = [1.18178, 1.07723, 0.959704, 0.90453, 0.852609, 0.82052]
+    np.testing.assert_allclose(model.bound_.values, printed, rtol=6e-6)
+    assert (model.bound_.rows, model.bound_.delta, model.bound_.largest, model.bound_.best_size) == (40, 0.05, 1.0, 6)
+
+
+def test_pools_out_of_core_are_nearly_as_good(tmp_path: Path) -> None:
+    """Rows in chunks, twenty candidates a pick, one sweep for ten picks: near the residual of the literal rule."""
+    rows = X[:600]
+    stored = zarr_of_chunks(tmp_path / "rows.zarr", rows, rows[:, 0], 128)
+    model = KernelPCA(4, sparse=30, lengthscale=1.5, scale="none").fit(stored)
+    literal = naive.matching_pursuit_kpca(naive.gaussian(rows, rows, 1.5), 30).traces
+    path = model.model_.residual_path
+    assert len(path) == 31
+    assert literal[-1] <= path[-1] < 1.25 * literal[-1]
+    assert [record["candidates"] for record in model.model_.config["rounds"]] == [200, 200, 200]
+    assert (model.model_.config["rule"], model.n_sweeps_) == ("sgma", 5)  # the rows of the pools, 3 sweeps, the sums
+    bound = compression_bound(path[1:], 600)
+    np.testing.assert_array_equal(model.bound_.values, bound.values)
+    # Any chunking, the same picks.
+    assert KernelPCA(4, sparse=30, lengthscale=1.5, scale="none").fit(rows).component_indices_.tolist() == (
+        model.component_indices_.tolist()
+    )
+
+
+def test_components_depend_on_the_set_of_rows_alone() -> None:
+    """A compression scheme: any order of the picks spans the same subspace, and has the same principal components."""
+    rows = X[:300]
+    model = KernelPCA(4, sparse=25, lengthscale=1.5, scale="none").fit(rows)
+    expected, table = model.transform(rows), open_table(rows)
+    for order in (np.arange(25)[::-1], np.random.default_rng(1).permutation(25)):
+        other = FeatureRows(table, model.basis_.take(order))
+        session = Session()
+        eigen = FactorEigen.of(other.features, other.gram(session), count=4, centred=True)
+        found = session.sweep(Collect(eigen.scores(), "scores", 300), table, "scores")
+        np.testing.assert_allclose(eigen.values, model.eigenvalues_, rtol=1e-9)
+        np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_the_basis_ends_at_the_minimum_of_the_bound() -> None:
+    rows = X[:800]
+    options: dict[str, Any] = {"basis_size": 60, "lengthscale": 2.0, "scale": "none"}
+    whole = KernelPCA(3, sparse=60, lengthscale=2.0, scale="none").fit(rows)
+    cut = KernelPCA(3, sparse="bound", **options).fit(rows)
+    assert whole.bound_ is not None
+    size = whole.bound_.best_size
+    assert 3 < size < 60
+    assert len(cut.components_) == size == cut.bound_.best_size
+    np.testing.assert_array_equal(cut.component_indices_, whole.component_indices_[:size])
+    np.testing.assert_array_equal(cut.model_.residual_path, whole.model_.residual_path[: size + 1])
+    assert cut.n_sweeps_ == whole.n_sweeps_
+    config = cut.model_.config
+    assert (config["ended"], config["basis_size"], config["requested_basis"]) == ("bound", size, 60)
+    assert config["stop"] == {"rule": "bound", "looked": 60, "reached": True, "value": whole.bound_.minimum}
+    # The components are those of the functions kept, not of all that were picked.
+    K = naive.gaussian(rows, rows, 2.0)
+    values = np.linalg.eigvalsh(naive.centred(naive.nystroem(K, cut.component_indices_)))[::-1]
+    np.testing.assert_allclose(cut.eigenvalues_, values[:3], rtol=1e-9)
+    assert len(KernelPCA(size + 5, sparse="bound", **options).fit(rows).components_) == size + 5
+
+
+def test_what_the_bound_says_of_other_bases(tmp_path: Path) -> None:
+    """Theorem 2 asks how the rows are used, not how they were chosen; it needs rows, and a k(x, x) that is bounded."""
+    model = KernelPCA(2, basis_size=20, rule="rpcholesky").fit(X)
+    np.testing.assert_array_equal(model.bound_.values, compression_bound(model.model_.residual_path[1:], 3000).values)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(KernelPCA.load(tmp_path / "model").bound_.values, model.bound_.values)
+    assert KernelPCA(2, basis_size=4, kernel="linear").fit(X).bound_ is None
+    centres = KernelPCA(2, basis_size=10, rule="kmeans", rule_options={"nearest": False}).fit(X)
+    assert centres.bound_ is None
+
+
+def test_a_new_row_is_within_the_bound() -> None:
+    model = KernelPCA(2, sparse=40, lengthscale=2.0, scale="none").fit(X)
+    held = model.basis_.residual(np.random.default_rng(9).standard_normal((2000, 4)) * [2.0, 1.0, 0.5, 0.2]).mean()
+    assert held < model.bound_.minimum < 0.5
+
+
+def test_options_of_the_pools() -> None:
+    options: dict[str, Any] = {"lengthscale": 2.0, "rule_options": {"pool": "split", "picks": 4}}
+    split = KernelPCA(2, sparse=8, **options).fit(X[:700])
+    assert [record["candidates"] for record in split.model_.config["rounds"]] == [4 * 57, 4 * 57]
+    assert KernelPCA(2, sparse=3, lengthscale=2.0).fit(X).model_.config["rounds"][0]["candidates"] == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sparse": 0}, "sparse must be a whole number > 0, 'bound' or None, not 0"),
+        ({"sparse": True}, "not True"),
+        ({"sparse": "gap"}, "not 'gap'"),
+        ({"sparse": 20, "basis_size": 20}, "give one"),
+        ({"sparse": 20, "n_components": 30}, "30 components of a basis of 20: give sparse >="),
+        ({"sparse": 301}, "sparse is 301, more than the 300 rows"),
+        ({"sparse": "bound", "kernel": "linear"}, "bounded"),
+    ],
+    ids=str,
+)
+def test_bad_sparse_parameters(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        KernelPCA(**options).fit(X[:300])

@@ -68,7 +68,7 @@ class Yard:
         """
         before = snapshot(self.folder)
         error: StreamKernelError | None = None
-        with written_outside(self.folder) as strays, _limited():
+        with _limited(), written_outside(self.folder) as strays:
             try:
                 action()
             except StreamKernelError as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -95,7 +94,7 @@ def test_damaged_sources(yard: Yard, told: Any, suffix: str, number: int) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_ten_thousand(yard: Yard, whole: Whole, told: Any) -> None:
     with told("damaged stores", len(ALL) * MANY):
         for name in ALL:

@@ -1,4 +1,4 @@
-"""Clusters of real processes, and a table whose fit takes some seconds and many sweeps."""
+"""A session with the shared cluster, clusters that may be harmed, and a table whose fit takes a dozen of sweeps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from problems import zarr_of_chunks
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from dask_processes import Cluster
+from clusters import Cluster
 from fits import estimator
 
 from streamkernel import connect
 from streamkernel.jobs import JobsSession
 
-ROWS, CHUNK = 40_000, 2_000
+ROWS, CHUNK = 10_000, 500
 
 
 @pytest.fixture(scope="session")
@@ -54,16 +54,7 @@ def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
         print(each.logs())
 
 
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One for the tests that leave it as it was."""
-    running = Cluster(tmp_path_factory.mktemp("cluster"))
-    running.start(workers=1, threads=1)
-    yield running
-    running.stop()
-
-
 @pytest.fixture
-def session(shared: Cluster, tmp_path: Path) -> Iterator[JobsSession]:
-    with connect(shared.address, jobs=tmp_path / "jobs") as session:
+def session(dask_cluster: Cluster, tmp_path: Path) -> Iterator[JobsSession]:
+    with connect(dask_cluster.address, jobs=tmp_path / "jobs") as session:
         yield session

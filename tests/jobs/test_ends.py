@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from dask_processes import Cluster
-from fits import estimator, events, rows_at, small, sweeps_begun, until
+from fits import estimator, events, failure, rows_at, small, sweeps_begun, until
 
 from streamkernel import connect, open_table
 from streamkernel.engine import Machine, MemoryLimits
@@ -20,10 +17,9 @@ from streamkernel.errors import (
     ParameterError,
     ResourceLimitError,
     StoreNotFoundError,
-    StreamKernelError,
 )
 from streamkernel.estimators import RidgeSettings, plan_ridge
-from streamkernel.jobs import Job, JobsSession
+from streamkernel.jobs import JobsSession
 from streamkernel.jobs.cluster import DriverLimits
 from streamkernel.jobs.failures import as_error, as_record
 from streamkernel.jobs.records import JobRecords
@@ -33,8 +29,8 @@ from streamkernel.jobs.work import Work, described
 
 
 def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_path: Path) -> None:
-    job = session.submit(estimator(), store, tmp_path / "model")
-    until(lambda: len(sweeps_begun(job)) >= 4)
+    job = session.submit(estimator(), store, tmp_path / "model", lease_seconds=2.0)
+    until(lambda: len(sweeps_begun(job)) >= 3)
     job.cancel(keep_checkpoints=True)
     assert job.wait(30)
     assert job.status == "cancelled"
@@ -43,9 +39,11 @@ def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_pa
         job.result()
     with pytest.raises(ParameterError, match="cancelled already"):
         job.cancel()
-    job.resume()
+    assert job.resume() >= 2
+    assert job.resume() >= 2  # driven already: nothing to do
     assert job.result(60).model_.digest == digest
-    assert job.to_config()["result"]["resumed_sweeps"] >= 3
+    assert job.to_config()["result"]["resumed_sweeps"] >= 2
+    assert len(events(job, "resubmitted")) == 1
     with pytest.raises(ParameterError, match="done already"):
         job.cancel()
     with pytest.raises(ParameterError, match="is done"):
@@ -68,11 +66,10 @@ def test_a_lost_job_is_cancelled_by_whoever_looks(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_job_leaves_nothing(session: JobsSession, store: str, tmp_path: Path) -> None:
-    job = session.submit(estimator(), store, tmp_path / "out" / "model")
-    until(lambda: len(sweeps_begun(job)) >= 3)
+    job = session.submit(estimator(320), store, tmp_path / "out" / "model", lease_seconds=2.0)
+    until(lambda: len(sweeps_begun(job)) >= 2)
     job.cancel()
     assert job.wait(30)
-    until(lambda: not list((tmp_path / "out").glob(".*.run")))
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -83,44 +80,11 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name not in ("jobs", "rows.zarr"))
 
 
-def failure(job: Job, kind: type[StreamKernelError], match: str) -> None:
-    for ask in (job.wait, job.result):
-        with pytest.raises(kind, match=match):
-            ask(60)
-    assert job.status == "failed"
-    assert job.error is not None
-    assert job.error["type"] == kind.__name__
-
-
 def test_rows_that_cannot_be_used(session: JobsSession, tmp_path: Path) -> None:
     job = session.submit(small(), rows_at(tmp_path / "rows.zarr", nan=True), tmp_path / "model")
     failure(job, NonFiniteDataError, "300")
     assert left(tmp_path) == []
     assert events(job, "failed")[0]["level"] == "error"
-
-
-def test_jobs_that_wait_for_workers(cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    """One is cancelled at once, one loses its table; the worker that comes finds both out.
-
-    Their drivers the scheduler has given up by then: it waits for workers for no longer than `no-workers-timeout`.
-    """
-    running = cluster({"DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "1s"}, workers=0)
-    rows = rows_at(tmp_path / "rows.zarr")
-    with connect(running.address, jobs=tmp_path / "jobs") as session:
-        with pytest.raises(StoreNotFoundError):
-            session.submit(small(), tmp_path / "nothing", tmp_path / "model")
-        waiting = session.submit(small(), rows, tmp_path / "model")
-        assert waiting.status == "queued"
-        assert waiting.wait(1.0) is False
-        waiting.cancel()
-        assert waiting.status == "cancelled"
-        job = session.submit(small(), rows, tmp_path / "model")
-        shutil.rmtree(rows)
-        assert job.wait(3.0) is False
-        running.add_worker()
-        failure(job, StoreNotFoundError, "rows.zarr")
-    assert [name for name in left(tmp_path) if not name.startswith("cluster")] == []
-    assert events(waiting, "started") == []
 
 
 def test_a_memory_limit_that_is_too_small(session: JobsSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from dask_processes import Cluster
+from clusters import Cluster
 from distributed import Client
 from fits import estimator, events, rows_at, small, sweeps_begun, until
 from problems import zarr_of_chunks
@@ -115,11 +115,11 @@ def test_one_job_makes_a_model_at_a_time(session: JobsSession, store: str, tmp_p
     assert session.job(tmp_path / "model").id == third.id
 
 
-def test_a_second_driver_is_refused(shared: Cluster, session: JobsSession, store: str, tmp_path: Path) -> None:
+def test_a_second_driver_is_refused(dask_cluster: Cluster, session: JobsSession, store: str, tmp_path: Path) -> None:
     """Whoever asks for one, and however often: one lease, one driver."""
-    job = session.submit(estimator(), store, tmp_path / "model", lease_seconds=3.0)
+    job = session.submit(estimator(), store, tmp_path / "model", lease_seconds=1.5)
     until(lambda: sweeps_begun(job))
-    with Client(shared.address, set_as_default=False) as client:
+    with Client(dask_cluster.address, set_as_default=False) as client:
         second = client.submit(drive, job.jobs, job.id, pure=False)
         assert second.result(60) in ("driven by another", "done")
     assert job.wait(60)

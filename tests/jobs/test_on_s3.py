@@ -6,28 +6,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dask_processes import Cluster
+from clusters import Cluster
 from fits import estimator, events, sweeps_begun, until
 
 from streamkernel import connect
 from streamkernel.blobs import blobs_at
 
 
-def test_records_in_a_bucket(s3: str, cluster: Callable[..., Cluster], store: str, digest: str, tmp_path: Path) -> None:
+def test_records_in_a_bucket(s3: str, dask_cluster: Cluster, store: str, digest: str, tmp_path: Path) -> None:
     """Cancelled by one, resumed by another, looked at by a third: all they share is the bucket."""
-    running = cluster(workers=1)
-    with connect(running.address, jobs=f"{s3}/jobs") as session:
-        job = session.submit(estimator(), store, tmp_path / "model")
-        until(lambda: len(sweeps_begun(job)) >= 3)
+    with connect(dask_cluster.address, jobs=f"{s3}/jobs") as session:
+        job = session.submit(estimator(), store, tmp_path / "model", lease_seconds=2.0)
+        until(lambda: len(sweeps_begun(job)) >= 2)
     with connect(jobs=f"{s3}/jobs") as looking:
         looking.job(job.id).cancel(keep_checkpoints=True)
         until(lambda: looking.job(job.id).status == "cancelled")
-    with connect(running.address, jobs=f"{s3}/jobs") as session:
+    with connect(dask_cluster.address, jobs=f"{s3}/jobs") as session:
         session.job(job.id).resume()
         assert session.job(tmp_path / "model").result(60).model_.digest == digest
         assert [each.status for each in session.jobs()] == ["done"]
     assert len(events(job, "started")) == 2
     assert blobs_at(f"{s3}/jobs").read(f"specs/{job.id}.json") is not None
+    with connect(jobs=f"{s3}/jobs") as looking:
+        looking.remove(job.id)
+        assert looking.jobs() == []
+    assert {key.split("/")[0] for key in blobs_at(f"{s3}/jobs").keys("")} == {"models"}
+    assert (tmp_path / "model").exists()
 
 
 @pytest.mark.slow

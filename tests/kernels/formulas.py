@@ -17,6 +17,7 @@ from streamkernel.kernels import (
     Polynomial,
     Product,
     RationalQuadratic,
+    Sigmoid,
     Sum,
 )
 
@@ -55,6 +56,11 @@ def polynomial(k: Polynomial, X: Matrix, Z: Matrix) -> Matrix:
     return (gamma * (X @ Z.T) + k.coef0) ** k.degree
 
 
+def sigmoid(k: Sigmoid, X: Matrix, Z: Matrix) -> Matrix:
+    gamma = 1 / X.shape[1] if k.gamma is None else k.gamma
+    return np.tanh(gamma * (X @ Z.T) + k.coef0)
+
+
 def linear(k: Linear, X: Matrix, Z: Matrix) -> Matrix:
     return X @ Z.T
 
@@ -66,6 +72,7 @@ FORMULAS: dict[type, Callable[..., Matrix]] = {
     RationalQuadratic: rational_quadratic,
     Polynomial: polynomial,
     Linear: linear,
+    Sigmoid: sigmoid,
     Sum: lambda k, X, Z: plain(k.left, X, Z) + plain(k.right, X, Z),
     Product: lambda k, X, Z: plain(k.left, X, Z) * plain(k.right, X, Z),
 }
@@ -77,7 +84,7 @@ def plain(kernel: Kernel, X: NDArray[Any], Z: NDArray[Any]) -> Matrix:
 
 
 def examples(p: int) -> list[Kernel]:
-    """Every kind of kernel for p features, values in [0, 1] but for the last four."""
+    """Every kind of kernel for p features, values in [0, 1] but for the last six."""
     length = float(np.sqrt(p))
     lengths = tuple(length * (0.7 + 0.6 * ((7 * j) % 5) / 4) for j in range(p))
     return [
@@ -99,4 +106,6 @@ def examples(p: int) -> list[Kernel]:
         Polynomial(),
         Polynomial(degree=6, gamma=0.1 / p, coef0=0.5),
         Linear(),
+        Sigmoid(),
+        Sigmoid(gamma=0.3 / p, coef0=-0.7),
     ]

@@ -67,7 +67,7 @@ def test_bad_numbers(make: Callable[[Any], Any], name: str, value: Any) -> None:
         lambda: as_kernel("rbf", lengthscale=1.0, gamma=0.5),
         lambda: as_kernel("linear", lengthscale=1.0, gamma=0.5),
         lambda: as_kernel(Gaussian(), gamma=0.5),
-        lambda: as_kernel("sigmoid"),
+        lambda: as_kernel("tanh"),
         lambda: as_kernel(3),  # type: ignore[arg-type]
         lambda: as_kernel("matern", nu=3.5),
         lambda: Sum(Gaussian(), 2.0),  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from naive.approximation import (
     preconditioned_eigenvalues,
     squared_distances,
 )
+from naive.canonical import canonical_correlations, cross_quotient
 from naive.committee import (
     bayesian_committee,
     combine_members,
@@ -139,6 +140,7 @@ __all__ = [
     "average_logistic",
     "bayesian_committee",
     "candidates_per_pick",
+    "canonical_correlations",
     "card",
     "cell_members",
     "centred",
@@ -153,6 +155,7 @@ __all__ = [
     "committee_moments",
     "conditional_covariance",
     "conjugate_gradients",
+    "cross_quotient",
     "csi",
     "csi_exact",
     "csi_look_ahead",

@@ -45,6 +45,8 @@ class FlakyProxy:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Headers and body go out one after the other; the second would wait for the first to be acknowledged.
+            disable_nagle_algorithm = True
 
             def handle_any(self) -> None:
                 proxy.answer(self)

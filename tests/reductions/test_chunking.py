@@ -17,7 +17,7 @@ from predictives import Classes, Normal, Rates
 from problems import FLOAT64, Float, basis_of, blocks, pool_columns
 from strategies import cuts, rows, seeds
 
-from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial, per_feature
+from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial, Sigmoid, per_feature
 from streamkernel.reductions import (
     Bernoulli,
     BlockNoise,
@@ -26,8 +26,13 @@ from streamkernel.reductions import (
     ColumnSquares,
     ConstantNoise,
     CountScores,
+    CrossDisagreements,
+    CrossGram,
+    CrossPool,
     CrossProducts,
     DiagonalNoise,
+    DictionaryColumns,
+    DictionarySums,
     EvidenceGradient,
     FeatureGram,
     FeatureMap,
@@ -38,6 +43,7 @@ from streamkernel.reductions import (
     GaussianEquations,
     GaussianScores,
     GradientStep,
+    HeldOut,
     KernelProducts,
     Latent,
     Likelihood,
@@ -54,9 +60,11 @@ from streamkernel.reductions import (
     ProbabilityScores,
     Reduction,
     RegressionScores,
+    ResidualReservoir,
     Sample,
     Softmax,
     State,
+    View,
 )
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.combiners import COMBINERS
@@ -94,6 +102,14 @@ def _evidence(X: X64, Y: Float, chosen: list[int], kernel: Kernel, fitc: bool) -
     return EvidenceGradient(basis_of(X, chosen, kernel), Y.mean(axis=0), np.full(d, 2.0), 1.7, 0.3, inverse, u, fitc)
 
 
+VIEWS = View(), View(of_targets=True)
+
+
+def _projections(X: X64, Y: Float, chosen: list[int]) -> tuple[FeatureTimes, FeatureTimes]:
+    A = np.triu(np.linspace(-1, 1, len(chosen) ** 2).reshape(len(chosen), -1))
+    return FeatureTimes.of(_features(X, chosen), A), FeatureTimes.of(_features(Y, chosen), -A)
+
+
 class _OfAnyTargets(Softmax):
     """Three classes, told by the signs of Y."""
 
@@ -113,7 +129,25 @@ def _sample(X: X64, Y: Float, chosen: list[int]) -> Sample:
     return Sample(rows, X[rows], Y[rows], np.ones(len(rows)))
 
 
+def _dictionary(X: X64, Y: Float, chosen: list[int]) -> DictionarySums:
+    """Two targets' worth of a model, rows held out, candidates drawn."""
+    basis, pool = basis_of(X, chosen[:1], Sigmoid(coef0=-0.5)), basis_of(X, chosen[1:], Sigmoid(coef0=-0.5))
+    draw = ResidualReservoir(3, 7, (5,), basis.rows, X.shape[1], X.dtype)
+    beta = np.linspace(-1, 1, 2 * Y.shape[1]).reshape(2, -1)
+    columns = DictionaryColumns(basis, pool, Y.mean(axis=0))
+    return DictionarySums(columns, beta, None, HeldOut(3, (4,), 0.3), draw, np.full(Y.shape[1], 2.0))
+
+
+def _whitened(X: X64, Y: Float, chosen: list[int]) -> DictionarySums:
+    """Indicators of classes, by a model of nothing."""
+    columns = replace(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X)), constant=True)
+    beta = np.zeros((columns.projected, Y.shape[1]))
+    return DictionarySums(columns, beta, np.eye(Y.shape[1]), HeldOut(3, (4,), 0.3))
+
+
 REDUCTIONS: dict[str, Make] = {
+    "dictionary": _dictionary,
+    "dictionary, whitened": _whitened,
     "normal equations": lambda X, Y, chosen: NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
     "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
         basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False
@@ -156,6 +190,17 @@ REDUCTIONS: dict[str, Make] = {
         SampledKernel(basis_of(X, chosen, _kernel(X)), np.ones(len(chosen)), 0.3), 3, 7, (11, 1), 0.5
     ),
     "clusters": lambda X, Y, chosen: Clusters(X[chosen].astype(np.float64), np.full(X.shape[1], 0.5), X.dtype),
+    "cross pool": lambda X, Y, chosen: CrossPool(
+        (
+            pool_columns(X, None, chosen[:1], chosen[1:], _kernel(X)),
+            pool_columns(Y, None, chosen[:1], chosen[1:], _kernel(Y)),
+        ),
+        VIEWS,
+    ),
+    "cross gram": lambda X, Y, chosen: CrossGram((_features(X, chosen), _features(Y, chosen)), VIEWS),
+    "cross disagreements": lambda X, Y, chosen: CrossDisagreements(
+        _projections(X, Y, chosen), VIEWS, 0.4, np.asarray(chosen, np.int64), np.arange(1, len(chosen) + 1)
+    ),
     "regression scores": lambda X, Y, chosen: RegressionScores(_predictions(X, Y, chosen)),
     "classification scores": lambda X, Y, chosen: ClassificationScores(_predictions(X, Y, chosen)),
     "gaussian scores": lambda X, Y, chosen: GaussianScores(Normal(Y.shape[1])),
@@ -234,10 +279,18 @@ def assert_equal(left: Any, right: Any, tolerance: float = 1e-10) -> None:
     """Results equal up to `tolerance` of their size; a triangular factor by what it is the root of."""
     a, b = _plain(left), _plain(right)
     assert a.keys() == b.keys()
+    if "U" in a:
+        for root in (a, b):
+            root |= {name: root[name].T @ root[name] for name in ("U", "check")}
     if "R_R" in a:
         for root in (a, b):
             G, R, Y = root.pop("G_R"), root.pop("R_R"), root.pop("R_Y")
             root |= {"C": G.T @ G + R.T @ R, "D": R.T @ Y, "B": R.T @ R}
+    if "roots" in a:
+        for root in (a, b):
+            first, second = root.pop("roots")
+            root |= {"C": first.T @ first, "D": second.T @ second, "B": first.T @ second}
+            root |= dict(zip("ST", root.pop("residuals"), strict=True))
     for name in a:
         if not isinstance(a[name], np.ndarray) and _plain(a[name]):
             assert_equal(a[name], b[name], tolerance)

@@ -13,7 +13,10 @@ import data_sets
 import httpx
 import numpy as np
 import pytest
+from objects.flaky_proxy import FlakyProxy, flaky
+from s3_server import S3Server
 from service.live import Live
+from service.stored import filled
 
 from streamkernel import (
     GaussianProcessClassifier,
@@ -23,6 +26,7 @@ from streamkernel import (
     Nystroem,
     ingest,
 )
+from streamkernel.blobs import object_store
 from streamkernel.service import Settings
 
 P = 4
@@ -107,3 +111,22 @@ def until() -> Callable[..., None]:
             time.sleep(0.01)
 
     return wait
+
+
+@pytest.fixture(scope="session")
+def bucket(s3_server: S3Server, estimators: dict[str, Any]) -> str:
+    """Two models below a URL, with other things beside them. Not to be changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3_server.environment().items():
+            patch.setenv(name, value)
+        return filled(f"{s3_server.bucket()}/our/models", estimators)
+
+
+@pytest.fixture
+def proxy(s3: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlakyProxy]:
+    """Before the server; what it breaks is not tried again."""
+    monkeypatch.setitem(object_store._RETRIES, "max_retries", 0)
+    monkeypatch.setattr(object_store, "_PAUSES", ())
+    with flaky(s3_server.endpoint) as made:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", made.endpoint)
+        yield made

@@ -105,6 +105,20 @@ def test_changes_show_without_a_reload(page: Browser, models: Path, estimators: 
 
 
 @LIGHT
+def test_a_place_that_cannot_be_seen_is_told(page: Browser, models: Path, live: Any) -> None:
+    page.open(live(Settings(models)).url)
+    page.wait_for(DRAWN)
+    assert page.run("return document.getElementById('stale').hidden")
+    models.rename(models.with_name("away"))
+    told = page.wait_for("!document.getElementById('stale').hidden && document.getElementById('stale').textContent")
+    assert "the folder of models cannot be seen" in told
+    assert page.run("return document.getElementById('status-text').textContent") == "stale"
+    assert page.run(f"return {CARDS}.length") == 6
+    models.with_name("away").rename(models)
+    page.wait_for("document.getElementById('stale').hidden")
+
+
+@LIGHT
 def test_the_token_is_asked_for_and_kept_in_the_tab(page: Browser, models: Path, live: Any) -> None:
     page.open(live(Settings(models, token=TOKEN)).url)
     page.wait_for("!document.getElementById('token-form').hidden")

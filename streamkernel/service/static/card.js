@@ -51,7 +51,7 @@ export class Card {
     }
     this.find(".body").hidden = this.find(".try").hidden = !summary.ready;
     if (!summary.ready) return;
-    this.find(".generation").textContent = `generation ${summary.generation}, ${ago(Date.now() / 1000 - summary.loaded)}`;
+    this.find(".generation").textContent = `generation ${summary.generation}, loaded ${ago(Date.now() / 1000 - summary.loaded)}`;
     if (summary.digest === this.digest) return;
     const answer = await this.ask(`/v1/models/${encodeURIComponent(this.name)}`);
     if (!answer.ok) return;

@@ -78,6 +78,8 @@ class Row {
   words(job, progress) {
     if (job.result) return `${job.result.basis_size.toLocaleString("en")} functions leave ${Number((100 * job.result.relative_residual_trace).toPrecision(3))} % of the trace`;
     if (!progress) return job.status === "queued" ? "waits for a worker" : "";
+    // What was refused before its first sweep has its words below.
+    if (!progress.sweep && !ACTIVE.has(job.status)) return "";
     const parts = [`sweep ${Math.min(progress.sweeps_done + 1, progress.sweeps_planned ?? Infinity)}${progress.sweeps_planned ? ` of ${progress.sweeps_planned}` : ""}`];
     if (progress.sweep) parts[0] += `, ${progress.sweep}`;
     if (progress.rows_total) parts.push(`${progress.rows_done.toLocaleString("en")} of ${progress.rows_total.toLocaleString("en")} rows`);

@@ -66,11 +66,14 @@ async function showModels(listed, stale) {
     before = card.root;
     await card.update(model);
   }
-  at("empty").hidden = list.length > 0;
+  at("empty").hidden = list.length > 0 || stale !== null;
   for (const id of ["numbers", "models-section"]) at(id).hidden = false;
   const failing = list.filter((model) => model.error !== null).length;
   at("n-models").textContent = String(list.filter((model) => model.ready).length);
-  if (stale) status("troubled", `new models cannot be seen since ${new Date(1000 * stale.since).toLocaleTimeString()}: ${stale.error.message}`);
+  const told = stale ? `What is new cannot be seen since ${new Date(1000 * stale.since).toLocaleString()}: ${stale.error.message}. Models are served as they were.` : "";
+  if (at("stale").textContent !== told) at("stale").textContent = told;
+  at("stale").hidden = !stale;
+  if (stale) status("troubled", "stale");
   else status(failing ? "troubled" : "live", failing ? `${failing} cannot be loaded` : "live");
   const best = list.filter((model) => model.ready).map((model) => model.relative_residual_trace);
   if (best.length) at("lead").textContent = `${best.length === 1 ? "One model" : `${best.length} models`}; the best leaves ${percent(Math.min(...best))} of its trace`;

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from streamkernel.atomic import HeldLock, fsync_path
 from streamkernel.blobs import Lease, blobs_at
-from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
+from streamkernel.errors import CorruptMetadataError, InputChangedError, ParameterError, RunLockedError
 from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
 from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.ingest.outlet import FolderOutlet, ObjectOutlet, Outlet
@@ -50,6 +50,10 @@ class Grown(ABC):
         store = open_store(path)
         _, self.attributes, _ = node_kind(store, "")
         self.manifest: Manifest = parse_manifest((read_bytes(store, COMPLETE) or b"").decode(), f"{path}/{COMPLETE}")
+        if self.manifest.arrays.keys() != ({"X"} if self.table.targets is None else {"X", "y"}):
+            raise CorruptMetadataError(
+                f"{path}/{COMPLETE} lists other arrays than the table has; write the store again"
+            )
 
     @property
     def chunk_rows(self) -> int:

@@ -1,0 +1,55 @@
+"""The bound of kernel PCA from its eigenvalues, which the compression bound is measured against.
+
+The residual of a new row outside the span of the r leading eigenvectors. With probability 1 - delta over m independent
+rows, simultaneously for all r (Shawe-Taylor, Williams, Cristianini & Kandola 2005, quoted)::
+
+    E l_r <= min_(t <= r) { sum_(j > t) lambda_j / m + (1 + sqrt t) / sqrt m sqrt( (2 / m) sum_i k(x_i, x_i)^2 ) }
+             + R^2 sqrt( (18 / m) ln(2 m / delta) ),         k(x, x) <= R^2
+
+Rademacher complexity of projections, not a count of subsets: its price of one more direction does not depend on m / t.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from streamkernel.bounds._checks import checked_path
+from streamkernel.errors import ParameterError
+from streamkernel.kernels.parameters import checked_number, checked_probability
+
+__all__ = ["pca_bound"]
+
+
+def pca_bound(
+    eigenvalues: ArrayLike, diagonal: ArrayLike, delta: float = 0.05, largest: float = 1.0
+) -> NDArray[np.float64]:
+    """Bound the expected residual of a new row for 1 .. r leading eigenvectors, before the minimum over t is taken.
+
+    Parameters
+    ----------
+    eigenvalues : (r,) of the kernel matrix, not centred, largest first.
+    diagonal : (m,) k(x_i, x_i), whose sum is the trace.
+    delta : probability that the bound fails, in (0, 1).
+    largest : sup k(x, x), the R^2 of the formula; 1 for a Gaussian.
+
+    Returns
+    -------
+    (r,) values; their running minimum holds for r directions.
+
+    Raises
+    ------
+    ParameterError
+        Eigenvalues rise, or add up to more than the trace.
+    """
+    values, squares = checked_path("eigenvalues", eigenvalues), checked_path("diagonal", diagonal)
+    delta, largest = checked_probability("delta", delta), checked_number("largest", largest)
+    m, trace = len(squares), float(squares.sum())
+    left = trace - np.cumsum(values)
+    if np.any(np.diff(values) > 1e-9 * values[0]) or left[-1] < -1e-6 * trace:
+        raise ParameterError("eigenvalues rise, or exceed the trace; give those of the kernel matrix, largest first")
+    t = np.arange(1, len(values) + 1)
+    complexity = (1.0 + np.sqrt(t)) / np.sqrt(m) * np.sqrt(2.0 / m * float(squares @ squares))
+    surprise = largest * np.sqrt(18.0 / m * np.log(2.0 * m / delta))
+    bound: NDArray[np.float64] = np.maximum(left, 0.0) / m + complexity + surprise
+    return bound

@@ -1,0 +1,36 @@
+"""streamkernel resume ID|MODEL"""
+
+from __future__ import annotations
+
+import click
+
+from streamkernel.cli.job_options import job_session, looking_options
+from streamkernel.cli.options import Scheduler, common
+from streamkernel.cli.output import emit, stderr
+
+__all__ = ["command"]
+
+
+@click.command("resume")
+@click.argument("job", metavar="ID|MODEL")
+@looking_options
+@common
+def command(
+    job: str,
+    place: str | None,
+    scheduler: Scheduler,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Have a job go on, by its id or by the model that it makes: one that was lost, failed or cancelled.
+
+    It goes on from its last checkpoint; where none is left, it begins anew and says so.
+    """
+    with job_session(place, scheduler) as session:
+        found = session.job(job)
+        sweeps = found.resume()
+        told = {"id": found.id, "status": found.status, "model": found.model, "checkpoints": sweeps}
+        emit(told, as_json=as_json, title="job")
+    if not quiet and not sweeps:
+        stderr.print("no checkpoint is left of it (or seen from here): it begins with the first sweep", style="dim")

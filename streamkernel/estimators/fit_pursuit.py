@@ -1,0 +1,50 @@
+"""Matching pursuit: lengthscale -> functions, picked over sweeps -> model, from the sums of the last of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
+from streamkernel.estimators.choosing import choose_basis
+from streamkernel.estimators.plan import steps_of_choice
+from streamkernel.estimators.pursuit_fitted import PursuitFitted
+from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.estimators.pursuit_settings import PursuitSettings
+from streamkernel.estimators.supervised import fit_supervised
+from streamkernel.table import Table
+
+__all__ = ["fit_pursuit", "plan_pursuit"]
+
+
+def fit_pursuit(
+    table: Table, settings: PursuitSettings, session: Session, *, estimator: str = "kmp", **options: Any
+) -> PursuitModel:
+    """Fit by matching pursuit, classes where the targets are labels; parameters and errors as of `fit_supervised`."""
+    if table.classes is not None:
+        estimator = "kmp-classifier"
+    parts = fit_supervised(
+        table,
+        settings,
+        session,
+        lambda n: _fit(table, settings, session, n),
+        lambda machine, n: plan_pursuit(table, settings, machine, n),
+        estimator=estimator,
+        **options,
+    )
+    return PursuitModel(parts.config, parts.arrays)
+
+
+def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> PursuitFitted:
+    """The functions come with the model."""
+    chosen = choose_basis(table, settings, session, n)
+    return PursuitFitted(chosen, settings, n, sweeps=len(session.records))
+
+
+def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: int | None = None) -> Plan:
+    """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    n = settings.components(table) if n is None else n
+    _, steps = steps_of_choice(table, settings, n)
+    # The state of every sweep is kept until the model is there, and so is a square of directions.
+    disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
+    disk += 8 * n * (n + table.n_features + 4)
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)

@@ -1,0 +1,249 @@
+"""Sparse kernel canonical correlations of two views of any number of rows."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streamkernel.bounds import MatchingPursuitBound
+from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
+from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine.lazy import lazy_rows
+from streamkernel.errors import EmptyDataError, ParameterError
+from streamkernel.estimators.base import is_array_like, parse_bytes
+from streamkernel.estimators.finite import require_finite
+from streamkernel.estimators.kernel_cca_fit import fit_cca
+from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.kernel_cca_plan import CCASettings
+from streamkernel.estimators.kernel_cca_views import column_groups, paired_table
+from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.reductions import Collect
+from streamkernel.table import open_table
+
+__all__ = ["KernelCCA"]
+
+
+class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Sparse kernel canonical correlation analysis: functions of two views whose values correlate the most.
+
+    Rows of the data become basis functions of both views, chosen by matching pursuit: each pick is the row with the
+    largest cross quotient ``<R^x_i, R^y_i> / (|R^x_i| |R^y_i|)`` of what the picks before it have left of the two
+    kernel matrices, both of which are then deflated. On the whitened, centred features of the chosen rows stand
+    regularised canonical correlations (Hussain & Shawe-Taylor, section 4). Out of core: one sweep scores a pool of
+    candidates, exactly, and serves some picks; one more brings the sums for the correlations.
+
+    Parameters
+    ----------
+    n_components : int, default 2
+        Pairs of canonical variates.
+    basis_size : int, default None
+        Rows n that become functions of both views; None for 100, or as many as there are rows.
+    view_columns : two lists of columns, default None
+        By name or position, which of the columns of X are the first view and which the second. None where the second
+        view is given to `fit`, or is the targets of a stored table.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`, for both views
+        A tuple of two has one for each view. The median lengthscale is each view's own (of distinct rows, where more
+        than half of the pairs coincide); "auto" takes targets, and is refused.
+    regularization : float, default 1e-3
+        Ridge r of either view, as a share of the trace of its kernel matrix: ``G^T G + r I``, and ``|R_i|^2 + r S_ii``
+        in the quotient, without which residuals that are almost zero end up with the largest quotients. 0 is the paper.
+    pool : "shared", "split" or "all", default "shared"
+        All candidates of a sweep compete at each of its picks; each pick has candidates of its own; or every row is a
+        candidate of every pick, as in the paper, for some thousand rows at most.
+    picks, candidates : int, default None
+        Picks of a sweep, None for ten or more; candidates of a pick, None for 20 of a shared pool and 59 of its own.
+    bound_gamma : float, default None
+        The gamma of Theorem 4, which has to be named before the data are seen: variates of a new row are *apart* when
+        they differ by more than this, in units of their deviation. None for no bound, and a sweep less.
+    delta : float, default 0.05
+        Probability that the bound fails.
+    scale, random_state, memory_limit, client, progress : as of `Nystroem`
+
+    Attributes
+    ----------
+    correlations_ : (r,) of the variates over the rows of the fit
+    singular_values_ : (r,) what the ridge leaves of them, descending
+    components_, components_y_ : (n, p) and (n, q) basis points, in the units of the views
+    component_indices_ : (n,) their row numbers, in the order of picking
+    quotients_ : (n,) cross quotient of each pick when it was picked
+    residual_traces_ : (2,) exact certificates ``tr(K_v - G_v G_v^T)`` of the views
+    bound_ : MatchingPursuitBound along the first 1 .. n functions, for the first pair of variates; None without gamma
+    bases_, kernels_, lengthscales_, n_sweeps_, n_features_in_
+    model_ : everything that `save` writes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamkernel import KernelCCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 2))
+    >>> Y = np.c_[np.sin(X[:, 0]), rng.standard_normal(500)]
+    >>> bool(KernelCCA(1, basis_size=30).fit(X, Y).correlations_[0] > 0.9)
+    True
+    """
+
+    _kind = KernelCCAModel.KIND
+    _model = KernelCCAModel
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        basis_size: int | None = None,
+        view_columns: Any = None,
+        kernel: Any = "gaussian",
+        lengthscale: Any = "median",
+        gamma: Any = None,
+        degree: Any = None,
+        coef0: Any = None,
+        kernel_params: Any = None,
+        regularization: float = 1e-3,
+        pool: str = "shared",
+        picks: int | None = None,
+        candidates: int | None = None,
+        bound_gamma: float | None = None,
+        delta: float = 0.05,
+        scale: str = "standard",
+        random_state: Any = 0,
+        memory_limit: Any = None,
+        client: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.basis_size = basis_size
+        self.view_columns = view_columns
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.regularization = regularization
+        self.pool = pool
+        self.picks = picks
+        self.candidates = candidates
+        self.bound_gamma = bound_gamma
+        self.delta = delta
+        self.scale = scale
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.client = client
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the functions and decompose.
+
+        Parameters
+        ----------
+        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
+        y : (m, q) or (m,) the second view, of any of these kinds, aligned with X; None where X brings it.
+
+        Raises
+        ------
+        StreamKernelError
+            Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
+        """
+        parameters = self.get_params(deep=False)
+        CCASettings.from_parameters(parameters, None)
+        limit = parse_bytes(self.memory_limit)
+        groups = self.view_columns
+        if is_array_like(X):
+            X, y = self._validated(X, y)
+            if groups is not None:
+                names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(X.shape[1])])
+                groups = column_groups(groups, list(names))
+        before = resident_bytes()
+        paired = paired_table(X, y, groups)
+        if paired.table.n_rows < 2:
+            raise EmptyDataError("n_samples = 1: correlations need at least two rows")
+        executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
+        session = Session(executor, progress=self.progress)
+        settings = CCASettings.from_parameters(parameters, paired.table.n_rows)
+        return self._adopt(fit_cca(paired, settings, session, memory_limit=limit, driver_bytes=before))
+
+    def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Arrays by scikit-learn's checks, but for NaN and infinity, whose place our own error names."""
+        both = self.view_columns is None and (y is None or is_array_like(y))
+        if both:
+            if y is not None:
+                require_finite(y, "y")
+            options = {"multi_output": True, "y_numeric": True, "ensure_min_samples": 2}
+            X, y = validate_data(self, X, y, dtype="numeric", ensure_all_finite=False, **options)
+        else:
+            X = validate_data(self, X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
+        require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        return X, y
+
+    def _adopt(self, model: Any) -> Self:
+        """Take a model's parts as fitted attributes."""
+        self.model_ = model
+        config, arrays = model.config, model.arrays
+        self.bases_ = model.bases
+        self.kernels_ = tuple(basis.kernel for basis in model.bases)
+        self.lengthscales_ = tuple(getattr(kernel, "lengthscale", None) for kernel in self.kernels_)
+        self.component_indices_ = arrays["component_indices"]
+        self.components_, self.components_y_ = model.points_of(0), model.points_of(1)
+        self.correlations_, self.singular_values_ = arrays["correlations"], arrays["singular_values"]
+        self.quotients_ = arrays["gains"]
+        self.residual_traces_ = np.array([view["certificate"]["residual_trace"] for view in config["views"]])
+        self.n_features_in_ = len(config["columns"])
+        self.n_sweeps_ = config["sweep_count"]
+        return self
+
+    @property
+    def bound_(self) -> MatchingPursuitBound | None:
+        """Theorem 4, for two views' dimensions; `says_nothing` where it is vacuous at every size."""
+        check_is_fitted(self, "model_")
+        bound: MatchingPursuitBound | None = self.model_.bound
+        return bound
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Canonical variates of the first view, (m, r); of both, a pair, where y is given.
+
+        Computed now for rows in memory, a lazy Dask array otherwise. Where the views are columns of one input, X holds
+        both; `canonical_variates` has those of both.
+        """
+        check_is_fitted(self, "model_")
+        first = self._variates(X, 0)
+        return first if y is None else (first, self._variates(y, 1))
+
+    def canonical_variates(self, X: Any, y: Any = None) -> tuple[Any, Any]:
+        """Variates of both views, (m, r) each, of mean 0 and variance 1 over the rows of the fit.
+
+        Parameters
+        ----------
+        X, y : as `fit` was given them.
+        """
+        check_is_fitted(self, "model_")
+        if self.model_.from_columns:
+            if y is not None:
+                raise ParameterError("both views are columns of X; leave y out")
+            return self._variates(X, 0), self._variates(X, 1)
+        return self._variates(X, 0), self._variates(X if y is None else y, 1, of_targets=y is None)
+
+    def _variates(self, X: Any, view: int, *, of_targets: bool = False) -> Any:
+        """Of one view of the rows of X, or of its targets."""
+        work = self.model_.variates(view, of_targets=of_targets)
+        if not is_array_like(X):
+            table = self.model_.rows_of(open_table(X), view, of_targets=of_targets)
+            return lazy_rows(work, table, "variates", layout_of(work, table).block_rows)
+        if view == 0 or self.model_.from_columns:
+            X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
+            require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        elif np.ndim(X) == 1:
+            X = np.reshape(X, (-1, 1))
+        table = self.model_.rows_of(open_table(X), view, of_targets=of_targets)
+        return Session(ThreadExecutor()).sweep(Collect(work, "variates", table.n_rows), table, "variates")
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.correlations_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.view_columns is None
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,124 @@
+"""Where the two views of kernel canonical correlations come from: two aligned inputs, or two column groups of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from streamkernel.errors import ParameterError, ShapeMismatchError
+from streamkernel.reductions import View
+from streamkernel.table import Table, open_table
+from streamkernel.table.targets import Targets
+
+__all__ = ["Paired", "column_groups", "paired_table"]
+
+Groups = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One table whose rows hold both views.
+
+    Attributes
+    ----------
+    table : its targets are the second view, where that is not a group of its columns.
+    views : without scalers.
+    names : of the columns of each.
+    own_statistics : whether the table's stored statistics, where it has any, are those of both views.
+    """
+
+    table: Table
+    views: tuple[View, View]
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    own_statistics: bool
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        return len(self.names[0]), len(self.names[1])
+
+
+def paired_table(X: Any, y: Any, view_columns: Any) -> Paired:
+    """Rows of both views, aligned, wherever they lie.
+
+    Parameters
+    ----------
+    X : of any kind that `open_table` takes.
+    y : the second view, of any of these kinds; None where X brings both, as columns or as targets.
+    view_columns : two groups of the columns of X, by name or position; None for two inputs.
+
+    Raises
+    ------
+    ParameterError, DataError, StoreError
+        There is no second view, or two of them; the two do not have the same rows.
+    """
+    if view_columns is not None:
+        if y is not None:
+            raise ParameterError("the second view is given twice, as y and by view_columns; leave one out")
+        table = replace(open_table(X).without_targets(), weights=None)
+        groups = column_groups(view_columns, table.columns)
+        first, second = (tuple(table.columns[position] for position in group) for group in groups)
+        return Paired(table, (View(groups[0]), View(groups[1])), (first, second), own_statistics=True)
+    table = _with_table(open_table(X), open_table(y)) if _is_table(y) else open_table(X, y)
+    targets = table.targets
+    if targets is None:
+        raise ParameterError("there is no second view: give y, or name two groups of columns (view_columns)")
+    if targets.classes is not None:
+        raise ParameterError("the targets are class labels, and a view is numbers; give y, or view_columns")
+    table = replace(table, weights=None)
+    return Paired(table, (View(), View(of_targets=True)), (table.columns, table.target_names), own_statistics=y is None)
+
+
+def _is_table(y: Any) -> bool:
+    """Whether y is rows of its own: a table, or stored ones; a vector is not."""
+    if isinstance(y, (Table, str, PathLike)):
+        return True
+    return type(y).__module__.split(".")[0] in ("zarr", "xarray") and getattr(y, "ndim", 2) == 2
+
+
+def _with_table(table: Table, other: Table) -> Table:
+    if (other.start, other.stop) != (table.start, table.stop):
+        raise ShapeMismatchError(
+            f"X has rows {table.start}:{table.stop} and y rows {other.start}:{other.stop}; give the same rows of both"
+        )
+    if other.scaler is not None or other.features.n_rows != table.features.n_rows:
+        raise ShapeMismatchError("the tables X and y do not hold the same rows as stored; give two aligned inputs")
+    return replace(table, targets=Targets(other.features, other.columns))
+
+
+def column_groups(groups: Any, columns: Sequence[str]) -> Groups:
+    """Two groups of columns as positions.
+
+    Raises
+    ------
+    ParameterError
+        They are not two, name what is no column, share one, or one is empty.
+    """
+    if isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or len(groups) != 2:
+        raise ParameterError(f"view_columns must be two groups of columns, not {groups!r}")
+    found: list[tuple[int, ...]] = []
+    for group in groups:
+        members = [group] if isinstance(group, (str, int, np.integer)) else list(group)
+        found.append(tuple(_position(member, columns) for member in members))
+    first, second = found
+    if not first or not second:
+        raise ParameterError("a group of view_columns is empty; give at least one column each")
+    twice = sorted({columns[each] for each in first + second if (first + second).count(each) > 1})
+    if twice:
+        raise ParameterError(f"view_columns name {', '.join(twice[:5])} twice; give each column to one view")
+    return first, second
+
+
+def _position(member: Any, columns: Sequence[str]) -> int:
+    if isinstance(member, str) and member in columns:
+        return list(columns).index(member)
+    whole = isinstance(member, (int, np.integer)) and not isinstance(member, (bool, np.bool_))
+    if whole and -len(columns) <= member < len(columns):
+        return int(member) % len(columns)
+    raise ParameterError(
+        f"view_columns name {member!r}, which is no column; the table has {', '.join(columns[:20])}"
+        + (", ..." if len(columns) > 20 else "")
+    )

@@ -1,0 +1,124 @@
+"""Canonical correlations of the whitened features of two views, from the sums of one sweep.
+
+With ``G_v`` (m, n) the features of view v, centred, ``S_vv = G_v^T G_v + r_v I`` and ``S_xy = G_x^T G_y``::
+
+    S_xx^-1/2 S_xy S_yy^-1/2 = U diag(s) V^T        A_x = S_xx^-1/2 U        A_y = S_yy^-1/2 V
+
+the canonical variates being ``G_v A_v``: of all functions in the span of the bases with ``|f|^2 + r |f|_H^2 = 1`` those
+with the largest inner products s, each pair free of the ones before it (Hussain & Shawe-Taylor, section 4; ALGORITHMS
+11.3). The variates are scaled to variance 1 over the rows; their correlations, which are s only without a ridge, are
+those of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import NumericalError
+from streamkernel.linalg import require_finite, single_threaded_blas, symmetric_eigen
+from streamkernel.reductions import CrossFeatureSums, Features, FeatureTimes
+
+__all__ = ["FactorCCA"]
+
+Float = NDArray[np.float64]
+
+_RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which one is taken for rounding
+
+
+@dataclass(frozen=True)
+class FactorCCA:
+    """Canonical directions of two views.
+
+    Attributes
+    ----------
+    correlations : (r,) of the variates over the rows.
+    singular_values : (r,) the s of the formula, descending; the correlations that the ridge leaves.
+    directions : (n, r) each, the A of the formula, scaled so that variates have variance 1.
+    means : (n,) each, mean rows of G_x and G_y.
+    """
+
+    correlations: Float
+    singular_values: Float
+    directions: tuple[Float, Float]
+    means: tuple[Float, Float]
+
+    @classmethod
+    def of(
+        cls,
+        sums: CrossFeatureSums,
+        ridges: tuple[float, float],
+        count: int | None = None,
+        *,
+        at_basis: Float | None = None,
+    ) -> FactorCCA:
+        """Decompose.
+
+        Parameters
+        ----------
+        sums : of `CrossGram`.
+        ridges : r_x and r_y.
+        count : how many pairs to keep; None for all there are. Fewer are kept where the rank of a view is smaller.
+        at_basis : (n, n) features of the basis points of view x. The sign of a pair is that for which the largest
+            value of its first variate there is positive (the first of equally large ones); without, in A_x.
+
+        Raises
+        ------
+        NumericalError
+            A view's features are constant.
+        """
+        n, m = sums.size, sums.count
+        require_finite(sums.H, "the Gram matrix of the two views")
+        mean = sums.G1 / m
+        with single_threaded_blas():
+            H = sums.H - np.outer(mean, sums.G1)
+            H = 0.5 * (H + H.T)
+            blocks = H[:n, :n], H[n:, n:]
+            scales = np.diagonal(sums.H)[:n].sum(), np.diagonal(sums.H)[n:].sum()
+            roots = [
+                _inverse_root(block, ridge, float(scale), name)
+                for block, ridge, scale, name in zip(blocks, ridges, scales, ("first", "second"), strict=True)
+            ]
+            U, s, Vt = np.linalg.svd(roots[0].T @ H[:n, n:] @ roots[1], full_matrices=False)
+            kept = len(s) if count is None else min(len(s), count)
+            first, second = roots[0] @ U[:, :kept], roots[1] @ Vt[:kept].T
+            spreads = [
+                np.sqrt(np.einsum("ij,ij->j", A, block @ A)) for A, block in zip((first, second), blocks, strict=True)
+            ]
+        signs = _signs(first if at_basis is None else (at_basis - mean[:n]) @ first)
+        return cls(
+            correlations=np.minimum(s[:kept] / (spreads[0] * spreads[1]), 1.0),
+            singular_values=s[:kept].copy(),
+            directions=(
+                np.ascontiguousarray(first * (signs * np.sqrt(m) / spreads[0])),
+                np.ascontiguousarray(second * (signs * np.sqrt(m) / spreads[1])),
+            ),
+            means=(mean[:n].copy(), mean[n:].copy()),
+        )
+
+    def variates(self, features: tuple[Features, Features]) -> tuple[FeatureTimes, FeatureTimes]:
+        """``(G_v - mean) A_v`` (m, r) of either view, as maps of its rows."""
+        first, second = (
+            FeatureTimes.of(each, A, -(mean @ A), "variates")
+            for each, A, mean in zip(features, self.directions, self.means, strict=True)
+        )
+        return first, second
+
+
+def _inverse_root(block: Float, ridge: float, scale: float, name: str) -> Float:
+    """``V (w + r)^-1/2`` (n, rank) with ``V diag(w) V^T`` the block: directions without any spread are left out."""
+    eigen = symmetric_eigen(block, f"the Gram matrix of the {name} view")
+    # Centring takes two large numbers from each other: what is left is no better than the larger one's digits.
+    least = max(_RANK_TOLERANCE * eigen.values.max(initial=0.0), len(block) * float(np.finfo(np.float64).eps) * scale)
+    kept = eigen.values > least
+    if not kept.any():
+        raise NumericalError(f"the {name} view is constant over the rows, and centring leaves nothing of it")
+    root: Float = eigen.vectors[:, kept] / np.sqrt(eigen.values[kept] + ridge)
+    return root
+
+
+def _signs(values: Float) -> Float:
+    largest = np.argmax(np.abs(values), axis=0)
+    return np.where(values[largest, np.arange(values.shape[1])] < 0.0, -1.0, 1.0)

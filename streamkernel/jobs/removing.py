@@ -1,0 +1,86 @@
+"""What is left of an ended job, removed: its checkpoints, its log, its records; never the model.
+
+The order makes an interrupted removal safe to repeat. A last state says that the job is being removed, so that nobody
+resumes it; then goes what it points to, then the spec, by which it is listed, then its states, that one at the end.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from streamkernel.blobs import Lease, blobs_at, is_url, joined, local_path
+from streamkernel.errors import ParameterError, StoreError
+from streamkernel.jobs.fitting import steps_of
+from streamkernel.jobs.records import ENDED, REMOVING, JobRecords
+from streamkernel.jobs.steps import remove_steps, steps_saved
+
+__all__ = ["remove_job"]
+
+_PATIENCE = 25.0  # seconds, for a driver that is just ending
+
+
+def remove_job(records: JobRecords) -> None:
+    """Remove a job that has ended.
+
+    Raises
+    ------
+    ParameterError
+        It has not ended.
+    StoreNotFoundError
+        There is no such job.
+    CorruptMetadataError
+        Its records are damaged, so that nobody knows whether it runs.
+    StoreError
+        Not all of it can be removed; what is left is removed by another call.
+    """
+    if records.is_written() or not _was_begun(records):
+        work = records.work()
+        _mark(records, work.lease_seconds)
+        _remove_checkpoints(steps_of(records.id, work.model))
+    for name in ("log", "progress"):
+        _remove_below(joined(records.blobs.location, name))
+    records.forget()
+    # Last the states, the oldest of them first: the one that is left says what is going on.
+    for name in ("lease", "state", ""):
+        _remove_below(joined(records.blobs.location, name) if name else records.blobs.location)
+
+
+def _was_begun(records: JobRecords) -> bool:
+    """Whether a removal was interrupted after the job had ceased to be listed."""
+    record = records.state.latest()
+    return record is not None and record.value.get("status") == REMOVING
+
+
+def _mark(records: JobRecords, lease_seconds: float) -> None:
+    while True:
+        record = records.latest()
+        status = record.value["status"]
+        if status == REMOVING:
+            return
+        if status not in ENDED:
+            raise ParameterError(
+                f"job {records.id} is {status}, and only ended jobs are removed; wait for its end, or cancel it"
+            )
+        # A driver writes that the job has ended before it has put everything away.
+        wait = min(1.5 * lease_seconds, _PATIENCE)
+        lease = Lease.acquire(records.blobs, "lease", ttl=lease_seconds, wait=wait, about={"removes": True})
+        if lease is None:
+            raise ParameterError(f"the driver of job {records.id} has not let go of it yet; remove it in some seconds")
+        with lease:
+            if records.advance(record, REMOVING) is not None:
+                return
+
+
+def _remove_checkpoints(location: str) -> None:
+    remove_steps(location)
+    if steps_saved(location):
+        raise StoreError(f"checkpoints in {location} cannot be removed; look at its permissions, then remove the job")
+
+
+def _remove_below(location: str) -> None:
+    blobs = blobs_at(location)
+    for key in blobs.keys(""):
+        blobs.remove(key)
+    if not is_url(location):
+        # Folders, and what ended writers have left half-written.
+        shutil.rmtree(local_path(location), ignore_errors=True)

@@ -1,0 +1,57 @@
+"""Which jobs make a model: of a place, one at a time.
+
+::
+
+    JOBS/models/DIGEST/00000003.json    {"job": ID, "model": LOCATION}, a record for each that was let begin
+"""
+
+from __future__ import annotations
+
+from streamkernel.atomic import text_digest
+from streamkernel.blobs import RecordLog, blobs_at, joined
+from streamkernel.errors import StoreExistsError, StoreNotFoundError
+from streamkernel.jobs.records import ENDED, JobRecords
+
+__all__ = ["latest_maker", "reserve"]
+
+
+def reserve(records: JobRecords, model: str) -> None:
+    """Write down that a job, queued by now, makes a model.
+
+    Raises
+    ------
+    StoreExistsError
+        Another one does.
+    """
+    log = _makers(records.location, model)
+    while True:
+        before = log.latest()
+        other = None if before is None else str(before.value["job"])
+        if other not in (None, records.id) and _is_at_work(records.location, str(other)):
+            raise StoreExistsError(
+                f"job {other} is making {model} already; wait for it, cancel it, or choose another path"
+            )
+        # Also where we were the last: who has just found us ended sees that we are not any more.
+        if log.append({"job": records.id, "model": model}, after=before) is not None:
+            return
+
+
+def latest_maker(place: str, model: str) -> str | None:
+    """Id of the latest job that makes a model and has not been removed."""
+    for record in reversed(_makers(place, model).all()):
+        records = JobRecords(place, str(record.value.get("job")))
+        if records.is_written():
+            return records.id
+    return None
+
+
+def _is_at_work(place: str, id: str) -> bool:
+    try:
+        return JobRecords(place, id).latest().value["status"] not in ENDED
+    except StoreNotFoundError:
+        # Removed.
+        return False
+
+
+def _makers(place: str, model: str) -> RecordLog:
+    return RecordLog(blobs_at(joined(place, "models")), text_digest(model)[:24])

@@ -1,0 +1,75 @@
+"""The sigmoid function of an inner product, which is no kernel in the strict sense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+from streamkernel.kernels.base import Formula, FormulaKernel, Metric, Transform
+from streamkernel.kernels.parameters import checked_number, checked_rows
+from streamkernel.kernels.prepared import PreparedFormula, PreparedKernel
+
+__all__ = ["Sigmoid"]
+
+
+@dataclass(frozen=True)
+class Sigmoid(FormulaKernel):
+    """``k(x, z) = tanh(gamma x.z + coef0)``, scikit-learn's "sigmoid".
+
+    Symmetric, but its matrices have eigenvalues of both signs: there are no features whose inner products it gives,
+    and only methods that take any function of two rows, such as matching pursuit, can be given it.
+
+    Parameters
+    ----------
+    gamma : float or None
+        None is ``1 / p``, as in scikit-learn.
+    coef0 : float
+        Of either sign.
+    """
+
+    gamma: float | None = None
+    coef0: float = 1.0
+
+    name: ClassVar[str] = "sigmoid"
+
+    def __post_init__(self) -> None:
+        magnitude = checked_number("coef0", abs(self.coef0) if _is_real(self.coef0) else self.coef0, zero=True)
+        object.__setattr__(self, "coef0", float(np.copysign(magnitude, self.coef0)))
+        if self.gamma is not None:
+            object.__setattr__(self, "gamma", checked_number("gamma", self.gamma))
+
+    @property
+    def positive_definite(self) -> bool:
+        return False
+
+    def formula(self, n_features: int) -> Formula:
+        """Of the argument of tanh."""
+        gamma = 1.0 / max(1, n_features) if self.gamma is None else self.gamma
+        return Formula(Metric.INNER, Transform.POWER, np.ones(n_features), factor=gamma, offset=self.coef0)
+
+    def prepare(self, Z: Any) -> PreparedKernel:
+        return _PreparedSigmoid(self, checked_rows(Z, "Z"))
+
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        rows = checked_rows(X)
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        values: NDArray[np.float64] = np.tanh(self.formula(rows.shape[1]).factor * squares + self.coef0)
+        return values
+
+
+class _PreparedSigmoid(PreparedFormula):
+    """The argument from the loops, its tanh in place."""
+
+    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        super().fill(X, out)
+        np.tanh(out, out=out)
+
+
+def _is_real(value: object) -> bool:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ParameterError(f"coef0 = {value!r} is not a number; give a float")
+    return True

@@ -1,0 +1,20 @@
+"""Kernel matching pursuit: few functions of a large dictionary, one after the other, by what they explain of targets."""
+
+from streamkernel.pursuit.path import PursuitPath, PursuitSelection
+from streamkernel.pursuit.pools import DRAWS, POOLS, Pools
+from streamkernel.pursuit.pursue import VARIANTS, Pursued, pursue
+from streamkernel.pursuit.rule import MatchingPursuit
+from streamkernel.pursuit.stages import Stages
+
+__all__ = [
+    "DRAWS",
+    "POOLS",
+    "VARIANTS",
+    "MatchingPursuit",
+    "Pools",
+    "Pursued",
+    "PursuitPath",
+    "PursuitSelection",
+    "Stages",
+    "pursue",
+]

@@ -1,0 +1,208 @@
+"""A pursuit between two sweeps: what has been picked, and what follows from the last sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from streamkernel.basis import Basis
+from streamkernel.kernels import Kernel
+from streamkernel.pursuit.path import PursuitPath, PursuitSelection
+from streamkernel.pursuit.pursue import Pursued
+from streamkernel.pursuit.stages import Stages
+from streamkernel.reductions import DictionaryColumns, PoolColumns, Roots
+from streamkernel.selection.problem import RoundRecord
+
+__all__ = ["Candidates", "ModelSoFar"]
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What `pursue` is given: columns D and what is left of the targets, (r, N) and (r, d).
+
+    `functions` (N,) are positions of the columns among those of the basis, then of the pool.
+    """
+
+    D: Float
+    Y: Float
+    norms: Float | None
+    groups: Int | None
+    functions: Int
+
+
+class ModelSoFar:
+    """Grows by the picks of each sweep.
+
+    Parameters
+    ----------
+    basis : the functions, each once.
+    variant : of the pursuit.
+    constant : whether there is one.
+    centre, scale : (d,) taken off the targets; in whose units their squares are added.
+    patience : see `MatchingPursuit`.
+    """
+
+    def __init__(
+        self, basis: Basis, variant: str, constant: bool, centre: Float, scale: Float, patience: int | None
+    ) -> None:
+        self.basis = basis
+        self.variant = variant
+        self.constant = constant
+        self.centre, self.scale = centre, scale
+        self.patience = patience
+        self.functions: Int = np.zeros(0, np.int64)  # of each term its position in the basis
+        self.steps: Float = np.zeros((0, len(centre)))
+        self.weakness: Float = np.zeros(0)
+        self.stages = Stages(np.zeros((0, 0)), np.zeros((0, len(centre))), False)
+        self.rss: Float = np.zeros((1, len(centre)))
+        self.check: Float | None = None
+        self._last: tuple[Roots, Float] | None = None
+
+    @property
+    def terms(self) -> int:
+        return len(self.functions)
+
+    @property
+    def _basic(self) -> bool:
+        return self.variant == "basic"
+
+    def beta(self, columns: PoolColumns | DictionaryColumns) -> Float:
+        """Its coefficients as those of the first columns, (n + c, d)."""
+        if self._last is None:
+            return np.zeros((columns.projected, len(self.centre)))
+        coefficients = self.stages.coefficients
+        if isinstance(columns, PoolColumns) and len(self.basis):
+            coefficients = self.basis.L.T @ coefficients
+        return np.concatenate([coefficients, self.stages.intercept[None]]) if self.constant else coefficients
+
+    def first_square(self, roots: Roots) -> float:
+        """What the targets have beyond the constant, in units of their spread."""
+        n, Y = len(self.basis), roots.U[:, -len(self.centre) :]
+        one = roots.U[:, n : n + int(self.constant)]
+        stages = Stages.least_squares(one, Y, self.constant)
+        return float((stages.errors(one, Y)[0] / self.scale**2).sum())
+
+    def candidates(self, roots: Roots, pool: Basis, groups: Int | None) -> Candidates:
+        """Columns that may be picked, and what the model leaves of the targets."""
+        n, k, d = len(self.basis), len(pool), len(self.centre)
+        U, p = roots.U, len(self.basis) + int(self.constant)
+        everything = np.arange(n, n + k)
+        if not self._basic:
+            below = U[roots.below :]
+            columns = U[:, p : p + k]
+            norms: Float = np.einsum("ij,ij->j", columns, columns)
+            return Candidates(below[:, p : p + k], below[:, -d:], norms, groups, everything)
+        # Chosen functions may be taken again: where all compete always, else where their row was drawn again.
+        again = np.isin(pool.rows, self.basis.rows)
+        fresh = np.flatnonzero(~again)
+        known = np.arange(n)
+        if groups is not None:
+            at = {int(row): int(group) for row, group in zip(pool.rows[again], groups[again], strict=True)}
+            known = np.array([i for i, row in enumerate(self.basis.rows) if int(row) in at], dtype=np.int64)
+            of_known = np.array([at[int(self.basis.rows[i])] for i in known], dtype=np.int64)
+            groups = np.concatenate([of_known, groups[fresh]])
+        functions = np.concatenate([known, n + fresh])
+        D = np.concatenate([U[:, known], U[:, p + fresh]], axis=1)
+        ordered, Y = self._ordered(U, np.zeros(0, np.int64)), U[:, -d:]
+        stages = self._stages(ordered, Y, self.functions, self.steps)
+        left = Y - ordered @ (stages.directions @ stages.amounts)
+        return Candidates(D, left, None, groups, functions)
+
+    def _ordered(self, U: Float, picked: Int) -> Float:
+        """The constant, the functions and some of the pool's, as columns in the order of the model."""
+        n, c = len(self.basis), int(self.constant)
+        return U[:, np.concatenate([np.arange(n, n + c), np.arange(n), n + c + picked])]
+
+    def _stages(self, D: Float, Y: Float, functions: Int, steps: Float) -> Stages:
+        if self._basic:
+            return Stages.of_steps(D, Y, functions, steps, self.constant)
+        return Stages.least_squares(D, Y, self.constant)
+
+    def take(self, roots: Roots, pool: Basis, candidates: Candidates, found: Pursued) -> set[int]:
+        """Add the picks; row numbers of functions that a factor of the kernel matrix has no room for."""
+        n, d = len(self.basis), len(self.centre)
+        chosen = candidates.functions[found.order]
+        new = np.array(list(dict.fromkeys(chosen[chosen >= n].tolist())), dtype=np.int64) - n
+        refused: set[int] = set()
+        grown = self.basis
+        if len(new):
+            grown, kept = self._appended(pool, new)
+            if len(kept) < len(new):
+                # The first that depends on those before it, and all that was picked after it.
+                first = next(i for i in range(len(new)) if i not in kept)
+                refused = {int(pool.rows[new[first]])}
+                cut = int(np.flatnonzero(chosen == n + new[first])[0])
+                chosen, new = chosen[:cut], new[:first]
+                grown, _ = self._appended(pool, new)
+        place = {int(n + position): n + i for i, position in enumerate(new)}
+        functions = np.array([place.get(int(i), int(i)) for i in chosen], dtype=np.int64)
+        U, Y = roots.U, roots.U[:, -d:]
+        D = self._ordered(U, new)
+        self.functions = np.concatenate([self.functions, functions])
+        self.steps = np.concatenate([self.steps, found.steps[: len(chosen)] * self.scale])
+        self.weakness = np.concatenate([self.weakness, found.weakness[: len(chosen)]])
+        self.stages = self._stages(D, Y, self.functions, self.steps)
+        self.rss = self.stages.errors(D, Y)
+        if roots.check is not None:
+            self.check = self.stages.errors(self._ordered(roots.check, new), roots.check[:, -d:])
+        self._last = roots, D
+        self.basis = grown
+        return refused
+
+    def _appended(self, pool: Basis, new: Int) -> tuple[Basis, Int]:
+        points, rows = pool.points[new], pool.rows[new]
+        if self.basis.kernel.positive_definite:
+            return self.basis.append(points, rows)
+        both = np.concatenate([self.basis.points, points]), np.concatenate([self.basis.rows, rows])
+        return Basis(self.basis.kernel, *both), np.arange(len(new))
+
+    @property
+    def best(self) -> int:
+        """Terms that the held-out rows like best; all of them where there are none."""
+        if self.check is None:
+            return self.terms
+        return max(1, int(np.argmin((self.check / self.scale**2).sum(axis=1)))) if self.terms else 0
+
+    def out_of_patience(self) -> bool:
+        return self.patience is not None and self.terms - self.best >= self.patience
+
+    def selection(self, kernel: Kernel, rounds: tuple[RoundRecord, ...], ended: str) -> PursuitSelection:
+        """The best of its sizes, and the whole path."""
+        assert self._last is not None
+        roots, D = self._last
+        gains = -np.diff((self.rss / self.scale**2).sum(axis=1))
+        path = PursuitPath(
+            rows=self.basis.rows[self.functions],
+            rss=self.rss,
+            gains=gains,
+            weakness=self.weakness,
+            validation=self.check,
+            fitted_rows=roots.rows,
+            validation_rows=roots.check_rows,
+        )
+        terms = self.best
+        n = int(self.functions[:terms].max(initial=-1)) + 1
+        basis = self.basis.take(np.arange(n))
+        squares = None
+        if kernel.positive_definite and n:
+            c = int(self.constant)
+            G = solve_triangular(basis.L, D[:, c : c + n].T, lower=True, check_finite=False)
+            squares = np.einsum("ij,ij->i", G, G)
+        own_gains = gains[:terms] if terms == n else np.zeros(0)
+        return PursuitSelection(
+            basis,
+            own_gains,
+            rounds,
+            ended,
+            stages=self.stages.first(terms, n),
+            path=path,
+            offset=self.centre,
+            trace=roots.trace,
+            squares=squares,
+        )

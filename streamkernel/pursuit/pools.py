@@ -1,0 +1,111 @@
+"""Where the candidates of a sweep come from, and how many of them are picked before the next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+from streamkernel.kernels.parameters import checked_integer, checked_probability
+from streamkernel.reductions import HeldOut, stream_generator
+from streamkernel.selection.candidates import candidates_needed
+
+__all__ = ["DRAWS", "POOLS", "Pools"]
+
+Int = NDArray[np.int64]
+
+POOLS = ("shared", "split", "full")
+DRAWS = ("uniform", "residual")
+
+# Streams of the counter-based generator, apart from those of `selection.draws`.
+_POOL, _ORDER = 21, 22
+
+_SWEEPS = 40  # that so many terms, or more, are picked in
+_LEAST_PICKS = 5  # in a sweep: fewer would have a small model read the table for every term
+_SHARED = 16  # candidates of a pick where all compete
+_LEAST_SHARED = 240  # candidates of a sweep: a few good functions must be among them
+
+
+@dataclass(frozen=True)
+class Pools:
+    """How candidates are drawn.
+
+    Parameters
+    ----------
+    kind : "split", a fresh sub-pool for each pick (stochastic matching pursuit, Popovici et al. 2005); "shared", all of
+        a sweep's candidates compete at each of its picks; "full", every row is a candidate, in one sweep.
+    draw : "uniform", or "residual": with probability ~ what the model left of a row's targets one sweep ago.
+    candidates : for each pick; None for as many as hold a good one (split), or for 16, at first more (shared).
+    picks : in a sweep; None for a 40th of the terms, at least 5.
+    eps, quantile : a sub-pool lacks a candidate among the best 1 - quantile of all rows with probability eps.
+    """
+
+    kind: str = "shared"
+    draw: str = "uniform"
+    candidates: int | None = None
+    picks: int | None = None
+    eps: float = 0.05
+    quantile: float = 0.95
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (("pool", self.kind, POOLS), ("draw", self.draw, DRAWS)):
+            if value not in choices:
+                raise ParameterError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        for name in ("candidates", "picks"):
+            if getattr(self, name) is not None:
+                checked_integer(name, getattr(self, name))
+        checked_probability("eps", self.eps)
+        checked_probability("quantile", self.quantile)
+        if self.kind == "full" and (self.candidates or self.picks or self.draw != "uniform"):
+            raise ParameterError("the pool 'full' holds every row at every pick; leave draw, candidates and picks out")
+
+    def each(self, terms: int, rows: int) -> int:
+        """Candidates for each pick."""
+        if self.candidates is not None:
+            return min(self.candidates, rows)
+        if self.kind == "split":
+            return candidates_needed(self.eps, self.quantile, rows)
+        return min(max(_SHARED, math.ceil(_LEAST_SHARED / self._wanted(terms))), rows)
+
+    def _wanted(self, terms: int) -> int:
+        return min(self.picks or max(math.ceil(terms / _SWEEPS), _LEAST_PICKS), terms)
+
+    def in_sweep(self, terms: int, rows: int) -> int:
+        """Picks of one sweep: sub-pools are disjoint, so that there cannot be more than the rows have."""
+        if self.kind == "full":
+            return terms
+        wanted = self._wanted(terms)
+        return wanted if self.kind == "shared" else max(1, min(wanted, rows // self.each(terms, rows)))
+
+    def size(self, terms: int, rows: int) -> int:
+        """Candidates of one sweep."""
+        if self.kind == "full":
+            return rows
+        return min(self.each(terms, rows) * self.in_sweep(terms, rows), rows)
+
+    def rows(self, seed: int, round_: int, terms: int, start: int, stop: int, held_out: HeldOut | None) -> Int:
+        """Row numbers of a round's candidates, in random order, drawn uniformly from [start, stop)."""
+        m = stop - start
+        if self.kind == "full":
+            every = np.arange(start, stop, dtype=np.int64)
+            return every if held_out is None else every[~held_out.mask(start, m)]
+        size = self.size(terms, m)
+        # Some more than wanted, so that those that are held out, or chosen by now, can be left out.
+        spare = 8 + size // 8 + (0 if held_out is None else math.ceil(1.3 * size * held_out.fraction / (1 - held_out.fraction)))
+        drawn = stream_generator(seed, (_POOL, round_)).choice(m, min(size + spare, m), replace=False)
+        rows = start + drawn.astype(np.int64)
+        return rows if held_out is None else rows[~held_out.contains(rows)]
+
+    def shuffled(self, seed: int, round_: int, count: int) -> Int:
+        """An order for candidates that were drawn by their residuals: sub-pools are alike."""
+        order: Int = stream_generator(seed, (_ORDER, round_)).permutation(count).astype(np.int64)
+        return order
+
+    def groups(self, count: int, picks: int) -> Int | None:
+        """(count,) sub-pool of each candidate; None where all compete."""
+        if self.kind != "split":
+            return None
+        return np.arange(count) * min(picks, count) // max(count, 1)

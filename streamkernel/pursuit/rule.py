@@ -1,0 +1,205 @@
+"""Kernel matching pursuit over sweeps, as a rule that chooses a basis: it ends with the model, too.
+
+A round is one sweep: draw candidates, sum `DictionarySums`, pick several of them in memory. The picks of a round are
+those of a pursuit that reads all rows for each of them, on the same candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.pursuit.model_so_far import ModelSoFar
+from streamkernel.pursuit.path import PursuitSelection
+from streamkernel.pursuit.pools import Pools
+from streamkernel.pursuit.pursue import checked_variant, pursue
+from streamkernel.reductions import DictionaryColumns, DictionarySums, HeldOut, PoolColumns, ResidualReservoir, Sample
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
+
+__all__ = ["MatchingPursuit"]
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+_HELD_OUT, _RESIDUAL = (23,), 24  # streams
+_EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
+_DIGITS = 1e-6  # share of a column that sums of squares still tell of (ALGORITHMS 1.3, remedy 1)
+_STEPS = 8  # that the plan tells of
+
+
+@dataclass(frozen=True)
+class MatchingPursuit(Rule):
+    """Parameters
+    ----------
+    variant, shrinkage : as of `pursue`.
+    pools : candidates of each sweep.
+    constant : whether a constant is fitted, before any function.
+    validation : share of the rows that is held out, in [0, 1); 0 for none.
+    patience : end once so many terms have not bettered the error on these rows; None to go on.
+    """
+
+    variant: str = "pre-fitting"
+    shrinkage: float = 1.0
+    pools: Pools = field(default_factory=Pools)
+    constant: bool = True
+    validation: float = 0.0
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_variant(self.variant, self.shrinkage)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"matching pursuit, {self.variant}"
+
+    def held_out(self, problem: Problem) -> HeldOut | None:
+        """The rows that stay out."""
+        return HeldOut(problem.seed, _HELD_OUT, self.validation) if self.validation else None
+
+    def prefetch(self, problem: Problem) -> Int:
+        rounds = 1 if self.pools.draw == "residual" else self._rounds(problem)
+        return np.unique(np.concatenate([self._uniform(problem, round_) for round_ in range(rounds)]))
+
+    def _rounds(self, problem: Problem) -> int:
+        return math.ceil(problem.n / self.pools.in_sweep(problem.n, problem.table.n_rows))
+
+    def _uniform(self, problem: Problem, round_: int) -> Int:
+        table = problem.table
+        return self.pools.rows(problem.seed, round_, problem.n, table.start, table.stop, self.held_out(problem))
+
+    def steps(self, problem: Problem) -> list[Step]:
+        m, k = problem.table.n_rows, self.pools.size(problem.n, problem.table.n_rows)
+        c, rounds = self.pools.in_sweep(problem.n, m), self._rounds(problem)
+        gathered = k * (1 if self.pools.draw == "residual" else rounds)
+        steps = [gather_step(problem, gathered + gathered // 8 + 8 * rounds)]
+        for first in range(0, rounds, -(-rounds // _STEPS)):
+            last = min(first + -(-rounds // _STEPS), rounds) - 1
+            basis, pool = unfilled_basis(problem, last * c), unfilled_basis(problem, k)
+            work = self._reduction(problem, basis, pool, None, 0)
+            width = work.columns.width
+            # The root, its raw columns and their projections; the steps of the path over the rows of both roots.
+            held = 8 * (8 * width**2 + 4 * width * (last + 1) * c)
+            name = f"pursue up to {min((last + 1) * c, problem.n)} terms"
+            steps.append(step_of(name, work, m, kernel_columns=width, times=last - first + 1, held_bytes=held))
+        return steps
+
+    def coding(self, problem: Problem) -> Float | None:
+        """(classes, d): two classes are the two signs of one target, more are indicators; None for numbers."""
+        classes = problem.table.classes
+        if classes is None:
+            return None
+        return np.array([[-1.0], [1.0]]) if len(classes) == 2 else np.eye(len(classes))
+
+    def _targets(self, problem: Problem) -> tuple[Float, Float]:
+        """Centre and spread (d,) of what is fitted."""
+        coding = self.coding(problem)
+        if coding is None:
+            return problem.centre, problem.scale
+        d = coding.shape[1]
+        return (problem.centre @ coding if self.constant else np.zeros(d)), np.ones(d)
+
+    def _reduction(
+        self, problem: Problem, basis: Basis, pool: Basis, model: ModelSoFar | None, round_: int
+    ) -> DictionarySums:
+        """What a round accumulates."""
+        centre, scale = self._targets(problem)
+        # The Gram matrix of a few rows has no Cholesky factor; and of them a root costs nothing.
+        whitened = problem.kernel.positive_definite and 2 * len(pool) <= problem.table.n_rows
+        columns = (
+            PoolColumns(basis, pool, centre, np.dtype(np.float64), self.constant)
+            if whitened
+            else DictionaryColumns(basis, pool, centre, self.constant)
+        )
+        draw = None
+        if self.pools.draw == "residual":
+            size = len(pool) + self.pools.in_sweep(problem.n, problem.table.n_rows)
+            stream = (_RESIDUAL, round_)
+            table = problem.table
+            chosen = np.zeros(0, np.int64) if self.variant == "basic" else basis.rows
+            draw = ResidualReservoir(size, problem.seed, stream, chosen, table.n_features, table.dtype)
+        beta = None
+        coding = self.coding(problem)
+        if draw is not None or coding is not None:
+            beta = np.zeros((columns.projected, len(centre))) if model is None else model.beta(columns)
+        return DictionarySums(columns, beta, coding, self.held_out(problem), draw, scale)
+
+    def select(self, problem: Problem, session: Session, cache: RowCache) -> PursuitSelection:
+        table = problem.table
+        centre, scale = self._targets(problem)
+        model = ModelSoFar(problem.empty_basis(), self.variant, self.constant, centre, scale, self.patience)
+        rounds: list[RoundRecord] = []
+        drawn: Sample | None = None
+        refused: set[int] = set()
+        ended, empty, round_ = "terms", 0, 0
+        while model.terms < problem.n:
+            picks = min(self.pools.in_sweep(problem.n, table.n_rows), problem.n - model.terms)
+            pool, groups = self._pool(problem, cache, model, drawn, refused, picks, round_)
+            work = self._reduction(problem, model.basis, pool, model, round_)
+            roots = session.sweep(work, table, f"pursue beyond {model.terms} terms")
+            if roots.check is not None and min(roots.rows, roots.check_rows) <= 0.0:
+                raise ParameterError(
+                    f"validation = {self.validation} holds out {roots.check_rows:g} of {table.n_rows} rows; there must "
+                    "be rows on both sides: give another share, or more rows"
+                )
+            candidates = model.candidates(roots, pool, groups)
+            found = pursue(
+                candidates.D,
+                candidates.Y / scale,
+                picks,
+                variant=self.variant,
+                shrinkage=self.shrinkage,
+                norms=candidates.norms,
+                groups=candidates.groups,
+                stop_at=problem.tol * model.first_square(roots),
+                digits=_DIGITS if isinstance(work.columns, PoolColumns) else 0.0,
+            )
+            before = model.terms
+            refused |= model.take(roots, pool, candidates, found)
+            rounds.append(RoundRecord(before, model.terms, None, len(pool), int(round(roots.rows))))
+            session.progress.note(f"{model.terms} of {problem.n} terms")
+            drawn, round_ = roots.drawn, round_ + 1
+            empty = empty + 1 if model.terms == before else 0
+            if found.ended == "residual":
+                ended = "tolerance"
+                break
+            if empty == _EMPTY_ROUNDS or (empty and self.pools.kind == "full"):
+                ended = "rank"
+                break
+            if model.out_of_patience():
+                ended = "validation"
+                break
+        if self.validation and ended == "terms" and model.best < model.terms:
+            ended = "validation"
+        return model.selection(problem.kernel, tuple(rounds), ended)
+
+    def _pool(
+        self,
+        problem: Problem,
+        cache: RowCache,
+        model: ModelSoFar,
+        drawn: Sample | None,
+        refused: set[int],
+        picks: int,
+        round_: int,
+    ) -> tuple[Basis, Int | None]:
+        """Candidates of a round by row number, and the sub-pool of each; basic may have chosen ones among them."""
+        m = problem.table.n_rows
+        if drawn is None:
+            rows = self._uniform(problem, round_)
+        else:
+            rows = drawn.rows[self.pools.shuffled(problem.seed, round_, len(drawn))]
+        left_out = np.asarray(sorted(refused), dtype=np.int64)
+        if self.variant != "basic":
+            left_out = np.concatenate([left_out, model.basis.rows])
+        rows = rows[~np.isin(rows, left_out)][: self.pools.each(problem.n, m) * picks if self.pools.kind != "full" else m]
+        groups = self.pools.groups(len(rows), picks)
+        order = np.argsort(rows) if groups is None else np.lexsort((rows, groups))
+        rows, groups = rows[order], None if groups is None else groups[order]
+        sample = cache.get(rows) if drawn is None else drawn.at(rows)
+        return Basis(problem.kernel, np.ascontiguousarray(sample.X), rows), groups

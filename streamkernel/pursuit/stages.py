@@ -1,0 +1,102 @@
+"""A fitted pursuit as the sum of its steps, so that every shorter one is a part of the sum.
+
+With the functions ``k(x) = (1, k(x, z_1), ..., k(x, z_n))``, steps j = 0 .. T, directions V and amounts Z (T + 1, d)::
+
+    f_t(x) = sum_{j <= t} (k(x)^T V)_j Z_j
+
+Least squares (back- and pre-fitting): the QR factorisation ``D = Q R`` of the columns in the order of picking gives
+``V = R^-1, Z = Q^T Y``, and f_t is the least squares fit to the first t functions. Basic: a step is one function and what
+was added to its coefficient. Without a constant the column of ones and step 0 are not there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+__all__ = ["Stages"]
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Parameters
+    ----------
+    directions : V, (n + c, T + c); c is 1 with a constant, which stands first, else 0.
+    amounts : Z, (T + c, d).
+    constant : whether there is one.
+    """
+
+    directions: Float
+    amounts: Float
+    constant: bool
+
+    @classmethod
+    def least_squares(cls, D: Float, Y: Float, constant: bool) -> Stages:
+        """Of the columns D (r, n + c), in the order of picking, independent; Y (r, d)."""
+        if D.shape[1] == 0:
+            return cls(np.zeros((0, 0)), np.zeros((0, Y.shape[1])), constant)
+        Q, R = np.linalg.qr(D)
+        inverse: Float = solve_triangular(R, np.eye(len(R)), check_finite=False)
+        return cls(inverse, Q.T @ Y, constant)
+
+    @classmethod
+    def of_steps(cls, D: Float, Y: Float, functions: Int, steps: Float, constant: bool) -> Stages:
+        """Of what basic added: to the coefficient of function ``functions[j]`` (0 .. n - 1) the row ``steps[j]`` (d,)."""
+        c = int(constant)
+        V = np.zeros((D.shape[1], len(functions) + c))
+        V[functions + c, np.arange(len(functions)) + c] = 1.0
+        if not constant:
+            return cls(V, steps, constant)
+        V[0, 0] = 1.0
+        one = D[:, :1]
+        return cls(V, np.concatenate([one.T @ Y / float((one**2).sum()), steps]), constant)
+
+    @property
+    def terms(self) -> int:
+        """T."""
+        return len(self.amounts) - int(self.constant)
+
+    def first(self, terms: int, functions: int) -> Stages:
+        """The first steps, and the first functions, which are all that these need."""
+        c = int(self.constant)
+        return Stages(self.directions[: functions + c, : terms + c], self.amounts[: terms + c], self.constant)
+
+    @property
+    def coefficients(self) -> Float:
+        """(n, d) of the functions."""
+        return np.asarray(self.directions[int(self.constant) :] @ self.amounts)
+
+    @property
+    def intercept(self) -> Float:
+        """(d,)"""
+        d = self.amounts.shape[1]
+        return np.asarray(self.directions[0] @ self.amounts) if self.constant else np.zeros(d)
+
+    def errors(self, D: Float, Y: Float) -> Float:
+        """``|Y - f_t|^2`` of each target over any rows, t = 0 .. T: (T + 1, d), from a root of their columns."""
+        along = D @ self.directions
+        found = np.empty((self.terms + 1, Y.shape[1]))
+        for target in range(Y.shape[1]):
+            left = Y[:, target, None] - np.cumsum(along * self.amounts[:, target], axis=1)
+            if not self.constant:
+                left = np.concatenate([Y[:, target, None], left], axis=1)
+            found[:, target] = np.einsum("ij,ij->j", left, left)
+        return found
+
+    def along(self, K: Float) -> Float:
+        """``k(x)^T V`` of rows with kernel values K (b, n): (b, T + c), what each step's amount is multiplied by."""
+        columns = np.concatenate([np.ones((len(K), 1)), K], axis=1) if self.constant else K
+        return np.asarray(columns @ self.directions)
+
+    def values(self, K: Float) -> Float:
+        """f_t of the same rows, t = 0 .. T: (b, T + 1, d)."""
+        steps = self.along(K)[:, :, None] * self.amounts
+        if not self.constant:
+            steps = np.concatenate([np.zeros((len(K), 1, steps.shape[2])), steps], axis=1)
+        return np.asarray(np.cumsum(steps, axis=1))

@@ -1,0 +1,77 @@
+"""The columns of matching pursuit as they are: values of any function of two rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.kernels import PreparedKernel
+from streamkernel.reductions.contract import SentAsFields
+from streamkernel.table import RowBlock
+
+__all__ = ["DictionaryColumns"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DictionaryColumns(SentAsFields):
+    """``[D_I, 1, D_M, Yc]``, in the order of `PoolColumns`, whose ``[G, 1, R, Yc]`` only positive definite kernels have.
+
+    Parameters
+    ----------
+    basis : the n functions chosen so far; nothing is asked of it but its points.
+    pool : the k candidates.
+    centre : (d,) taken off the targets.
+    constant : whether a column of ones stands after those of the basis.
+    """
+
+    basis: Basis
+    pool: Basis
+    centre: Float
+    constant: bool = True
+
+    @property
+    def projected(self) -> int:
+        """Columns that are in the model: the basis, and the constant."""
+        return len(self.basis) + int(self.constant)
+
+    @property
+    def width(self) -> int:
+        return self.projected + len(self.pool) + len(self.centre)
+
+    @cached_property
+    def prepared(self) -> PreparedKernel:
+        points = np.concatenate([self.basis.points, self.pool.points])
+        return self.pool.kernel.prepare(points.astype(np.float64))
+
+    def of(self, block: RowBlock) -> Float:
+        """(b, width) float64, each row times the root of its weight."""
+        n, k = len(self.basis), len(self.pool)
+        columns = np.ones((len(block), self.width))
+        K = self.prepared.block(np.ascontiguousarray(block.X, dtype=np.float64))
+        columns[:, :n] = K[:, :n]
+        columns[:, self.projected : self.projected + k] = K[:, n:]
+        assert block.Y is not None
+        columns[:, self.projected + k :] = block.Y - self.centre
+        if block.weights is not None:
+            columns *= np.sqrt(block.weights)[:, None]
+        return columns
+
+    def raw(self, U: Float) -> Float:
+        """A root of these columns as one of the raw columns: they are that."""
+        return U
+
+    def coordinates(self, coefficients: Float) -> Float:
+        """Coefficients (n, d) of the functions as those of the first n columns."""
+        return coefficients
+
+    def scratch_bytes(self, rows: int) -> int:
+        return 8 * rows * (2 * self.width + self.pool.points.shape[1])
+
+    def flops_per_row(self) -> float:
+        return float(2 * (len(self.basis) + len(self.pool)) * self.pool.points.shape[1])

@@ -1,0 +1,230 @@
+"""Rows chosen for two views at once: the matching pursuit of sparse kernel canonical correlations, through pools.
+
+Draw candidates, score them by the cross quotient over all rows in one sweep, take some picks: the loop of `Greedy` with
+a basis of the same rows in either view (Hussain & Shawe-Taylor, section 4; ALGORITHMS 11.3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import PIVOT_TOLERANCE, Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.kernels import Kernel
+from streamkernel.reductions import CrossPool, PoolColumns, Sample, View
+from streamkernel.selection.cross_picks import cross_picks
+from streamkernel.selection.draws import AllRows, Draw, Drawn, UniformDraw
+from streamkernel.selection.picks import Picks
+from streamkernel.selection.problem import Problem, RoundRecord, RowCache
+from streamkernel.selection.takes import Fixed, Geometric, Take
+from streamkernel.table import Table
+
+__all__ = ["POOLS", "CrossGreedy", "CrossProblem", "CrossSelection", "cross_rule"]
+
+POOLS = ("shared", "split", "all")
+
+_DOUBLE = np.dtype(np.float64)
+_EMPTY_ROUNDS = 3  # in a row without an independent candidate, after which the rank is taken as exhausted
+
+Bases = tuple[Basis, Basis]
+
+
+@dataclass(frozen=True)
+class CrossProblem:
+    """Choose at most n rows of a table as basis functions of both of its views.
+
+    Parameters
+    ----------
+    table : rows, not scaled, with targets where one of the views is made of these.
+    views : the two, each with its scaler.
+    kernels : one each.
+    widths : columns of each.
+    n : most functions of either view.
+    regularization : ridge of either view as a share of the trace of its kernel matrix.
+    seed : of every draw.
+    """
+
+    table: Table
+    views: tuple[View, View]
+    kernels: tuple[Kernel, Kernel]
+    widths: tuple[int, int]
+    n: int
+    regularization: float = 0.0
+    seed: int = 0
+
+    @property
+    def draws(self) -> Problem:
+        """What a draw of rows needs to know."""
+        return Problem(self.table, self.kernels[0], self.n, 0.0, self.seed)
+
+    def bases(self, sample: Sample) -> Bases:
+        """The sampled rows as points of either view."""
+        first, second = (
+            Basis(kernel, view.of(sample.X, sample.Y), sample.rows)
+            for kernel, view in zip(self.kernels, self.views, strict=True)
+        )
+        return first, second
+
+    def unfilled(self, n: int) -> Bases:
+        """Bases with the shapes of n functions and no memory behind them, for plans."""
+        rows = np.broadcast_to(np.zeros((), np.int64), (n,))
+        first, second = (
+            Basis(kernel, np.broadcast_to(np.zeros(()), (n, width)), rows)
+            for kernel, width in zip(self.kernels, self.widths, strict=True)
+        )
+        return first, second
+
+    def empty(self) -> Bases:
+        first, second = (
+            Basis.empty(kernel, width, _DOUBLE) for kernel, width in zip(self.kernels, self.widths, strict=True)
+        )
+        return first, second
+
+
+@dataclass(frozen=True)
+class CrossSelection:
+    """Bases of the same rows in either view, and how they came about.
+
+    Attributes
+    ----------
+    bases : in the order of picking.
+    quotients : (n,) of each pick when it was picked.
+    rounds : one record a round.
+    ended : "size" (n reached) or "rank" (no row is independent of the others in both views).
+    """
+
+    bases: Bases
+    quotients: NDArray[np.float64]
+    rounds: tuple[RoundRecord, ...]
+    ended: str
+
+
+@dataclass(frozen=True)
+class CrossGreedy:
+    """Draw, score, take.
+
+    Parameters
+    ----------
+    draw : candidates, which all rows score.
+    take : picks before the next sweep.
+    """
+
+    draw: Draw
+    take: Take
+
+    def prefetch(self, problem: CrossProblem) -> NDArray[np.int64]:
+        """Numbers of all rows that will be candidates."""
+        return self.draw.prefetch(problem.draws, self.take)
+
+    def steps(self, problem: CrossProblem) -> list[Step]:
+        """What choosing will cost; kernels may have any lengthscale."""
+        steps, have = self.draw.steps(problem.draws, self.take), 0
+        kinds: dict[tuple[int, int], tuple[int, int]] = {}
+        while have < problem.n:
+            picks = self.take.count(have, problem.n)
+            kind = picks, self.draw.pool_size(problem.draws, picks, have)
+            # Rounds of the same size cost about what the largest of them costs: keep that one.
+            kinds[kind] = have, kinds.get(kind, (0, 0))[1] + 1
+            have += picks
+        for (picks, pool), (have, times) in kinds.items():
+            work = self._work(problem, problem.unfilled(have), problem.unfilled(pool))
+            # The factor and its halves, deflated; both S and their products; whitening.
+            held = 8 * (3 * (2 * pool) ** 2 + 4 * pool**2 + 6 * (have + picks) ** 2)
+            steps.append(
+                step_of(
+                    f"score {pool} candidates in two views",
+                    work,
+                    problem.table.n_rows,
+                    kernel_columns=2 * (have + pool),
+                    times=times,
+                    held_bytes=held,
+                )
+            )
+        return steps
+
+    def select(self, problem: CrossProblem, session: Session, cache: RowCache) -> CrossSelection:
+        bases, ended = problem.empty(), "size"
+        quotients: list[float] = []
+        rounds: list[RoundRecord] = []
+        empty = 0
+        while len(bases[0]) < problem.n:
+            start = len(bases[0])
+            picks = self.take.count(start, problem.n)
+            drawn = self.draw.draw(problem.draws, session, cache, bases[0], picks, len(rounds))
+            if len(drawn.pool) == 0:
+                ended = "rank"
+                break
+            found, pool = self._score(problem, session, cache, bases, drawn, picks)
+            bases, kept = _append_both(bases, pool, found.order)
+            quotients += found.gains[kept].tolist()
+            rounds.append(RoundRecord(start, len(bases[0]), None, len(drawn.pool), problem.table.n_rows))
+            session.progress.note(f"{len(bases[0])} of {problem.n} basis functions")
+            empty = empty + 1 if len(bases[0]) == start else 0
+            everything = len(drawn.pool) + start >= problem.table.n_rows
+            if empty == _EMPTY_ROUNDS or (len(bases[0]) < start + picks and everything):
+                ended = "rank"
+                break
+        return CrossSelection(bases, np.asarray(quotients), tuple(rounds), ended)
+
+    def _score(
+        self, problem: CrossProblem, session: Session, cache: RowCache, bases: Bases, drawn: Drawn, picks: int
+    ) -> tuple[Picks, Bases]:
+        pool = problem.bases(cache.get(drawn.pool.rows))
+        work = self._work(problem, bases, pool)
+        sums = session.sweep(work, problem.table, f"score candidates beyond {len(bases[0])} functions")
+        ridges = problem.regularization * sums.traces
+        found = cross_picks(
+            sums,
+            picks,
+            ridges=(float(ridges[0]), float(ridges[1])),
+            diagonals=(pool[0].kernel.diagonal(pool[0].points), pool[1].kernel.diagonal(pool[1].points)),
+            pivot_tolerance=PIVOT_TOLERANCE,
+            groups=drawn.groups,
+        )
+        return found, pool
+
+    @staticmethod
+    def _work(problem: CrossProblem, bases: Bases, pool: Bases) -> CrossPool:
+        first, second = (
+            PoolColumns(basis, candidates, np.zeros(0), _DOUBLE) for basis, candidates in zip(bases, pool, strict=True)
+        )
+        return CrossPool((first, second), problem.views)
+
+
+def _append_both(bases: Bases, pool: Bases, order: NDArray[np.int64]) -> tuple[Bases, NDArray[np.int64]]:
+    """Both bases with the candidates at these positions, less those that depend on the others in either view.
+
+    Returns
+    -------
+    bases, and the positions within `order` of those that were kept.
+    """
+    kept = np.arange(len(order))
+    while True:
+        found: list[Any] = [
+            basis.append(each.points[order[kept]], each.rows[order[kept]])
+            for basis, each in zip(bases, pool, strict=True)
+        ]
+        both = np.intersect1d(found[0][1], found[1][1])
+        if len(both) == len(kept):
+            return (found[0][0], found[1][0]), kept
+        kept = kept[both]
+
+
+def cross_rule(pool: str, picks: int, candidates: int | None, level: tuple[float, float]) -> CrossGreedy:
+    """The rule by its options.
+
+    Parameters
+    ----------
+    pool : "shared", all candidates of a sweep compete at every pick; "split", each pick has its own; "all", every row
+        is a candidate of every pick, and one sweep serves all.
+    picks : of a sweep.
+    candidates : of a pick; None for what `level` = (eps, quantile) asks for.
+    """
+    if pool == "all":
+        return CrossGreedy(AllRows(), Geometric(1))
+    draw = UniformDraw(candidates, all_rows=True, split=pool == "split", level=None if candidates else level)
+    return CrossGreedy(draw, Fixed(picks))

@@ -1,0 +1,88 @@
+"""Records and specs of jobs, damaged: who looks at them, or cancels, is told in one line; no cluster is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.cases import JOB, X, Y
+from fuzz.command import commanded
+from fuzz.damage import Files, files_damaged, lay
+from fuzz.forgery import of_inputs
+from fuzz.jobs import STATES, place_of_job
+from fuzz.limits import Yard
+from hypothesis import given, seed
+from hypothesis import strategies as st
+
+from streamkernel import ingest
+from streamkernel.jobs import connect
+from streamkernel.jobs.records import JobRecords
+
+QUICK, MANY = 8, 250
+
+
+@pytest.fixture(scope="module")
+def jobs(yard: Yard) -> dict[str, Files]:
+    """Files of a place with one job, by its state."""
+    ingest(np.column_stack([X, Y]), yard.place("rows"), target=3, chunk_rows=16)
+    return {state: place_of_job(yard, state) for state in STATES}
+
+
+def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
+    """What is asked of a place."""
+    records = JobRecords(str(place), JOB)
+
+    def work() -> None:
+        done = records.work()
+        done.made_settings()
+        done.tables()
+
+    def wait() -> None:
+        with connect(jobs=place) as session:
+            session.job(JOB).wait(0)
+
+    return {
+        "status": lambda: commanded("status", JOB, "--jobs", place),
+        "status as JSON": lambda: commanded("status", JOB, "--jobs", place, "--json"),
+        "status of a model": lambda: commanded("status", model, "--jobs", place),
+        "jobs": lambda: commanded("jobs", place),
+        "logs": lambda: commanded("logs", JOB, "--jobs", place),
+        "cancel": lambda: commanded("cancel", JOB, "--jobs", place),
+        "work": work,
+        "wait": wait,
+    }
+
+
+LOOKS = list(looks(Path("store"), Path("model")))
+
+
+def fuzz_jobs(yard: Yard, files: Files, examples: int) -> None:
+    @of_inputs(examples)
+    @seed(1)
+    @given(damaged=files_damaged(files), look=st.sampled_from(LOOKS))
+    def run(damaged: tuple[Files, list[Any], list[str]], look: str) -> None:
+        found, changes, _ = damaged
+        place = yard.place("store")
+        lay(place, found, changes)
+        # Who finds a job without a state, or cancels it, writes the next one.
+        yard.run(looks(place, yard.place_of("model"))[look], may_write=place)
+
+    run()
+    yard.place("store")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_damaged_jobs(yard: Yard, jobs: dict[str, Files], told: Any, state: str) -> None:
+    with told(f"job that is {state}", QUICK):
+        fuzz_jobs(yard, jobs[state], QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_many_damaged_jobs(yard: Yard, jobs: dict[str, Files], told: Any) -> None:
+    with told("damaged jobs", len(STATES) * MANY):
+        for state in STATES:
+            fuzz_jobs(yard, jobs[state], MANY)

@@ -1,0 +1,81 @@
+"""Records that are torn or of another release: whoever looks is told in one line, and none hides another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fits import written
+
+from streamkernel import connect
+from streamkernel.blobs import RecordLog
+from streamkernel.cli import main
+from streamkernel.errors import CorruptMetadataError
+from streamkernel.jobs import JobsSession
+from streamkernel.jobs.records import JobRecords
+
+DAMAGES: dict[str, Any] = {
+    "torn": lambda text: text[: len(text) // 2],
+    "empty": lambda text: b"",
+    "a list": lambda text: b"[]",
+    "of another release": lambda text: text.replace(b'"version": 1', b'"version": 9').replace(b'"status"', b'"estate"'),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "jobs"
+
+
+@pytest.fixture
+def looking(place: Path) -> Iterator[JobsSession]:
+    with connect(jobs=place) as session:
+        yield session
+
+
+@pytest.fixture
+def records(place: Path, tmp_path: Path) -> JobRecords:
+    """The second of two jobs."""
+    written(place, "table", tmp_path / "other", number=1, status="done")
+    return written(place, "table", tmp_path / "model", number=2, status="running")
+
+
+def damaged(place: Path, records: JobRecords, which: str, damage: Any) -> Path:
+    path = {
+        "spec": place / "specs" / f"{records.id}.json",
+        "state": place / records.id / "state" / "00000002.json",
+        "progress": place / records.id / "progress" / "00000001.json",
+    }[which]
+    if which == "progress":
+        RecordLog(records.blobs, "progress").append({"time": "never"}, after=None)
+    path.write_bytes(damage(path.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("which", ["spec", "state", "progress"])
+def test_the_file_is_named(
+    looking: JobsSession, records: JobRecords, place: Path, which: str, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = damaged(place, records, which, DAMAGES[damage])
+    with pytest.raises(CorruptMetadataError) as raised:
+        looking.job(records.id)
+    assert str(path) in str(raised.value)
+    first, second = looking.jobs()
+    assert [first.status, second.status] == ["done", "unreadable"]
+    assert second.look() == "unreadable"
+    assert second.error == {"type": "CorruptMetadataError", "message": str(raised.value)}
+    for ask in (second.wait, second.result, second.cancel, second.resume, second.logs, lambda: second.progress):
+        with pytest.raises(CorruptMetadataError):
+            ask()
+    assert main(["status", records.id, "--jobs", str(place)]) == 1
+    assert capsys.readouterr().err == f"error: {raised.value}\n"
+    assert main(["jobs", str(place)]) == 0
+    told = capsys.readouterr()
+    assert told.err == f"warning: job {records.id} is unreadable: {raised.value}\n"
+    assert all(word in told.out for word in (first.id, "done", second.id, "unreadable"))
+    assert main(["jobs", str(place), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] == [first.to_config(), second.to_config()]

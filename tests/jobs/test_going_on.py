@@ -1,0 +1,92 @@
+"""Who has a job driven again: whoever looks with a cluster, and whoever says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fits import events, failure, rows_at, small, until, written
+
+from streamkernel import connect
+from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
+from streamkernel.jobs import JobsSession
+from streamkernel.jobs.records import JobRecords
+from streamkernel.jobs.scheduling import submit_driver
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return rows_at(tmp_path_factory.mktemp("rows") / "rows.zarr", rows=200)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    return tmp_path / "jobs"
+
+
+@pytest.fixture
+def looking(jobs: Path) -> Iterator[JobsSession]:
+    with connect(jobs=jobs) as session:
+        yield session
+
+
+def lost(jobs: Path, rows: str, model: Path, number: int = 1, *, lease: float = 1.5, seconds: float = 60) -> JobRecords:
+    """One whose driver was heard of so many seconds ago, on a cluster that is no more."""
+    state = {"status": "running", "attempt": 1, "steps": 0, "time": time.time() - seconds}
+    return written(jobs, rows, model, lease=lease, number=number, **state)
+
+
+def test_whoever_looks(session: JobsSession, looking: JobsSession, jobs: Path, rows: str, tmp_path: Path) -> None:
+    one, two = (lost(jobs, rows, tmp_path / f"model-{number}", number) for number in (1, 2))
+    assert [job.status for job in looking.jobs()] == ["interrupted", "interrupted"]
+    assert looking.job(one.id).look() == "interrupted"
+    assert session.job(one.id).wait(60)
+    assert two.latest().value["status"] == "running"  # nobody with a cluster has looked at that one
+    listed = session.jobs()
+    assert [job.id for job in listed] == [one.id, two.id]
+    assert listed[1].wait(60)
+    for job in listed:
+        assert [event["text"] for event in events(job, "resubmitted")] == ["resubmitted: its driver was lost"]
+
+
+def test_resume_does_not_wait_for_the_lease(
+    session: JobsSession, looking: JobsSession, jobs: Path, rows: str, tmp_path: Path
+) -> None:
+    """Somebody knows that the cluster is gone; the records cannot."""
+    records = lost(jobs, rows, tmp_path / "model", lease=3000, seconds=0)
+    with pytest.raises(ParameterError, match="give --scheduler"):
+        looking.job(records.id).resume()
+    job = session.job(records.id)
+    assert job.status == "running"
+    assert job.resume() == 0
+    assert job.wait(60)
+    with pytest.raises(ParameterError, match="is done; what was lost, failed or was cancelled can be resumed"):
+        job.resume()
+
+
+def test_resume_of_a_model_that_another_job_makes(session: JobsSession, jobs: Path, rows: str, tmp_path: Path) -> None:
+    stopped = written(jobs, rows, tmp_path / "model", number=1, status="cancelled", keep_checkpoints=True)
+    job = session.submit(small(), rows, tmp_path / "model", check=False, lease_seconds=2.0)
+    with pytest.raises(StoreExistsError, match=f"job {job.id} is making"):
+        session.job(stopped.id).resume()
+    assert stopped.latest().value["status"] == "cancelled"
+    assert job.wait(60)
+    assert session.job(tmp_path / "model").id == job.id
+
+
+def test_a_driver_that_cannot_begin_is_told_of(
+    session: JobsSession, jobs: Path, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of workers that do not see the records Dask's log knows, and so shall who looks."""
+    records = written(jobs, rows, tmp_path / "model")
+    queued = records.latest()
+    with monkeypatch.context() as patched:
+        patched.setattr(records, "location", str(tmp_path / "elsewhere"))
+        until(lambda: submit_driver(session._client, records, queued) or records.latest().number > queued.number)
+    job = session.job(records.id)
+    failure(job, StoreNotFoundError, f"on the cluster its driver could not begin: no job {records.id} in .*elsewhere")
+    assert events(job, "failed")[0]["level"] == "error"
+    assert job.resume() == 0
+    assert job.wait(60)
