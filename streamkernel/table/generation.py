@@ -11,8 +11,10 @@ from streamkernel.manifest import COMPLETE
 
 __all__ = ["table_generation"]
 
+_ARRAY_METADATA = ("zarr.json", ".zarray")
+
 # What is written anew when rows are added, by us (a folder of its own for every generation) or by others in place.
-_METADATA = ("zarr.json", "X/zarr.json", "y/zarr.json", ".zarray", "X/.zarray", "y/.zarray", COMPLETE)
+_METADATA = (*(prefix + name for name in _ARRAY_METADATA for prefix in ("", "X/", "y/")), COMPLETE)
 
 
 def table_generation(store: str | os.PathLike[str]) -> Hashable | None:
@@ -34,9 +36,10 @@ def table_generation(store: str | os.PathLike[str]) -> Hashable | None:
     blobs = blobs_at(store)
     if generation is None or not blobs.listable:
         return generation
-    # Arrays of others may grow in a group that stays as it is.
-    stamps = {**blobs.stamps("X/zarr"), **blobs.stamps("y/zarr")}
-    return (generation, tuple(sorted((key, tuple(stamp)) for key, stamp in stamps.items())))
+    # Arrays of others may grow in a group that stays as it is; their chunks, a level deeper, are not listed.
+    stamps = {**blobs.level("X/").stamps, **blobs.level("y/").stamps}
+    metadata = {key: stamp for key, stamp in stamps.items() if key.rpartition("/")[2] in _ARRAY_METADATA}
+    return (generation, tuple(sorted((key, tuple(stamp)) for key, stamp in metadata.items())))
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
