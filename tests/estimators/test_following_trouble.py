@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from updates import FITTED, X, Y, check_is_refit, fit
 from watched import QUICK, Watched, append, follower
 
 from streamkernel import append_rows, follow, ingest, open_table
+from streamkernel.blobs import blobs_at
 from streamkernel.engine import Session
 from streamkernel.errors import (
     ClusterError,
@@ -261,6 +263,21 @@ def test_generations_of_tables(store: Path, tmp_path: Path) -> None:
     array.resize((1500, X.shape[1]))
     assert table_generation(store) != ours
     assert table_generation(path) != theirs
+
+
+def test_generations_of_arrays_of_others_at_a_url(tmp_path: Path) -> None:
+    path, place = Path(zarr_of_chunks(tmp_path / "s", X[:1400], Y[:1400], 200)), f"memory://{uuid.uuid4().hex}/s"
+    blobs = blobs_at(place)
+    for file in path.rglob("*"):
+        if file.is_file():
+            blobs.write(str(file.relative_to(path)), file.read_bytes())
+    before = table_generation(place)
+    assert before is not None
+    assert table_generation(place) == before
+    array: Any = zarr.open_group(path, mode="r+")["X"]
+    array.resize((1500, X.shape[1]))
+    blobs.write("X/zarr.json", (path / "X" / "zarr.json").read_bytes())
+    assert table_generation(place) != before
 
 
 # --- in an object store -----------------------------------------------------------------------------------------------
