@@ -17,6 +17,7 @@ from streamkernel import (
     GaussianProcessClassifier,
     GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
+    KernelCCA,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -91,6 +92,8 @@ WRITTEN: dict[str, tuple[str, Callable[[Path], object]]] = {
         lambda path: GaussianProcessPoissonRegressor(20).fit(X, COUNTS).save(path),
     ),
     "nystroem": ("Nystroem", lambda path: Nystroem(20, rule="rpcholesky").fit(X).save(path)),
+    "kernel pca, sparse": ("KernelPCA", lambda path: KernelPCA(2, sparse="bound", basis_size=20).fit(X).save(path)),
+    "kernel cca": ("KernelCCA", lambda path: KernelCCA(2, basis_size=12, bound_gamma=1.0).fit(X, Y).save(path)),
     "kernel pca": ("KernelPCA", lambda path: KernelPCA(4, basis_size=20).fit(X).save(path)),
     "factor": ("Factor", lambda path: factorize(X, path, n_components=20)),
     "factor, look-ahead": ("Factor", lambda path: factorize(X, path, Y, n_components=20, **LOOK_AHEAD)),
@@ -103,6 +106,7 @@ KINDS = {
     "Generalised Gaussian process": "generalised-gaussian-process",
     "Nystroem": "nystroem",
     "KernelPCA": "kernel-pca",
+    "KernelCCA": "kernel-cca",
     "Factor": "factor",
 }
 
@@ -180,6 +184,8 @@ def optional_arrays(config: dict[str, Any]) -> set[str]:
         names |= {"gcv_alphas", "gcv_scores", "gcv_effective_df"}
     if config.get("approximation") == "pitc":
         names |= {"member_weights"} | ({"cells"} if config["settings"]["partition"] == "cells" else set())
+    if config.get("bound"):
+        names |= {"bound_sizes", "bound_errors"}
     if "likelihood" in config:
         predicted = {"check_probability"} if config["classes"] else {"check_predicted", "check_std"}
         names |= predicted | {"covariance"}
@@ -189,6 +195,9 @@ def optional_arrays(config: dict[str, Any]) -> set[str]:
 def letters_of(config: dict[str, Any], arrays: dict[str, Any]) -> dict[str, int]:
     """Letters of shapes that only Gaussian processes have."""
     letters = {}
+    if "cca" in config:
+        second = config["views"][1]["names"]
+        return {"r": config["cca"]["count"], "q": len(second), "s": arrays["bound_sizes"].shape[0]}
     if config.get("tuning"):
         letters = {"t": arrays["tuning_values"].shape[0], "k": len(config["tuning"]["parameters"])}
     if config.get("block_size"):

@@ -72,8 +72,16 @@ _scale_and_seed = stack(
 )
 
 _size = stack(
-    click.option("--basis", type=int, default=None, help="Basis functions, or terms. [default: sqrt(m) log m, at most 1000]"),
-    click.option("--tol", type=float, default=0.0, show_default=True, help="Stop at this share of the trace; of kmp: of the squared error."),
+    click.option(
+        "--basis", type=int, default=None, help="Basis functions, or terms. [default: sqrt(m) log m, at most 1000]"
+    ),
+    click.option(
+        "--tol",
+        type=float,
+        default=0.0,
+        show_default=True,
+        help="Stop at this share of the trace; of kmp: of the squared error.",
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamkernel import Factor, KernelPCA, Nystroem, factorize, open_table
+from streamkernel import Factor, KernelCCA, KernelPCA, Nystroem, factorize, open_table
 from streamkernel.estimators import RidgeModel
 
 THREADS = ("--scheduler", "threads", "--quiet")
@@ -23,6 +23,8 @@ def kinds(store: Path, model: Path, tmp_path_factory: pytest.TempPathFactory) ->
     Nystroem(20).fit(table).save(folder / "features")
     pca = KernelPCA(3, basis_size=20, rule="rpcholesky", rule_options={"block": 6}).fit(table)
     pca.save(folder / "components")
+    groups = table.columns[:2], table.columns[2:]
+    KernelCCA(2, basis_size=20, view_columns=groups, bound_gamma=1.0).fit(table).save(folder / "variates")
     factorize(table, folder / "factor", n_components=20)
     return {
         "table": store,
@@ -30,6 +32,7 @@ def kinds(store: Path, model: Path, tmp_path_factory: pytest.TempPathFactory) ->
         "factor": folder / "factor",
         "nystroem": folder / "features",
         "kernel-pca": folder / "components",
+        "kernel-cca": folder / "variates",
     }
 
 
@@ -65,12 +68,26 @@ def test_info_of_kernel_pca_tells_of_its_components(cli: Callable, kinds: dict[s
     assert "block 6" in cli("info", kinds["kernel-pca"]).out
 
 
+def test_info_of_kernel_cca_tells_of_both_views(cli: Callable, kinds: dict[str, Path]) -> None:
+    told = cli("info", kinds["kernel-cca"], "--json").result
+    cca = KernelCCA.load(kinds["kernel-cca"])
+    assert (told["estimator"], told["components"], told["features"], told["features_of_second_view"]) == (
+        "kernel-cca", 2, 2, 4
+    )  # fmt: skip
+    assert told["correlations"] == cca.correlations_.tolist()
+    assert (told["rule"], told["basis_size"], told["rows"]) == ("cross-quotient", 20, 1000)
+    assert (told["bound"], told["bound_is_vacuous"]) == (cca.bound_.minimum, True)
+    assert told["digest"] == cca.model_.digest
+    assert "vacuous" in cli("info", kinds["kernel-cca"]).out
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
         ("factor", "is a factor, not a model that predicts; make a model with streamkernel fit"),
         ("nystroem", "is a Nystroem transformer, not a model that predicts; Nystroem.load transforms rows"),
         ("kernel-pca", "is a kernel PCA, not a model that predicts; KernelPCA.load transforms rows"),
+        ("kernel-cca", "is a kernel CCA, not a model that predicts; KernelCCA.load transforms rows"),
         ("table", "is not a saved model"),
     ],
 )

@@ -79,3 +79,14 @@ def test_the_file_is_named(
     assert all(word in told.out for word in (first.id, "done", second.id, "unreadable"))
     assert main(["jobs", str(place), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["jobs"] == [first.to_config(), second.to_config()]
+
+
+@pytest.mark.parametrize(("log", "number"), [("state", 3), ("log", 2)])
+def test_a_folder_in_the_place_of_the_next_record(
+    looking: JobsSession, records: JobRecords, place: Path, log: str, number: int
+) -> None:
+    """Where nothing can be written, nobody tries for ever."""
+    path = place / records.id / log / f"{number:08d}.json"
+    path.mkdir()
+    with pytest.raises(CorruptMetadataError, match=str(path)):
+        looking.job(records.id).cancel()

@@ -66,6 +66,7 @@ def test_a_client_that_is_killed_is_not_missed(dask_cluster: Cluster, store: str
     assert sorted(path.name for path in tmp_path.iterdir()) == [".jobs", "model"]
 
 
+@pytest.mark.slow
 def test_workers_that_are_not_there_yet_and_no_longer(
     cluster: Callable[..., Cluster], store: str, digest: str, tmp_path: Path
 ) -> None:

@@ -40,7 +40,7 @@ def test_it_says_what_it_is() -> None:
 @pytest.mark.parametrize("make", [KernelRidge, GaussianProcessRegressor, Nystroem, KernelPCA])
 def test_refused_where_features_are_whitened(make: Callable[..., Any]) -> None:
     for kernel in ("sigmoid", Gaussian() + Sigmoid()):
-        with pytest.raises(ParameterError, match="not positive definite.*matching pursuit"):
+        with pytest.raises(ParameterError, match=r"not positive definite.*matching pursuit"):
             make(5, kernel=kernel).fit(X, X[:, 0])
 
 
