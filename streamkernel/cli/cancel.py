@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from streamkernel.cli.job_options import job_session, looking_options
+from streamkernel.cli.job_options import looking_options
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
+from streamkernel.jobs import connect
 
 __all__ = ["command"]
 
@@ -26,7 +27,8 @@ def command(
     debug: bool,
 ) -> None:
     """Stop a job, by its id or by the model that it makes; a running one stops within some seconds."""
-    with job_session(place, scheduler) as session:
+    # The records are all that is asked and told: no scheduler need answer.
+    with connect(jobs=place) as session:
         found = session.job(job)
         found.cancel(keep_checkpoints=keep_checkpoints)
         emit({"id": found.id, "status": found.status, "model": found.model}, as_json=as_json, title="job")

@@ -11,11 +11,14 @@ import click
 
 from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
+from streamkernel.cli.output import stderr
 from streamkernel.engine import format_bytes
-from streamkernel.errors import CorruptMetadataError, StreamKernelError
+from streamkernel.errors import ClusterError, CorruptMetadataError, StreamKernelError
 from streamkernel.jobs import JobsSession, connect
 
-__all__ = ["job_session", "jobs_option", "looking_options", "moment", "records_of", "shown"]
+__all__ = ["job_session", "jobs_option", "looking_options", "looking_session", "moment", "records_of", "shown"]
+
+_PATIENCE = 2.0  # seconds for a scheduler's answer, of who can do without
 
 jobs_option = click.option(
     "--jobs",
@@ -43,12 +46,28 @@ looking_options = stack(
 @contextlib.contextmanager
 def job_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession]:
     """A session; without an address, or with the name of a place that is no cluster, only to look."""
+    with _connected(place, scheduler) as session:
+        yield session
+
+
+@contextlib.contextmanager
+def looking_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession]:
+    """The same for who looks: the records tell, whether or not the scheduler answers."""
+    try:
+        session = _connected(place, scheduler, timeout=_PATIENCE)
+    except ClusterError as error:
+        stderr.print(f"warning: {error}; what was interrupted stays so", markup=False, soft_wrap=True)
+        session = connect(jobs=place)
+    with session:
+        yield session
+
+
+def _connected(place: str | None, scheduler: Scheduler, timeout: float = 10.0) -> JobsSession:
     address, security = None, None
     if scheduler.address not in (None, "local", "threads"):
         reached = place_of(scheduler, None)
         address, security = reached.scheduler, reached.security
-    with connect(address, security, jobs=place, insecure=scheduler.insecure) as session:
-        yield session
+    return connect(address, security, jobs=place, insecure=scheduler.insecure, timeout=timeout)
 
 
 @contextlib.contextmanager
@@ -89,9 +108,12 @@ def shown(told: Mapping[str, Any]) -> dict[str, Any]:
         "changed": moment(told["changed"]),
     }
     if progress:
+        if progress["sweep"]:
+            lines["sweep"] = (
+                f"{progress['sweeps_done']} of {progress['sweeps_planned'] or '?'} done, {progress['sweep']}: "
+                f"{progress['rows_done']:,} of {progress['rows_total']:,} rows"
+            )
         lines |= {
-            "sweep": f"{progress['sweeps_done']} of {progress['sweeps_planned'] or '?'} done, {progress['sweep']}: "
-            f"{progress['rows_done']:,} of {progress['rows_total']:,} rows",
             "driver": f"{progress['host']}:{progress['process']}, number {progress['attempt']}",
             "seconds": progress["seconds"],
             "peak memory": format_bytes(progress["peak_bytes"]),

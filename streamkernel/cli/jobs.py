@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import PurePosixPath
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from streamkernel.cli.job_options import job_session, looking_options, moment, records_of
+from streamkernel.blobs import is_url, local_path
+from streamkernel.cli.job_options import looking_options, looking_session, moment, records_of
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
-from streamkernel.jobs.records import UNREADABLE
+from streamkernel.errors import ParameterError, StoreNotFoundError
+from streamkernel.jobs.records import DONE, UNREADABLE
 
 __all__ = ["command"]
 
@@ -41,7 +45,11 @@ def command(
 
     With --scheduler those whose driver was lost are driven again there, from their last checkpoints.
     """
-    with job_session(location or place, scheduler) as session:
+    if location is None and place is None:
+        raise ParameterError("which jobs? give their LOCATION, such as models/.jobs, or --jobs (STREAMKERNEL_JOBS)")
+    if location is not None and not is_url(location) and not local_path(location).is_dir():
+        raise StoreNotFoundError(f"there is no folder {location}; records of jobs are in .jobs beside their models")
+    with looking_session(location or place, scheduler) as session:
         if removed:
             for id in removed:
                 session.remove(id)
@@ -61,10 +69,17 @@ def command(
             continue
         with records_of(told["id"], told["jobs"]):
             progress = told["progress"]
-            sweeps = f"{progress['sweeps_done']}/{progress['sweeps_planned'] or '?'}" if progress else "-"
+            sweeps = _sweeps(told["status"], progress)
             name = PurePosixPath(told["model"]).name
             table.add_row(told["id"], told["status"], told["estimator"], name, sweeps, moment(told["submitted"]))
     Console(highlight=False).print(table if found else "no jobs")
     for told in found:
         if told["status"] == UNREADABLE:
             print(f"warning: job {told['id']} is unreadable: {told['error']['message']}", file=sys.stderr)
+
+
+def _sweeps(status: str, progress: Mapping[str, Any] | None) -> str:
+    """What a job took, if it is done: fewer sweeps than were planned for the worst case are no job half done."""
+    if not progress:
+        return "-"
+    return str(progress["sweeps_done"]) + ("" if status == DONE else f"/{progress['sweeps_planned'] or '?'}")

@@ -7,9 +7,10 @@ import sys
 
 import click
 
-from streamkernel.cli.job_options import job_session, looking_options, moment, records_of
+from streamkernel.cli.job_options import looking_options, moment, records_of
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
+from streamkernel.jobs import connect
 
 __all__ = ["command"]
 
@@ -29,7 +30,8 @@ def command(
     debug: bool,
 ) -> None:
     """Print what happened to a job: when and where it began, its sweeps, its warnings, its end."""
-    with job_session(place, scheduler) as session:
+    # The records are all that is asked and told: no scheduler need answer.
+    with connect(jobs=place) as session:
         found = session.job(job)
         if as_json and not follow:
             emit({"id": found.id, "events": list(found.logs())}, as_json=True, title="job")

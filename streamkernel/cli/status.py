@@ -6,7 +6,7 @@ import time
 
 import click
 
-from streamkernel.cli.job_options import job_session, looking_options, records_of, shown
+from streamkernel.cli.job_options import looking_options, looking_session, records_of, shown
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import JobBar
@@ -36,7 +36,7 @@ def command(
 
     With --scheduler a job whose driver was lost is driven again there, from its last checkpoint.
     """
-    with job_session(place, scheduler) as session:
+    with looking_session(place, scheduler) as session:
         found = session.job(job)
         if follow:
             _follow(found, quiet)

@@ -43,6 +43,7 @@ def connect(
     *,
     jobs: str | os.PathLike[str] | None = None,
     insecure: bool = False,
+    timeout: float = 10.0,
 ) -> JobsSession:
     """A session with a Dask cluster on which jobs are run; for use in a ``with`` block.
 
@@ -53,6 +54,7 @@ def connect(
     jobs : where records of jobs are, a folder that the cluster sees or a URL; default what STREAMKERNEL_JOBS names,
         else the folder ``.jobs`` beside each job's model.
     insecure : go to a scheduler on another machine unencrypted.
+    timeout : seconds to wait for the scheduler's answer.
 
     Raises
     ------
@@ -70,7 +72,9 @@ def connect(
             session.job(job.id).result().predict(X)
     """
     place = jobs or os.environ.get(ENVIRONMENT) or None
-    client = None if address is None else connect_client(address, security, insecure=insecure, set_as_default=False)
+    client = None
+    if address is not None:
+        client = connect_client(address, security, insecure=insecure, timeout=timeout, set_as_default=False)
     return JobsSession(client, None if place is None else location_of("jobs", place))
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from clusters import Cluster
 
+from streamkernel.jobs.records import JobRecords, new_id
+from streamkernel.jobs.work import Work
+
 
 @pytest.fixture
 def scheduler(dask_cluster: Cluster) -> str:
@@ -94,3 +97,23 @@ def test_what_is_refused(cli: Callable, store: Path, tmp_path: Path, monkeypatch
     assert "elsewhere" in cli("status", "20260101-000000-01234567").error
     assert cli("jobs", "--json").result == {"jobs": []}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_records_tell_whether_or_not_the_scheduler_answers(cli: Callable, store: Path, tmp_path: Path) -> None:
+    records = JobRecords(str(tmp_path / ".jobs"), new_id())
+    records.create(Work("ridge", {"n_components": 10}, str(store), str(tmp_path / "model"), lease_seconds=2.0))
+    gone = ("--scheduler", "tcp://127.0.0.1:1", "--jobs", tmp_path / ".jobs")
+    for command in (("status", records.id), ("jobs",)):
+        looked = cli(*command, *gone, "--json")
+        assert looked.status == 0
+        assert "queued" in looked.out
+        assert looked.err.startswith("warning: no Dask scheduler answers at tcp://127.0.0.1:1")
+        assert len(looked.err.splitlines()) == 1
+    assert cli("logs", records.id, *gone).err == ""
+    assert cli("cancel", records.id, *gone, "--json").result["status"] == "cancelled"
+
+
+def test_which_jobs(cli: Callable, tmp_path: Path) -> None:
+    assert "give their LOCATION" in cli("jobs").error
+    assert "there is no folder" in cli("jobs", tmp_path / "none").error
+    assert cli("jobs", tmp_path).out == "no jobs\n"
