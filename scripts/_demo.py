@@ -53,7 +53,7 @@ def write_csv(path: Path, rows: int) -> None:
 
 def run(folder: Path, *arguments: str) -> dict[str, Any]:
     """Run the command line as a user would, show it, and read its JSON."""
-    console.print(f"[bold]$ streamkernel {shlex.join(arguments)}[/bold]")
+    console.print(f"[bold]$ streamkernel {shlex.join(arguments)}[/bold]", soft_wrap=True)
     command = [sys.executable, "-m", "streamkernel", *arguments, "--json"]
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -107,7 +107,7 @@ def main() -> None:
         summary.add_row(name, value)
     console.print()
     console.print(summary)
-    console.print(f"\nreport: {folder / 'report.html'}\npicture: {folder / 'report.png'}")
+    console.print(f"\nreport: {folder / 'report.html'}\npicture: {folder / 'report.png'}", soft_wrap=True)
 
 
 def picture(folder: Path) -> None:

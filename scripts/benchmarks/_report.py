@@ -117,7 +117,7 @@ def main(
     result = {**run(**options), "quick": options["quick"], "machine": facts}
     # With JSON on stdout the table goes where progress goes.
     console = Console(stderr=path == "-", highlight=False)
-    show(result, console if console.is_terminal else Console(stderr=path == "-", highlight=False, width=140))
+    show(result, console if console.is_terminal else Console(stderr=path == "-", highlight=False, width=10_000))
     text = json.dumps(result, indent=1)
     if path == "-":
         print(text)

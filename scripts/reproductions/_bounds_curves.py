@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,17 @@ from numpy.typing import NDArray
 from streamkernel import KernelPCA
 from streamkernel.bounds import MatchingPursuitBound, compression_bound, matching_pursuit_bound, pca_bound
 
-__all__ = ["PursuitCurves", "Residuals", "matching_pursuit", "pursuit_curves", "residual_curves", "toy"]
+__all__ = [
+    "DELTA",
+    "PursuitCurves",
+    "Residuals",
+    "matching_pursuit",
+    "pursuit_curves",
+    "residual_curves",
+    "toy",
+    "write_pursuit",
+    "write_residuals",
+]
 
 Float = NDArray[np.float64]
 
@@ -127,3 +140,24 @@ def pursuit_curves(
         rmse.append(float(np.sqrt(np.mean(off**2))))
     bound = matching_pursuit_bound(len(y), np.arange(1, len(errors) + 1), errors, DELTA)
     return PursuitCurves(np.asarray(loss), np.asarray(rmse), bound)
+
+
+def write_residuals(path: Path, curves: Residuals) -> None:
+    """As columns of a CSV file."""
+    names = ("test", "test_pca", "sparse", "printed", "pca")
+    _write(path, names, [getattr(curves, name) for name in names])
+
+
+def write_pursuit(path: Path, curves: PursuitCurves) -> None:
+    """As columns of a CSV file."""
+    bound = curves.bound
+    names = ("test_loss", "test_rmse", "train_loss_outside", "bound", "bound_relaxed")
+    _write(path, names, [curves.loss, curves.rmse, bound.observed, bound.values, bound.relaxed])
+
+
+def _write(path: Path, names: Sequence[str], columns: Sequence[Float]) -> None:
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["size", *names])
+        for t, values in enumerate(zip(*columns, strict=True), start=1):
+            writer.writerow([t, *(f"{value:.6g}" for value in values)])

@@ -13,13 +13,22 @@ and the minima are reported for others beside them.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _bounds_curves import DELTA, PursuitCurves, Residuals, matching_pursuit, pursuit_curves, residual_curves, toy
+from _bounds_curves import (
+    DELTA,
+    PursuitCurves,
+    Residuals,
+    matching_pursuit,
+    pursuit_curves,
+    residual_curves,
+    toy,
+    write_pursuit,
+    write_residuals,
+)
 from _shared import RESULTS, data_sets, finish, write_page
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -110,10 +119,10 @@ def run(folder: Path, splits: int, toys: int) -> list[str]:
         pursuits = [kmp_curves(each, each.lengthscale, GAMMAS) for each in kept]
         lines = [*_boston_lines(first, residuals), *lines, *_kmp_lines(first, pursuits)]
         _pursuit_figure(folder / "figure-2.png", pursuits[0][GAMMAS.index(GAMMA)])
-        _pursuit_csv(folder / "kmp.csv", pursuits[0][GAMMAS.index(GAMMA)])
+        write_pursuit(folder / "kmp.csv", pursuits[0][GAMMAS.index(GAMMA)])
     _residual_figure(folder / "figure-1.png", panels)
     for title, curves in panels:
-        _residual_csv(folder / f"{title.partition(' ')[0].strip(':').lower()}.csv", curves)
+        write_residuals(folder / f"{title.partition(' ')[0].strip(':').lower()}.csv", curves)
     return lines
 
 
@@ -163,7 +172,7 @@ def _toy_lines(spectra: dict[str, list[Residuals]]) -> list[str]:
         "Linear kernel on rows of length 1, so that R = 1. In the paper the compression bound is least at 46, that of",
         f"kernel PCA at 30 functions. Median (least to most) of {len(next(iter(spectra.values())))} seeds:",
         "",
-        "| deviations of the 50 | compression bound | as printed | kernel PCA's | bound at its minimum | residual there |",
+        "| 50 deviations | compression bound | as printed | kernel PCA's | least compression bound | residual there |",
         "|---|---|---|---|---|---|",
     ]
     for name, found in spectra.items():
@@ -177,8 +186,8 @@ def _toy_lines(spectra: dict[str, list[Residuals]]) -> list[str]:
         *lines,
         "",
         "The picks are rows, each with noise of its own: it takes more than 50 of them to span 50 directions that are",
-        "equally large, and the bound waits for them; where the directions fall off it stops near the last. The bound of",
-        "kernel PCA charges more for each direction and stops earlier on falling spectra, as in the paper.",
+        "equally large, and the bound waits for them; where they fall off it stops near the last. The bound of kernel",
+        "PCA charges more for each direction and stops earlier on falling spectra, as in the paper.",
         "",
     ]
 
@@ -256,28 +265,6 @@ def _pursuit_figure(path: Path, curves: PursuitCurves) -> None:
     axis.set_ylim(0.0, min(1.0, 1.1 * float(scaled[np.isfinite(scaled)].max())))
     axis.legend(frameon=False, fontsize=9)
     finish(figure, path)
-
-
-def _residual_csv(path: Path, curves: Residuals) -> None:
-    names = ("test", "test_pca", "sparse", "printed", "pca")
-    _csv(path, names, [getattr(curves, name) for name in names])
-
-
-def _pursuit_csv(path: Path, curves: PursuitCurves) -> None:
-    bound = curves.bound
-    _csv(
-        path,
-        ("test_loss", "test_rmse", "train_loss_outside", "bound", "bound_relaxed"),
-        [curves.loss, curves.rmse, bound.observed, bound.values, bound.relaxed],
-    )
-
-
-def _csv(path: Path, names: Sequence[str], columns: Sequence[Float]) -> None:
-    with path.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["size", *names])
-        for t, values in enumerate(zip(*columns, strict=True), start=1):
-            writer.writerow([t, *(f"{value:.6g}" for value in values)])
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import click
 from streamkernel.cli.options import NumberOr, rows, run_options, stack
 from streamkernel.cli.rule_options import NAMED, RULE_OPTION
 from streamkernel.estimators.recipes import RECIPES
-from streamkernel.pursuit import DRAWS, VARIANTS
+from streamkernel.pursuit import DRAWS, LOSSES, VARIANTS
 from streamkernel.selection import RULES, SCORES
 
 __all__ = ["factor_options", "fit_options"]
@@ -147,6 +147,12 @@ _pursuit_options = stack(
         type=click.Choice(VARIANTS),
         default=None,
         help="Of kmp: what is picked, and what is fitted again. [default: pre-fitting]",
+    ),
+    click.option(
+        "--loss",
+        type=click.Choice(LOSSES),
+        default=None,
+        help="Of kmp: squared, or of two classes logistic. [default: squared]",
     ),
     click.option("--shrinkage", type=float, default=None, help="Of kmp, basic: share of each step. [default: 1]"),
     click.option(

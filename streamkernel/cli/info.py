@@ -14,6 +14,7 @@ from streamkernel.cli.update import seen_rows
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import Factor, KeptBasis
 from streamkernel.report.words import count, kernel_words, percent
 from streamkernel.table.info import table_info
@@ -65,6 +66,9 @@ def _told(kept: KeptBasis) -> dict[str, Any]:
         if "eigen" in config:
             own["components"] = config["eigen"]["count"]
             own["relative_residual_of_components"] = config["eigen"]["relative_residual_trace"]
+        if isinstance(kept, KernelPCAModel) and kept.bound is not None:
+            own["bound"], own["bound_is_vacuous"] = kept.bound.minimum, kept.bound.vacuous
+            own["bound_is_least_at"] = kept.bound.best_size
         if isinstance(kept, KernelCCAModel):
             own |= kept.told()
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -47,7 +48,7 @@ def command(
     """
     if location is None and place is None:
         raise ParameterError("which jobs? give their LOCATION, such as models/.jobs, or --jobs (STREAMKERNEL_JOBS)")
-    if location is not None and not is_url(location) and not local_path(location).is_dir():
+    if location is not None and not is_url(location) and not os.path.isdir(local_path(location)):
         raise StoreNotFoundError(f"there is no folder {location}; records of jobs are in .jobs beside their models")
     with looking_session(location or place, scheduler) as session:
         if removed:

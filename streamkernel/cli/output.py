@@ -8,14 +8,39 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.table import Table as RichTable
 
 from streamkernel.engine.plan import format_bytes
 
-__all__ = ["emit", "number", "readable", "stderr"]
+__all__ = ["Output", "emit", "number", "readable", "stderr"]
 
-stderr = Console(stderr=True, highlight=False)
+_NO_LIMIT = 1_000_000
+
+
+class Output(Console):
+    """stdout or stderr for people: cut to the width of a terminal, and to none where a file or a pipe reads it.
+
+    What is printed is text as it stands: a path in brackets is no markup.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    @property
+    def size(self) -> ConsoleDimensions:
+        # Rich would take the width of stdin's terminal, or 80; and whoever forces colours forces no width.
+        return super().size if self.file.isatty() else ConsoleDimensions(_NO_LIMIT, 25)
+
+    def table(self, table: RichTable) -> None:
+        """Print a table, without the blanks that Rich puts after short cells: beside a long one they are lines full."""
+        with self.capture() as captured:
+            self.print(table)
+        for line in captured.get().splitlines():
+            self.file.write(line.rstrip() + "\n")
+
+
+stderr = Output(stderr=True)
 
 
 def number(value: Any) -> str:
@@ -58,11 +83,11 @@ def emit(result: Mapping[str, Any], *, as_json: bool, title: str, shown: Mapping
         json.dump(_plain(result), sys.stdout)
         sys.stdout.write("\n")
         return
-    console = Console(highlight=False)
+    console = Output()
     console.print(title, style="bold")
     table = RichTable(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in (shown or result).items():
         table.add_row(name.replace("_", " "), number(value))
-    console.print(table)
+    console.table(table)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table as RichTable
 
 from streamkernel.cli.fit_options import fit_options
 from streamkernel.cli.fitting import asked_to_fit
 from streamkernel.cli.options import common
-from streamkernel.cli.output import emit, number
+from streamkernel.cli.output import Output, emit, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
 
@@ -59,4 +58,4 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any)
         steps = RichTable("step", "where", "times", "rows", "flops", box=None, header_style="dim", pad_edge=False)
         for step in plan.steps:
             steps.add_row(step.name, step.where, number(step.times), number(step.rows), f"{step.flops:.3g}")
-        Console(highlight=False).print(steps)
+        Output().table(steps)

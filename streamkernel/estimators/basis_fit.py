@@ -59,15 +59,13 @@ class BasisFit(Generic[Solved]):
 
     def config(self, estimator: str) -> dict[str, Any]:
         """Configuration of the model."""
-        path, stop = self.residual_path, self.stop
-        cut = {} if stop is None else {"rule": "bound", "looked": stop.looked, "reached": stop.reached}
+        path = self.residual_path
         return {
             "estimator": estimator,
             **basis_record(self.chosen, self.settings, self.n),
             "columns": list(self.chosen.table.columns),
             "sweep_count": len(self.run["sweeps"]),
             "certificate": certificate_of(float(path[0]), float(path[-1])),
-            **({"stop": cut | {"value": stop.value}} if stop is not None else {}),
             "run": self.run,
         }
 

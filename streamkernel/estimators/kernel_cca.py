@@ -64,8 +64,8 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Attributes
     ----------
-    correlations_ : (r,) of the variates over the rows of the fit
-    singular_values_ : (r,) what the ridge leaves of them, descending
+    correlations_ : (r,) of the variates over the rows of the fit, in the order of the singular values
+    singular_values_ : (r,) what the ridge leaves of the correlations, descending
     components_, components_y_ : (n, p) and (n, q) basis points, in the units of the views
     component_indices_ : (n,) their row numbers, in the order of picking
     quotients_ : (n,) cross quotient of each pick when it was picked

@@ -7,7 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from streamkernel.estimators.pursuit_estimator import PursuitEstimator
@@ -16,11 +18,27 @@ from streamkernel.estimators.pursuit_model import PursuitModel
 __all__ = ["KernelMatchingPursuitClassifier"]
 
 
+def _has_probabilities(estimator: Any) -> bool:
+    model = getattr(estimator, "model_", None)
+    loss = estimator.loss if model is None else model.config["settings"]["loss"]
+    return bool(loss == "logistic")
+
+
+def _probabilities(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of indicators that are ``(1 - f) / 2, (1 + f) / 2``, f being the logarithm of the odds."""
+    f = values[:, 1] - values[:, 0]
+    return np.stack([expit(-f), expit(f)], axis=1)
+
+
 class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
     """Sparse classification: least squares on the signs of two classes (Popovici et al. 2005), or on indicators.
 
     More classes than two share their functions, and the largest indicator wins. Parameters and attributes are those of
     `KernelMatchingPursuit`, and ``classes_``: the sorted labels. The path of two classes is that of targets -1 and 1.
+
+    With ``loss="logistic"``, of two classes, each sweep is a step of Newton's method on more functions, and a few at
+    the end are for the coefficients alone; there are probabilities then. Its path has weighted squares of the last
+    step, and what sweeps measured at their beginning: ``path_.losses``.
     """
 
     _kind = "kmp-classifier"
@@ -45,6 +63,14 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
     def predict(self, X: Any) -> Any:
         """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._labels(self._values(X, self._fitted().predictions(argmax=True)))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of both classes, (m, 2); of the logistic loss alone."""
+        values = self._values(X, self._fitted().predictions())
+        if isinstance(values, np.ndarray):
+            return _probabilities(values)
+        return values.map_blocks(_probabilities, dtype=np.float64)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """Labels by the first 1, 2, ... terms, each as `predict` gives them."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from streamkernel.bounds import BoundStop, CompressionBound, Stop, compression_bound, stop_at
+from streamkernel.bounds import BoundStop, CompressionBound, Stop, stop_at
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators.basis_estimator import BasisTransformer
@@ -145,7 +145,11 @@ class KernelPCA(BasisTransformer):
             at_least=wanted or 1,
             cut=at_bound if self.sparse == "bound" else None,
         )
-        model = KernelPCAModel.of(found.solved, found.config(self._kind), found.arrays(), wanted)
+        stop = found.stop
+        cut = None
+        if stop is not None:
+            cut = {"rule": "bound", "looked": stop.looked, "reached": stop.reached, "value": stop.value}
+        model = KernelPCAModel.of(found.solved, {**found.config(self._kind), "stop": cut}, found.arrays(), wanted)
         self._adopt(model.with_basis(found.chosen.selection.basis))
         if wanted is not None and len(self.eigenvalues_) < wanted:
             warn_user(
@@ -170,11 +174,8 @@ class KernelPCA(BasisTransformer):
         It holds for independent rows, and a kernel that was not fitted to them: lengthscale and scale given, not found.
         """
         check_is_fitted(self, "model_")
-        basis = self.basis_
-        if not basis.kernel.stationary or np.any(basis.rows < 0):
-            return None
-        largest = float(basis.kernel.diagonal(basis.points[:1])[0])
-        return compression_bound(self.model_.residual_path[1:], self.model_.config["rows"]["count"], largest=largest)
+        bound: CompressionBound | None = self.model_.bound  # type: ignore[attr-defined]
+        return bound
 
     def _settings(self, n: int | None, **others: Any) -> BasisSettings:
         if self.sparse is None or not isinstance(self.rule, str) or self.rule != "few-sweep":

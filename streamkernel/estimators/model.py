@@ -65,7 +65,10 @@ class RidgeModel(PredictingModel):
         lost = [name for name in self.OF_SUMS if name not in self.arrays]
         if lost and self.solver == "direct":
             raise ModelFormatError(f"{path} lacks the array {lost[0]}; {self._AGAIN}")
-        return super().checked(path)
+        whole, labels = super().checked(path), self.config.get("classes")
+        if labels is not None and not (isinstance(labels, list) and len(labels) == self.target_count):
+            raise ModelFormatError(f"{path} has {self.target_count} outputs and not as many classes; {self._AGAIN}")
+        return whole
 
     @property
     def sums(self) -> RidgeSums:

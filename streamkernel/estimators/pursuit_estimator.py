@@ -51,6 +51,7 @@ class PursuitEstimator(SupervisedEstimator):
         quantile: float = 0.95,
         validation: float | None = None,
         patience: int | None = None,
+        loss: str = "squared",
         tol: float = 0.0,
         scale: str = "standard",
         fit_intercept: bool = True,
@@ -76,6 +77,7 @@ class PursuitEstimator(SupervisedEstimator):
         self.quantile = quantile
         self.validation = validation
         self.patience = patience
+        self.loss = loss
         self.tol = tol
         self.scale = scale
         self.fit_intercept = fit_intercept

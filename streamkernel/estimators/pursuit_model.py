@@ -37,6 +37,9 @@ class PursuitModel(PredictingModel):
         "path_rss": ("t + 1", "e"),
         "path_gains": ("t",),
         "path_weakness": ("t",),
+        "path_sizes": ("u",),
+        "path_losses": ("u", "2"),
+        "path_wrong": ("u", "2"),
     }
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
         **PredictingModel.OPTIONAL,

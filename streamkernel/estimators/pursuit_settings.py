@@ -28,6 +28,7 @@ class PursuitSettings(BasisSettings):
     pool, draw, candidates, picks, eps, quantile : candidates of each sweep; see `Pools`.
     validation : share of the rows that is held out and watched, in [0, 1).
     patience : end once so many terms have not bettered the error on these.
+    loss : "squared", or, of two classes, "logistic".
     tol : end once the residual sum of squares is ``tol`` times what a constant leaves.
     """
 
@@ -41,6 +42,7 @@ class PursuitSettings(BasisSettings):
     quantile: float = 0.95
     validation: float | None = None
     patience: int | None = None
+    loss: str = "squared"
 
     def __post_init__(self) -> None:
         for name in _OWN_OF_RULES:
@@ -80,6 +82,7 @@ class PursuitSettings(BasisSettings):
             bool(self.fit_intercept),
             float(self.validation or 0.0),
             None if self.patience is None else int(self.patience),
+            self.loss,
         )
 
     def to_config(self) -> dict[str, Any]:
@@ -92,6 +95,7 @@ class PursuitSettings(BasisSettings):
             "shrinkage": float(self.shrinkage),
             "pool": self.pool,
             "draw": self.draw,
+            "loss": self.loss,
             "eps": float(self.eps),
             "quantile": float(self.quantile),
             "validation": None if self.validation is None else float(self.validation),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.bounds import CompressionBound, compression_bound
 from streamkernel.estimators.saved import SavedModel
 from streamkernel.factors import FactorEigen
 from streamkernel.reductions import FeatureMap, Features, FeatureTimes
@@ -86,6 +87,15 @@ class KernelPCAModel(TransformerModel):
             "intercept": scores.offset,
         }
         return cls({**config, "eigen": told}, {**arrays, **solved})
+
+    @property
+    def bound(self) -> CompressionBound | None:
+        """Theorem 2 along the path of picks; None where k(x, x) has no bound, and for points that are no rows."""
+        kernel, points, rows = self.basis.kernel, self.basis.points, self.component_indices
+        if not kernel.stationary or np.any(rows < 0):
+            return None
+        largest = float(kernel.diagonal(points[:1])[0])
+        return compression_bound(self.residual_path[1:], self.config["rows"]["count"], largest=largest)
 
     @cached_property
     def eigen(self) -> FactorEigen:

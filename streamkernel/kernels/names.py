@@ -88,8 +88,8 @@ def as_kernel(
         scikit-learn's: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor of
         the polynomial and sigmoid kernels.
     degree, coef0, nu, shape : optional
-        Of the polynomial (`coef0` also of the sigmoid), Matern and rational quadratic kernels. As in scikit-learn, those that the kernel does not
-        have are ignored.
+        Of the polynomial (`coef0` also of the sigmoid), Matern and rational quadratic kernels. As in scikit-learn,
+        those that the kernel does not have are ignored.
     """
     if gamma is not None and lengthscale is not None:
         raise ParameterError(

@@ -1,13 +1,14 @@
-"""Kernel matching pursuit: few functions of a large dictionary, one after the other, by what they explain of targets."""
+"""Kernel matching pursuit: few functions of a large dictionary, one by one, by what they explain of the targets."""
 
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pools import DRAWS, POOLS, Pools
 from streamkernel.pursuit.pursue import VARIANTS, Pursued, pursue
-from streamkernel.pursuit.rule import MatchingPursuit
+from streamkernel.pursuit.rule import LOSSES, MatchingPursuit
 from streamkernel.pursuit.stages import Stages
 
 __all__ = [
     "DRAWS",
+    "LOSSES",
     "POOLS",
     "VARIANTS",
     "MatchingPursuit",

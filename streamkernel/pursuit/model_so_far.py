@@ -63,6 +63,20 @@ class ModelSoFar:
         self.rss: Float = np.zeros((1, len(centre)))
         self.check: Float | None = None
         self._last: tuple[Roots, Float] | None = None
+        self.whitened = False  # the columns of the last sums
+        self.watched = False  # rows are held out
+        # Of the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.
+        self.sizes: list[int] = []
+        self.losses: list[Float] = []
+        self.wrong: list[Float] = []
+
+    def accepts(self, roots: Roots) -> bool:
+        """Note what the sums say of the model that they began with; whether it may grow from there."""
+        self.watched = roots.check is not None
+        self.sizes.append(self.terms)
+        self.losses.append(roots.loss)
+        self.wrong.append(roots.wrong)
+        return True
 
     @property
     def terms(self) -> int:
@@ -76,10 +90,12 @@ class ModelSoFar:
         """Its coefficients as those of the first columns, (n + c, d)."""
         if self._last is None:
             return np.zeros((columns.projected, len(self.centre)))
-        coefficients = self.stages.coefficients
+        return self._in_columns(columns, self.stages.coefficients, self.stages.intercept[None][: int(self.constant)])
+
+    def _in_columns(self, columns: PoolColumns | DictionaryColumns, coefficients: Float, constant: Float) -> Float:
         if isinstance(columns, PoolColumns) and len(self.basis):
             coefficients = self.basis.L.T @ coefficients
-        return np.concatenate([coefficients, self.stages.intercept[None]]) if self.constant else coefficients
+        return np.concatenate([coefficients, constant])
 
     def first_square(self, roots: Roots) -> float:
         """What the targets have beyond the constant, in units of their spread."""
@@ -122,6 +138,9 @@ class ModelSoFar:
     def _stages(self, D: Float, Y: Float, functions: Int, steps: Float) -> Stages:
         if self._basic:
             return Stages.of_steps(D, Y, functions, steps, self.constant)
+        return self._least_squares(D, Y)
+
+    def _least_squares(self, D: Float, Y: Float) -> Stages:
         return Stages.least_squares(D, Y, self.constant)
 
     def take(self, roots: Roots, pool: Basis, candidates: Candidates, found: Pursued) -> set[int]:
@@ -175,25 +194,24 @@ class ModelSoFar:
     def selection(self, kernel: Kernel, rounds: tuple[RoundRecord, ...], ended: str) -> PursuitSelection:
         """The best of its sizes, and the whole path."""
         assert self._last is not None
-        roots, D = self._last
+        roots, _ = self._last
         gains = -np.diff((self.rss / self.scale**2).sum(axis=1))
+        rows, weakness = self._path_rows()
         path = PursuitPath(
-            rows=self.basis.rows[self.functions],
+            rows=rows,
             rss=self.rss,
             gains=gains,
-            weakness=self.weakness,
+            weakness=weakness,
             validation=self.check,
             fitted_rows=roots.rows,
             validation_rows=roots.check_rows,
+            sizes=np.asarray(self.sizes, dtype=np.int64),
+            losses=np.asarray(self.losses),
+            wrong=np.asarray(self.wrong),
         )
         terms = self.best
         n = int(self.functions[:terms].max(initial=-1)) + 1
         basis = self.basis.take(np.arange(n))
-        squares = None
-        if kernel.positive_definite and n:
-            c = int(self.constant)
-            G = solve_triangular(basis.L, D[:, c : c + n].T, lower=True, check_finite=False)
-            squares = np.einsum("ij,ij->i", G, G)
         own_gains = gains[:terms] if terms == n else np.zeros(0)
         return PursuitSelection(
             basis,
@@ -204,5 +222,19 @@ class ModelSoFar:
             path=path,
             offset=self.centre,
             trace=roots.trace,
-            squares=squares,
+            squares=self._squares(kernel, basis),
         )
+
+    def _path_rows(self) -> tuple[Int, Float]:
+        """Row number and weakness of every term that was picked."""
+        return self.basis.rows[self.functions], self.weakness
+
+    def _squares(self, kernel: Kernel, basis: Basis) -> Float | None:
+        """(n,) of the whitened features over the rows of the fit."""
+        if not kernel.positive_definite:
+            return None
+        assert self._last is not None
+        c = int(self.constant)
+        G = solve_triangular(basis.L, self._last[1][:, c : c + len(basis)].T, lower=True, check_finite=False)
+        squares: Float = np.einsum("ij,ij->i", G, G)
+        return squares

@@ -15,6 +15,8 @@ __all__ = ["PursuitPath", "PursuitSelection"]
 
 Float = NDArray[np.float64]
 
+_ALWAYS = ("rows", "rss", "gains", "weakness", "sizes", "losses", "wrong")
+
 
 @dataclass(frozen=True)
 class PursuitPath:
@@ -28,6 +30,9 @@ class PursuitPath:
     weakness : (T,) realised: root of the pick's score over the best then known; 1 where all candidates competed.
     validation : (T + 1, d) as `rss`, over the held-out rows; None where there are none.
     fitted_rows, validation_rows : sums of the weights of both.
+    sizes : (s,) terms of the model that each sweep began with.
+    losses, wrong : (s, 2) of these, on the rows of the fit and on those held out: sums of the logistic loss, and how
+        many classes were told wrongly; 0 where there are none.
     """
 
     rows: NDArray[np.int64]
@@ -37,6 +42,9 @@ class PursuitPath:
     validation: Float | None
     fitted_rows: float
     validation_rows: float
+    sizes: NDArray[np.int64]
+    losses: Float
+    wrong: Float
 
     @property
     def terms(self) -> int:
@@ -45,7 +53,7 @@ class PursuitPath:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """As a model keeps it."""
-        named = {"rows": self.rows, "rss": self.rss, "gains": self.gains, "weakness": self.weakness}
+        named = {name: getattr(self, name) for name in _ALWAYS}
         if self.validation is not None:
             named["validation"] = self.validation
         return {f"path_{name}": values for name, values in named.items()}
@@ -53,8 +61,7 @@ class PursuitPath:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], fitted_rows: float, validation_rows: float) -> PursuitPath:
         """What `to_arrays` gave."""
-        names = ("rows", "rss", "gains", "weakness")
-        parts = {name: arrays[f"path_{name}"] for name in names}
+        parts = {name: arrays[f"path_{name}"] for name in _ALWAYS}
         return cls(
             **parts,
             validation=arrays.get("path_validation"),

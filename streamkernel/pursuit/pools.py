@@ -94,7 +94,11 @@ class Pools:
             return every if held_out is None else every[~held_out.mask(start, m)]
         size = self.size(terms, m)
         # Some more than wanted, so that those that are held out, or chosen by now, can be left out.
-        spare = 8 + size // 8 + (0 if held_out is None else math.ceil(1.3 * size * held_out.fraction / (1 - held_out.fraction)))
+        spare = (
+            8
+            + size // 8
+            + (0 if held_out is None else math.ceil(1.3 * size * held_out.fraction / (1 - held_out.fraction)))
+        )
         drawn = stream_generator(seed, (_POOL, round_)).choice(m, min(size + spare, m), replace=False)
         rows = start + drawn.astype(np.int64)
         return rows if held_out is None else rows[~held_out.contains(rows)]

@@ -7,14 +7,15 @@ those of a pursuit that reads all rows for each of them, on the same candidates.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.errors import ParameterError
+from streamkernel.errors import ParameterError, warn_user
+from streamkernel.pursuit.logistic import LogisticSoFar
 from streamkernel.pursuit.model_so_far import ModelSoFar
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pools import Pools
@@ -22,7 +23,7 @@ from streamkernel.pursuit.pursue import checked_variant, pursue
 from streamkernel.reductions import DictionaryColumns, DictionarySums, HeldOut, PoolColumns, ResidualReservoir, Sample
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
 
-__all__ = ["MatchingPursuit"]
+__all__ = ["LOSSES", "MatchingPursuit"]
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -31,6 +32,9 @@ _HELD_OUT, _RESIDUAL = (23,), 24  # streams
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 _DIGITS = 1e-6  # share of a column that sums of squares still tell of (ALGORITHMS 1.3, remedy 1)
 _STEPS = 8  # that the plan tells of
+_REFITS, _MOST_REFITS = 6, 15  # sweeps at the end of the logistic loss: expected, and at most
+
+LOSSES = ("squared", "logistic")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class MatchingPursuit(Rule):
     constant : whether a constant is fitted, before any function.
     validation : share of the rows that is held out, in [0, 1); 0 for none.
     patience : end once so many terms have not bettered the error on these rows; None to go on.
+    loss : "squared", or "logistic", of two classes: each sweep is a step of Newton's method (`newton`).
     """
 
     variant: str = "pre-fitting"
@@ -50,9 +55,20 @@ class MatchingPursuit(Rule):
     constant: bool = True
     validation: float = 0.0
     patience: int | None = None
+    loss: str = "squared"
 
     def __post_init__(self) -> None:
         checked_variant(self.variant, self.shrinkage)
+        if self.loss not in LOSSES:
+            raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, not {self.loss!r}")
+        if self.logistic and self.variant == "basic":
+            raise ParameterError(
+                "the logistic loss fits all coefficients at every step; give another variant than basic"
+            )
+
+    @property
+    def logistic(self) -> bool:
+        return self.loss == "logistic"
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -87,11 +103,18 @@ class MatchingPursuit(Rule):
             held = 8 * (8 * width**2 + 4 * width * (last + 1) * c)
             name = f"pursue up to {min((last + 1) * c, problem.n)} terms"
             steps.append(step_of(name, work, m, kernel_columns=width, times=last - first + 1, held_bytes=held))
+        if self.logistic:
+            work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
+            width, held = work.columns.width, 8 * 12 * work.columns.width**2
+            steps.append(step_of("fit again", work, m, kernel_columns=width, times=_REFITS, held_bytes=held))
         return steps
 
     def coding(self, problem: Problem) -> Float | None:
         """(classes, d): two classes are the two signs of one target, more are indicators; None for numbers."""
         classes = problem.table.classes
+        if self.logistic and (classes is None or len(classes) != 2):
+            what = "numbers" if classes is None else f"{len(classes)} classes"
+            raise ParameterError(f"the logistic loss is of two classes, the targets are {what}; give loss='squared'")
         if classes is None:
             return None
         return np.array([[-1.0], [1.0]]) if len(classes) == 2 else np.eye(len(classes))
@@ -102,7 +125,7 @@ class MatchingPursuit(Rule):
         if coding is None:
             return problem.centre, problem.scale
         d = coding.shape[1]
-        return (problem.centre @ coding if self.constant else np.zeros(d)), np.ones(d)
+        return (problem.centre @ coding if self.constant and not self.logistic else np.zeros(d)), np.ones(d)
 
     def _reduction(
         self, problem: Problem, basis: Basis, pool: Basis, model: ModelSoFar | None, round_: int
@@ -110,7 +133,7 @@ class MatchingPursuit(Rule):
         """What a round accumulates."""
         centre, scale = self._targets(problem)
         # The Gram matrix of a few rows has no Cholesky factor; and of them a root costs nothing.
-        whitened = problem.kernel.positive_definite and 2 * len(pool) <= problem.table.n_rows
+        whitened = problem.kernel.positive_definite and 2 * (len(basis) + len(pool)) <= problem.table.n_rows
         columns = (
             PoolColumns(basis, pool, centre, np.dtype(np.float64), self.constant)
             if whitened
@@ -127,12 +150,13 @@ class MatchingPursuit(Rule):
         coding = self.coding(problem)
         if draw is not None or coding is not None:
             beta = np.zeros((columns.projected, len(centre))) if model is None else model.beta(columns)
-        return DictionarySums(columns, beta, coding, self.held_out(problem), draw, scale)
+        return DictionarySums(columns, beta, coding, self.held_out(problem), draw, scale, self.logistic)
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> PursuitSelection:
         table = problem.table
         centre, scale = self._targets(problem)
-        model = ModelSoFar(problem.empty_basis(), self.variant, self.constant, centre, scale, self.patience)
+        kind = LogisticSoFar if self.logistic else ModelSoFar
+        model = kind(problem.empty_basis(), self.variant, self.constant, centre, scale, self.patience)
         rounds: list[RoundRecord] = []
         drawn: Sample | None = None
         refused: set[int] = set()
@@ -147,6 +171,9 @@ class MatchingPursuit(Rule):
                     f"validation = {self.validation} holds out {roots.check_rows:g} of {table.n_rows} rows; there must "
                     "be rows on both sides: give another share, or more rows"
                 )
+            model.whitened = isinstance(work.columns, PoolColumns)
+            if not model.accepts(roots):
+                continue
             candidates = model.candidates(roots, pool, groups)
             found = pursue(
                 candidates.D,
@@ -156,12 +183,12 @@ class MatchingPursuit(Rule):
                 shrinkage=self.shrinkage,
                 norms=candidates.norms,
                 groups=candidates.groups,
-                stop_at=problem.tol * model.first_square(roots),
+                stop_at=0.0 if self.logistic else problem.tol * model.first_square(roots),
                 digits=_DIGITS if isinstance(work.columns, PoolColumns) else 0.0,
             )
             before = model.terms
             refused |= model.take(roots, pool, candidates, found)
-            rounds.append(RoundRecord(before, model.terms, None, len(pool), int(round(roots.rows))))
+            rounds.append(RoundRecord(before, model.terms, None, len(pool), round(roots.rows)))
             session.progress.note(f"{model.terms} of {problem.n} terms")
             drawn, round_ = roots.drawn, round_ + 1
             empty = empty + 1 if model.terms == before else 0
@@ -174,9 +201,33 @@ class MatchingPursuit(Rule):
             if model.out_of_patience():
                 ended = "validation"
                 break
-        if self.validation and ended == "terms" and model.best < model.terms:
+        tried = model.terms
+        if isinstance(model, LogisticSoFar):
+            self._fit_again(problem, session, model)
+        if self.validation and ended == "terms" and model.best < tried:
             ended = "validation"
         return model.selection(problem.kernel, tuple(rounds), ended)
+
+    def _fit_again(self, problem: Problem, session: Session, model: LogisticSoFar) -> None:
+        """Newton's method for the coefficients alone, of the best size, until its steps gain nothing."""
+        cut = False
+        for _ in range(_MOST_REFITS):
+            work = replace(self._reduction(problem, model.basis, unfilled_basis(problem, 0), model, 0), draw=None)
+            roots = session.sweep(work, problem.table, f"fit {model.terms} terms again")
+            model.whitened = isinstance(work.columns, PoolColumns)
+            if not model.accepts(roots):
+                continue
+            if not cut:
+                # Only now the last of the sizes is measured, too.
+                cut = True
+                if model.cut_to_best():
+                    continue
+            if model.refit(roots):
+                return
+        warn_user(
+            f"the logistic loss still falls after {_MOST_REFITS} sweeps for the coefficients alone: classes that a few "
+            "functions tell apart have none that are best; give fewer terms (--basis), or loss='squared'"
+        )
 
     def _pool(
         self,
@@ -197,7 +248,9 @@ class MatchingPursuit(Rule):
         left_out = np.asarray(sorted(refused), dtype=np.int64)
         if self.variant != "basic":
             left_out = np.concatenate([left_out, model.basis.rows])
-        rows = rows[~np.isin(rows, left_out)][: self.pools.each(problem.n, m) * picks if self.pools.kind != "full" else m]
+        rows = rows[~np.isin(rows, left_out)][
+            : self.pools.each(problem.n, m) * picks if self.pools.kind != "full" else m
+        ]
         groups = self.pools.groups(len(rows), picks)
         order = np.argsort(rows) if groups is None else np.lexsort((rows, groups))
         rows, groups = rows[order], None if groups is None else groups[order]

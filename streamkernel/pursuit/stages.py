@@ -5,8 +5,8 @@ With the functions ``k(x) = (1, k(x, z_1), ..., k(x, z_n))``, steps j = 0 .. T, 
     f_t(x) = sum_{j <= t} (k(x)^T V)_j Z_j
 
 Least squares (back- and pre-fitting): the QR factorisation ``D = Q R`` of the columns in the order of picking gives
-``V = R^-1, Z = Q^T Y``, and f_t is the least squares fit to the first t functions. Basic: a step is one function and what
-was added to its coefficient. Without a constant the column of ones and step 0 are not there.
+``V = R^-1, Z = Q^T Y``, and f_t is the least squares fit to the first t functions. Basic: a step is one function and
+what was added to its coefficient. Without a constant the column of ones and step 0 are not there.
 """
 
 from __future__ import annotations
@@ -37,17 +37,23 @@ class Stages:
     constant: bool
 
     @classmethod
-    def least_squares(cls, D: Float, Y: Float, constant: bool) -> Stages:
-        """Of the columns D (r, n + c), in the order of picking, independent; Y (r, d)."""
+    def least_squares(cls, D: Float, Y: Float, constant: bool, ridge: float = 0.0) -> Stages:
+        """Of the columns D (r, n + c), in the order of picking, independent; Y (r, d).
+
+        With a ridge, in units of the squares of the columns, they may depend on each other.
+        """
         if D.shape[1] == 0:
             return cls(np.zeros((0, 0)), np.zeros((0, Y.shape[1])), constant)
+        if ridge > 0.0:
+            penalty = np.diag(np.sqrt(ridge * np.einsum("ij,ij->j", D, D)))
+            D, Y = np.concatenate([D, penalty]), np.concatenate([Y, np.zeros((len(penalty), Y.shape[1]))])
         Q, R = np.linalg.qr(D)
         inverse: Float = solve_triangular(R, np.eye(len(R)), check_finite=False)
         return cls(inverse, Q.T @ Y, constant)
 
     @classmethod
     def of_steps(cls, D: Float, Y: Float, functions: Int, steps: Float, constant: bool) -> Stages:
-        """Of what basic added: to the coefficient of function ``functions[j]`` (0 .. n - 1) the row ``steps[j]`` (d,)."""
+        """Of what basic added: to the coefficient of function ``functions[j]`` the row ``steps[j]``, (d,)."""
         c = int(constant)
         V = np.zeros((D.shape[1], len(functions) + c))
         V[functions + c, np.arange(len(functions)) + c] = 1.0

@@ -6,11 +6,11 @@ from streamkernel.reductions.column_squares import ColumnSquares
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.count_scores import CountCalibration, CountScores, score_counts
 from streamkernel.reductions.counter import row_uniforms, stream_generator
+from streamkernel.reductions.cross_gram import CrossDisagreements, CrossFeatureSums, CrossGram
+from streamkernel.reductions.cross_pool import CrossPool, CrossSums
 from streamkernel.reductions.dictionary import DictionarySums, Roots
 from streamkernel.reductions.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.dictionary_rows import HeldOut, ResidualReservoir
-from streamkernel.reductions.cross_gram import CrossDisagreements, CrossFeatureSums, CrossGram
-from streamkernel.reductions.cross_pool import CrossPool, CrossSums
 from streamkernel.reductions.evidence_gradient import EvidenceGradient, EvidenceSlopes
 from streamkernel.reductions.feature_maps import FeatureMap, FeatureTimes
 from streamkernel.reductions.features import FeatureGram, Features, FeatureSums, FeatureTransposed

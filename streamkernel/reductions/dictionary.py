@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 from numpy.typing import NDArray
 
 from streamkernel.linalg import independent_rows, mirror_upper, solve_lower, syrk
@@ -33,6 +34,7 @@ __all__ = ["DictionarySums", "Roots"]
 
 Float = NDArray[np.float64]
 
+_LEAST_CURVATURE = 1e-5  # of the logistic loss: rows that are certain count for next to nothing, and divide by no zero
 _ROUNDING = 1e-13  # of a column's square: what a Gram matrix knows nothing of
 
 
@@ -50,6 +52,8 @@ class Roots:
     trace : sum of k(x, x) over the rows of the fit.
     loss, wrong : (2,) of the model that the sweep began with, on the rows of the fit and on those held out: sum of the
         losses, and how many classes it gets wrong.
+    squares : (n,) of the columns of the model over the rows of the fit, as of `DictionarySums.columns`; where U is
+        weighted by curvatures, else None.
     drawn : candidates for the next sweep, where these were asked for.
     """
 
@@ -61,6 +65,7 @@ class Roots:
     trace: float
     loss: Float
     wrong: Float
+    squares: Float | None
     drawn: Sample | None
 
 
@@ -76,6 +81,9 @@ class DictionarySums(Reduction[Roots]):
     held_out : rows that stay out.
     draw : candidates for the next sweep, by what the model leaves of their targets.
     scale : (d,) in whose units that is measured.
+    logistic : of two classes, the sums of a step of Newton's method for the logistic loss in place of the targets' own:
+        with f of the model so far and p the probability of the wrong class, rows weigh ``w = p (1 - p)`` and their
+        target is ``f + t p / w`` (ALGORITHMS 5.2).
     """
 
     columns: PoolColumns | DictionaryColumns
@@ -84,6 +92,7 @@ class DictionarySums(Reduction[Roots]):
     held_out: HeldOut | None = None
     draw: ResidualReservoir | None = None
     scale: Float | None = None
+    logistic: bool = False
 
     @property
     def _by_gram(self) -> bool:
@@ -106,14 +115,16 @@ class DictionarySums(Reduction[Roots]):
         merged = self._merged(left, right)
         for name in ("fit", "check"):
             if name in left:
-                both = left[name] + right[name] if self._by_gram else _triangular(
-                    np.concatenate([left[name], right[name]])
+                both = (
+                    left[name] + right[name]
+                    if self._by_gram
+                    else _triangular(np.concatenate([left[name], right[name]]))
                 )
                 merged[name] = both
         return merged
 
     def _merged(self, left: State, right: State) -> State:
-        merged: State = {"totals": left["totals"] + right["totals"]}
+        merged: State = {name: left[name] + right[name] for name in ("totals", "squares") if name in left}
         if self.draw is not None:
             merged |= self.draw.merged(left, right)
         return merged
@@ -141,19 +152,39 @@ class DictionarySums(Reduction[Roots]):
         state: State = {"totals": totals}
         if self.beta is not None:
             left = columns[:, -d:] - columns[:, :p] @ self.beta
+            if self.coding is not None:
+                predicted = Y - left
+                wrong = (predicted.argmax(axis=1) != Y.argmax(axis=1)) if d > 1 else ((predicted > 0) != (Y > 0))[:, 0]
+                totals[5:] = (weights * wrong)[fitted].sum(), (weights * wrong)[~fitted].sum()
+            if self.logistic:
+                left, weights, state["squares"] = self._newton(columns, Y, left, weights, fitted, totals)
             if self.draw is not None:
                 size = np.sqrt(((left / (1.0 if self.scale is None else self.scale)) ** 2).sum(axis=1))
                 state |= self.draw.of(block.start, block.X, np.where(fitted, size, 0.0))
-            if self.coding is not None:
-                predicted = Y - left
-                wrong = (predicted.argmax(axis=1) != Y.argmax(axis=1)) if d > 1 else (predicted > 0) != (Y > 0)
-                wrong = wrong.reshape(-1) * weights
-                totals[5:] = wrong[fitted].sum(), wrong[~fitted].sum()
-        if block.weights is not None:
+        if block.weights is not None or self.logistic:
             columns *= np.sqrt(weights)[:, None]
         if self.held_out is None:
             return {"fit": columns}, state
         return {"fit": columns[fitted], "check": columns[~fitted]}, state
+
+    def _newton(
+        self, columns: Float, Y: Float, left: Float, weights: Float, fitted: NDArray[np.bool_], totals: Float
+    ) -> tuple[Float, Float, Float]:
+        """Responses in place of the targets, losses into the totals.
+
+        Gives the slope of the loss by f, the weights of the rows, and
+        squares of the columns of the model, as they are without these weights.
+        """
+        n = len(self.columns.basis)
+        squares: Float = np.einsum("ij,ij->j", columns[fitted, :n], columns[fitted, :n])
+        f = Y - left
+        margin = (Y * f)[:, 0]
+        losses = weights * np.logaddexp(0.0, -margin)
+        totals[3:5] = losses[fitted].sum(), losses[~fitted].sum()
+        p = scipy.special.expit(-margin)[:, None]
+        curvature = np.maximum(p * (1.0 - p), _LEAST_CURVATURE)
+        columns[:, -1:] = f + Y * p / curvature
+        return Y * p, weights * curvature[:, 0], squares
 
     def finalize(self, state: State) -> Roots:
         totals = state["totals"]
@@ -167,6 +198,7 @@ class DictionarySums(Reduction[Roots]):
             trace=float(totals[2]),
             loss=totals[3:5],
             wrong=totals[5:],
+            squares=state.get("squares"),
             drawn=None if self.draw is None else self.draw.sample(state),
         )
 
@@ -184,7 +216,8 @@ class DictionarySums(Reduction[Roots]):
 
     def state_bytes(self) -> int:
         parts = 1 if self.held_out is None else 2
-        return parts * 8 * self.columns.width**2 + 56 + (0 if self.draw is None else self.draw.bytes())
+        sums = 56 + (8 * len(self.columns.basis) if self.logistic else 0)
+        return parts * 8 * self.columns.width**2 + sums + (0 if self.draw is None else self.draw.bytes())
 
     def scratch_bytes(self, rows: int) -> int:
         width = self.columns.width

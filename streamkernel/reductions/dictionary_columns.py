@@ -20,7 +20,7 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DictionaryColumns(SentAsFields):
-    """``[D_I, 1, D_M, Yc]``, in the order of `PoolColumns`, whose ``[G, 1, R, Yc]`` only positive definite kernels have.
+    """``[D_I, 1, D_M, Yc]``, as of `PoolColumns`, whose ``[G, 1, R, Yc]`` positive definite kernels alone have.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class DictionaryColumns(SentAsFields):
         return coefficients
 
     def scratch_bytes(self, rows: int) -> int:
-        return 8 * rows * (2 * self.width + self.pool.points.shape[1])
+        return int(8 * rows * (2 * self.width + self.pool.points.shape[1]))
 
     def flops_per_row(self) -> float:
         return float(2 * (len(self.basis) + len(self.pool)) * self.pool.points.shape[1])

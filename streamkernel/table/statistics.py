@@ -88,6 +88,8 @@ class ColumnStatistics:
     def from_config(cls, config: dict[str, Any]) -> ColumnStatistics:
         """The statistics that `to_config` wrote."""
         mean, std, low, high = (np.array(config[name], dtype=np.float64) for name in ("mean", "std", "min", "max"))
+        if mean.ndim != 1 or not mean.shape == std.shape == low.shape == high.shape:
+            raise ValueError("column statistics of several lengths")
         return cls(int(config["count"]), mean, std, low, high)
 
     def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:

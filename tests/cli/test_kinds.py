@@ -65,6 +65,9 @@ def test_info_of_kernel_pca_tells_of_its_components(cli: Callable, kinds: dict[s
     assert (told["estimator"], told["components"]) == ("kernel-pca", 3)
     assert told["relative_residual_of_components"] == pca.relative_residual_trace_ > told["relative_residual_trace"]
     assert told["rule_options"] == {"block": 6}
+    assert (told["bound"], told["bound_is_vacuous"], told["bound_is_least_at"]) == (
+        pca.bound_.minimum, pca.bound_.vacuous, pca.bound_.best_size
+    )  # fmt: skip
     assert "block 6" in cli("info", kinds["kernel-pca"]).out
 
 

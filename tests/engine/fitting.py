@@ -34,6 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 _LONG: dict[str, Any] = {"lengthscale": 4.0, "signal_variance": 20.0}
 RECIPE_SETTINGS: dict[str, dict[str, Any]] = {
     "kmp": {"draw": "residual", "validation": 0.2, "picks": 6},
+    "kmp-classifier": {"loss": "logistic", "validation": 0.2, "pool": "split", "candidates": 10, "picks": 8},
     "gp": {"noise_variance": 1.0, "tune": "none", **_LONG},
     "gp-classifier": _LONG,
     "poisson": _LONG,

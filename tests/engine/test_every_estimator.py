@@ -31,6 +31,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     data = data_sets.friedman(ROWS, 5, seed=1)
     targets = {
         "kmp": data.y,
+        "kmp-classifier": (data.y > 14.0).astype(np.float64),
         "gp": data.y,
         "gp-classifier": (data.y > 14.0).astype(np.float64),
         "poisson": np.maximum(np.round(data.y / 4.0), 0.0),
@@ -75,7 +76,12 @@ def test_several_spans_exist(stores: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["kmp", "gp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gp-classifier", "committee"))]
+    "name",
+    [
+        "kmp",
+        "gp",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("kmp-classifier", "gp-classifier", "committee")),
+    ],
 )
 def test_killed_and_resumed(stores: dict[str, str], whole: dict[str, Any], name: str, tmp_path: Path) -> None:
     folder, config = tmp_path / "run", {"estimator": name}

@@ -8,6 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from memory import measured
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -40,6 +41,7 @@ MODELS: dict[str, Any] = {
     "one column, no constant": lambda: KernelMatchingPursuit(9, fit_intercept=False).fit(X, Y[:, 1:]),
     "split, by residual": lambda: KernelMatchingPursuit(12, pool="split", draw="residual", candidates=20).fit(X, y),
     "two classes": lambda: KernelMatchingPursuitClassifier(15, validation=0.2).fit(X, TWO),
+    "logistic": lambda: KernelMatchingPursuitClassifier(12, loss="logistic", validation=0.3).fit(X, TWO),
     "three classes": lambda: KernelMatchingPursuitClassifier(15, variant="basic").fit(X, THREE),
 }
 
@@ -68,6 +70,7 @@ def test_saved_and_loaded(name: str, fitted: dict[str, Any], tmp_path: Path) -> 
     np.testing.assert_array_equal(again.path_.rss, model.path_.rss)
     assert again.path_.validation_rows == model.path_.validation_rows
     assert again.model_.digest == model.model_.digest
+    assert hasattr(again, "predict_proba") == (name == "logistic")
     for mine, theirs in zip(model.staged_predict(X), again.staged_predict(X), strict=True):
         np.testing.assert_array_equal(mine, theirs)
     with pytest.raises(ModelFormatError):
@@ -179,3 +182,28 @@ def test_std_is_not_to_be_had(fitted: dict[str, Any]) -> None:
     model: PursuitModel = fitted["pre-fitting"].model_
     with pytest.raises(ParameterError, match="no standard deviations"):
         model.outputs(std=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_components": 300},
+        {"n_components": 200, "draw": "residual", "validation": 0.2},
+        {"n_components": 150, "kernel": "sigmoid", "gamma": 0.05, "coef0": -0.2},
+    ],
+)
+def test_the_promise_of_memory_is_kept(tmp_path: Path, options: dict[str, Any]) -> None:
+    planned, peak = measured(tmp_path, "kmp", 60_000, **options)
+    assert peak <= planned < 3 * peak
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    peaks = []
+    for rows in (100_000, 800_000):
+        (tmp_path / str(rows)).mkdir()
+        planned, peak = measured(tmp_path / str(rows), "kmp", rows, n_components=100, picks=20, draw="residual")
+        assert peak <= planned
+        peaks.append(peak)
+    assert peaks[1] < 1.1 * peaks[0]

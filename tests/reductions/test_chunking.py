@@ -148,6 +148,7 @@ def _whitened(X: X64, Y: Float, chosen: list[int]) -> DictionarySums:
 REDUCTIONS: dict[str, Make] = {
     "dictionary": _dictionary,
     "dictionary, whitened": _whitened,
+    "dictionary, logistic": lambda X, Y, chosen: replace(_whitened(X, Y, chosen), logistic=True),
     "normal equations": lambda X, Y, chosen: NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)),
     "normal equations, laplacian": lambda X, Y, chosen: NormalEquations(
         basis_of(X, chosen, Laplacian(2.0)), np.zeros(Y.shape[1]), whiten_first=False
@@ -240,7 +241,7 @@ TOLERANCE = {"pool, single precision": 1e-4}
 ORDERED = {"gather", "clusters"}
 # Their targets must not be negative; must be one column of 0 and 1; their rows have no weights.
 COUNTS = {"count scores"}
-LABELS = {"newton step", "gradient step", "generalised members", "svm members"}
+LABELS = {"dictionary, logistic", "newton step", "gradient step", "generalised members", "svm members"}
 UNWEIGHTED = {"member weights"}
 
 

@@ -1,0 +1,128 @@
+"""Matching pursuit for the logistic loss of two classes: each sweep is a step of Newton's method on more functions.
+
+With ``p_i`` the probability that f gives the wrong class and t the sign of the right one, ::
+
+    sum_i log(1 + exp(-t_i f_i)) ~ const + 1/2 sum_i w_i (z_i - f_i)^2,    w = p (1 - p),  z = f + t p / w
+
+so that a pursuit of the weighted responses z picks by what the loss loses to second order, as LogitBoost does
+(Friedman, Hastie & Tibshirani 2000), and its least squares fit is the step. A sweep also has the loss of the model it
+began with: where a step has raised it, half of the step is tried. In the end coefficients alone are fitted until steps
+gain nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from streamkernel.basis import Basis
+from streamkernel.kernels import Kernel
+from streamkernel.pursuit.model_so_far import Candidates, ModelSoFar
+from streamkernel.pursuit.path import PursuitSelection
+from streamkernel.pursuit.pursue import Pursued
+from streamkernel.pursuit.stages import Stages
+from streamkernel.reductions import DictionaryColumns, PoolColumns, Roots
+from streamkernel.selection.problem import RoundRecord
+
+__all__ = ["LogisticSoFar"]
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+_RIDGE = 1e-9  # of a column's square: of weighted columns some may depend on others
+_RISE = 1e-9  # share of the loss that is rounding
+_GAIN = 1e-8  # share of the loss that a step must promise
+_SEPARATED = 1e-4  # loss of a row, below which the classes are apart and coefficients would grow for ever
+_MOST_HALVINGS = 12
+
+
+class LogisticSoFar(ModelSoFar):
+    """The coefficients are those that the next sweep is to measure; `stages` are of the last weighted fit.
+
+    Parameters as of `ModelSoFar`.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.parameters: Float = np.zeros((int(self.constant), 1))  # of the constant, then of the functions
+        self._before: Float | None = None
+        self._loss = self._loss_before = np.inf
+        self._halvings = 0
+        self._of_sizes: list[Float] = []
+        self._tried: tuple[Int, Float] | None = None
+
+    def beta(self, columns: PoolColumns | DictionaryColumns) -> Float:
+        c = int(self.constant)
+        return self._in_columns(columns, self.parameters[c:], self.parameters[:c])
+
+    def accepts(self, roots: Roots) -> bool:
+        loss = float(roots.loss[0])
+        if loss > self._loss_before * (1.0 + _RISE) and self._before is not None and self._halvings < _MOST_HALVINGS:
+            self.parameters = 0.5 * (self.parameters + self._before)
+            self._halvings += 1
+            return False
+        self._loss, self._halvings = loss, 0
+        if not self.sizes or self.sizes[-1] < self.terms:
+            self._of_sizes.append(self.parameters)
+            super().accepts(roots)
+        return True
+
+    def _least_squares(self, D: Float, Y: Float) -> Stages:
+        return Stages.least_squares(D, Y, self.constant, _RIDGE)
+
+    def take(self, roots: Roots, pool: Basis, candidates: Candidates, found: Pursued) -> set[int]:
+        refused = super().take(roots, pool, candidates, found)
+        more = self.terms + int(self.constant) - len(self.parameters)
+        self._step(np.concatenate([self.parameters, np.zeros((more, 1))]))
+        return refused
+
+    def _step(self, before: Float) -> None:
+        self._before, self._loss_before = before, self._loss
+        self.parameters = self.stages.directions @ self.stages.amounts
+
+    @property
+    def best(self) -> int:
+        """Of the sizes that sweeps have measured; until then all terms."""
+        losses = np.array([values[1] for values in self.losses[1:]])
+        if not self.watched or len(losses) == 0:
+            return self.terms
+        return self.sizes[1 + int(np.argmin(losses))]
+
+    def cut_to_best(self) -> bool:
+        """Drop the terms beyond the size that held-out rows like best; whether there were any."""
+        self._tried = self.basis.rows[self.functions], self.weakness
+        size = self.best
+        if size == self.terms:
+            return False
+        self.parameters = self._of_sizes[self.sizes.index(size)]
+        self.basis, self.functions = self.basis.take(np.arange(size)), self.functions[:size]
+        self._before, self._loss_before = None, np.inf
+        return True
+
+    def refit(self, roots: Roots) -> bool:
+        """A step for the coefficients alone; whether there is none worth taking."""
+        D, Y = self._ordered(roots.U, np.zeros(0, np.int64)), roots.U[:, -1:]
+        self.stages = self._least_squares(D, Y)
+        self._last = roots, D
+        before = self.parameters
+        self._step(before)
+        promised = 0.5 * float(((D @ (self.parameters - before)) ** 2).sum())
+        return promised <= _GAIN * self._loss or self._loss <= _SEPARATED * roots.rows
+
+    def selection(self, kernel: Kernel, rounds: tuple[RoundRecord, ...], ended: str) -> PursuitSelection:
+        # Half steps are none of the weighted fit: the same directions, by other amounts.
+        V = self.stages.directions
+        amounts = solve_triangular(V, self.parameters, check_finite=False) if len(V) else self.stages.amounts
+        self.stages = Stages(V, amounts, self.constant)
+        return super().selection(kernel, rounds, ended)
+
+    def _path_rows(self) -> tuple[Int, Float]:
+        return super()._path_rows() if self._tried is None else self._tried
+
+    def _squares(self, kernel: Kernel, basis: Basis) -> Float | None:
+        assert self._last is not None
+        squares = self._last[0].squares
+        return squares if kernel.positive_definite and self.whitened and squares is not None else None

@@ -1,0 +1,44 @@
+"""What people see: no line is cut where no terminal reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamkernel.cli.output import emit, stderr
+from streamkernel.estimators import RidgeModel
+
+LONG = "/" + "/".join(["a folder with blanks"] * 30)
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would make Rich cut lines."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_a_piped_result_keeps_whole_cells(capsys: pytest.CaptureFixture[str]) -> None:
+    emit({"path": LONG, "rows": 1000}, as_json=False, title="table of [a] :smile: " + LONG)
+    title, path, rows = capsys.readouterr().out.splitlines()
+    assert LONG in title
+    assert "[a] :smile:" in title, "a path is no markup"
+    assert path.endswith(LONG)
+    assert rows.endswith("1,000"), "no line is as long as the longest"
+
+
+def test_a_hint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    stderr.print(f"streamkernel status {LONG} --follow tells how far it is", style="dim")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"streamkernel status {LONG} --follow" in line
+
+
+def test_tables_of_commands_are_not_cut(cli: Callable, model: Path, store: Path) -> None:
+    shown = cli("info", model).out
+    assert RidgeModel.load(model).digest in shown
+    steps = cli("plan", store, "--basis", 50, "--scheduler", "threads").out.splitlines()
+    header = next(number for number, line in enumerate(steps) if "flops" in line and "step" in line)
+    assert all(line.split()[-1].replace("e+", "").replace(".", "").isdigit() for line in steps[header + 1 :])
