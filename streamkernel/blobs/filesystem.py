@@ -111,18 +111,20 @@ class FilesystemBlobs(Blobs):
 
     @contextmanager
     def _errors(self, doing: str, key: str) -> Iterator[None]:
-        where = f"{self.location}/{key}"
+        what = key or "it"
         try:
             yield
         except StoreError:
             raise
         except PermissionError as error:
             raise StoreAccessError(
-                f"{where} may not be used ({doing} it was refused); check the credentials"
+                f"{self.location} may not be used ({doing} {what} was refused); check the credentials"
             ) from error
         except Exception as error:  # the drivers' classes share no base
             lines = str(error).splitlines() or [type(error).__name__]
-            raise StoreError(f"{lines[0][:200]} while {doing} {where}; check the endpoint and run again") from error
+            raise StoreError(
+                f"{self.location} failed while {doing} {what} ({lines[0][:200]}); check the endpoint and run again"
+            ) from error
 
 
 def _opened(url: str) -> tuple[Any, str]:

@@ -158,29 +158,32 @@ class ObjectBlobs(Blobs):
 
     def _refuse_missing_bucket(self, error: BaseException) -> None:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
-            raise StoreNotFoundError(f"there is no bucket for {self.location}; check its name") from error
+            scheme, _, rest = self.location.partition("://")
+            bucket = f"{scheme}://{rest.partition('/')[0]}"
+            raise StoreNotFoundError(f"there is no bucket {bucket}; check its name") from error
 
     @contextmanager
     def _errors(self, doing: str, key: str) -> Iterator[None]:
-        where = f"{self.location}/{key}" if key else self.location
+        # Whoever gave the location does not know the keys.
+        what = key or "it"
+        refused = (
+            f"{self.location} may not be used ({doing} {what} was refused); check the credentials in the environment"
+        )
         try:
             yield
         except StoreError:
             raise
         except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise StoreAccessError(
-                f"{where} may not be used ({doing} it was refused); check the credentials in the environment"
-            ) from error
+            raise StoreAccessError(refused) from error
         except (InvalidPathError, ValueError) as error:
+            where = f"{self.location}/{key}" if key else self.location
             raise ParameterError(f"{where} is no name of an object: {_first_line(error)}") from error
         except (BaseError, OSError) as error:
             self._refuse_missing_bucket(error)
             if " 403 " in str(error) or "AccessDenied" in str(error):
-                raise StoreAccessError(
-                    f"{where} may not be used ({doing} it was refused); check the credentials in the environment"
-                ) from error
+                raise StoreAccessError(refused) from error
             raise StoreError(
-                f"{where} failed while {doing} it ({_first_line(error)}); check the endpoint and run again"
+                f"{self.location} failed while {doing} {what} ({_first_line(error)}); check the endpoint and run again"
             ) from error
 
 

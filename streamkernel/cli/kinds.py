@@ -71,9 +71,12 @@ def fields_of(*paths: str) -> Iterator[None]:
 
 def is_factor(path: str) -> bool:
     """Whether a factor is there, be it one that is not whole: then loading it says how to go on."""
-    if bundle_kind(joined(path, BASIS)) == Factor.KIND:
+    # First what is there: of a place that fails an error then names the path, and no part that it may not have. Some
+    # places cannot list.
+    entries = entries_of(path)
+    if (BASIS in entries or not entries) and bundle_kind(joined(path, BASIS)) == Factor.KIND:
         return True
-    names = {name.lstrip(".").partition(".")[0] for name in entries_of(path)}
+    names = {name.lstrip(".").partition(".")[0] for name in entries}
     return bool(names) and names <= {BASIS, ROWS}
 
 

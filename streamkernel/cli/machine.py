@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamkernel.cli.options import Scheduler
-from streamkernel.engine import Executor, Machine, MemoryLimits, ThreadExecutor, available_cpus, total_memory
+from streamkernel.engine import (
+    LOCAL_WORKER_BYTES,
+    Executor,
+    Machine,
+    MemoryLimits,
+    ThreadExecutor,
+    available_cpus,
+    total_memory,
+)
 from streamkernel.engine.cluster import connect, local_cluster
 from streamkernel.engine.security import check_encrypted, tls_security
 from streamkernel.errors import ParameterError
@@ -33,9 +41,9 @@ class Place:
 
     def machine(self) -> Machine:
         """For plans made before anything is started."""
-        if self.workers:
+        if self.remote:
             return Machine(self.workers, 1)
-        return Machine(0, available_cpus())
+        return Machine(self.workers, 1 if self.workers else available_cpus(), worker_base=LOCAL_WORKER_BYTES)
 
     @property
     def remote(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from streamkernel.errors import StoreExistsError
 from streamkernel.estimators.staleness import STALE
 
 __all__ = [
@@ -86,7 +87,24 @@ common = stack(
     click.option("--debug", is_flag=True, help="Show a traceback on errors."),
 )
 
-overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing output, once the new one is whole.")
+
+def _says_option(function: F) -> F:
+    """Name `--overwrite` where an error speaks to programs, whose functions have an argument of that name."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except StoreExistsError as error:
+            raise StoreExistsError(str(error).replace("ask for overwrite", "give --overwrite")) from error
+
+    return command  # type: ignore[return-value]
+
+
+overwrite = stack(
+    click.option("--overwrite", is_flag=True, help="Replace an existing output, once the new one is whole."),
+    _says_option,
+)
 
 stale_option = click.option(
     "--stale",

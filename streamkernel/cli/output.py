@@ -27,7 +27,7 @@ class Output(Console):
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
 
-    @property
+    @property  # type: ignore[misc]  # nobody sets it
     def size(self) -> ConsoleDimensions:
         # Rich would take the width of stdin's terminal, or 80; and whoever forces colours forces no width.
         return super().size if self.file.isatty() else ConsoleDimensions(_NO_LIMIT, 25)

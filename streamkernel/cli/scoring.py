@@ -6,7 +6,7 @@ from typing import Any
 
 from streamkernel.cli.machine import Place
 from streamkernel.cli.options import cut
-from streamkernel.engine import Executor, Machine, TableShape, make_plan, memory_limits, step_of
+from streamkernel.engine import Executor, TableShape, machine_of, make_plan, memory_limits, step_of
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.kept_model import PredictingModel
@@ -33,7 +33,7 @@ def check_memory(
     if executor is None:
         machine, limits = place.machine(), place.limits(asked)
     elif place.remote:
-        machine = Machine(executor.n_workers, executor.threads_per_worker)
+        machine = machine_of(executor)
         limits = memory_limits(executor, asked)
     else:
         return

@@ -1,9 +1,9 @@
 """Runs a reduction: plan, layout, tree, threads, cluster, session."""
 
-from streamkernel.engine.limits import MemoryLimits, check_memory, memory_limits, total_memory
+from streamkernel.engine.limits import MemoryLimits, check_memory, machine_of, memory_limits, total_memory
 from streamkernel.engine.memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
-    BASE_BYTES,
+    LOCAL_WORKER_BYTES,
     Machine,
     Plan,
     Step,
@@ -17,7 +17,7 @@ from streamkernel.engine.session import Checkpointing, Executor, Session, SweepR
 from streamkernel.engine.threads import ThreadExecutor, available_cpus
 
 __all__ = [
-    "BASE_BYTES",
+    "LOCAL_WORKER_BYTES",
     "Checkpointing",
     "Executor",
     "Machine",
@@ -35,6 +35,7 @@ __all__ = [
     "check_memory",
     "format_bytes",
     "layout_of",
+    "machine_of",
     "make_plan",
     "memory_limits",
     "resident_bytes",

@@ -25,7 +25,7 @@ from distributed.security import Security
 from streamkernel.engine.blame import blame, killed_worker
 from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, warm_up, write_leaf
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.memory import peak_resident_bytes
+from streamkernel.engine.memory import forget_peak, peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
 from streamkernel.engine.tasks import Written
@@ -40,8 +40,9 @@ Future = _Future[Any]
 
 __all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster"]
 
-_LEAST_WORKER = 2 * WORKER_BYTES // 3  # with the libraries loaded and no work
+_LEAST_WORKER = WORKER_BYTES // 2  # with the libraries loaded and no work
 _OUTSTANDING = 4
+_PATIENCE = 120.0  # seconds for local workers, which start in a few where the machine is idle
 
 DASK_CONFIG = {
     "distributed.scheduler.worker-ttl": "60s",
@@ -132,7 +133,8 @@ class ClusterExecutor:
                 raise
             raise ClusterError(
                 f"the scheduler at {_address(self._client)} was lost during sweep {self._sweeps} "
-                f"({type(error).__name__}: {error}); start it again and resume from the last checkpoint"
+                f"({type(error).__name__}: {' '.join(str(error).split())}); start it again and resume from the last "
+                "checkpoint"
             ) from error
 
     def _leaves(
@@ -234,6 +236,7 @@ def connect(address: str, security: Security | None = None, *, insecure: bool = 
                 f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
                 f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
             )
+        client.run(forget_peak)  # of another fit; that of `warm_up` is ours
         client.run(warm_up)
         yield executor
 
@@ -249,21 +252,34 @@ def local_cluster(
     workers : default a worker for each core.
     threads_per_worker : threads of each.
     memory_limit : bytes of each worker, above which Dask restarts it; default no limit.
+
+    Raises
+    ------
+    ClusterError
+        They did not start in two minutes.
     """
-    with (
-        dask.config.set(DASK_CONFIG),
-        LocalCluster(
-            n_workers=workers or available_cpus(),
-            threads_per_worker=threads_per_worker,
-            processes=True,
-            memory_limit=memory_limit or 0,
-            # No dashboard; its HTTP server on any free port, so that two fits on a machine do not quarrel.
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            silence_logs=logging.ERROR,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        client.wait_for_workers(workers or available_cpus(), timeout=60)
-        client.run(warm_up)
+    count = workers or available_cpus()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(DASK_CONFIG))
+        try:
+            cluster = stack.enter_context(
+                LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=threads_per_worker,
+                    processes=True,
+                    memory_limit=memory_limit or 0,
+                    # No dashboard; its HTTP server on any free port, so that two fits on a machine do not quarrel.
+                    dashboard_address=None,
+                    scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                    silence_logs=logging.ERROR,
+                )
+            )
+            client = stack.enter_context(Client(cluster, timeout=_PATIENCE))
+            client.wait_for_workers(count, timeout=_PATIENCE)
+            client.run(warm_up)
+        except (OSError, RuntimeError) as error:  # TimeoutError is an OSError
+            raise ClusterError(
+                f"{count} workers of the local cluster did not start ({type(error).__name__}: "
+                f"{' '.join(str(error).split())}); use fewer --workers, or --scheduler threads"
+            ) from error
         yield ClusterExecutor(client, remote=False)

@@ -12,11 +12,19 @@ from dataclasses import dataclass
 import psutil
 
 from streamkernel.engine.cluster import ClusterExecutor
-from streamkernel.engine.plan import Plan, format_bytes
+from streamkernel.engine.plan import (
+    BASE_BYTES,
+    COMPILING_BYTES,
+    LOCAL_WORKER_BYTES,
+    WORKER_BYTES,
+    Machine,
+    Plan,
+    format_bytes,
+)
 from streamkernel.engine.session import Executor
 from streamkernel.errors import ResourceLimitError
 
-__all__ = ["MemoryLimits", "check_memory", "memory_limits", "total_memory"]
+__all__ = ["MemoryLimits", "check_memory", "machine_of", "memory_limits", "total_memory"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,21 @@ class MemoryLimits:
 def total_memory() -> int:
     """Bytes of memory of this machine."""
     return int(psutil.virtual_memory().total)
+
+
+def machine_of(executor: Executor, driver_bytes: int | None = None) -> Machine:
+    """Where an executor runs.
+
+    Parameters
+    ----------
+    driver_bytes : resident before the run, where that is known.
+    """
+    return Machine(
+        executor.n_workers if executor.name == "cluster" else 0,
+        executor.threads_per_worker,
+        max(BASE_BYTES, (driver_bytes or 0) + COMPILING_BYTES),
+        WORKER_BYTES if executor.remote else LOCAL_WORKER_BYTES,
+    )
 
 
 def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:

@@ -1,8 +1,9 @@
 """What a fit will cost, before any of it is done: pure arithmetic on shapes.
 
-Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md), the block's
-scratch and the state it sums into. Per process: its tasks, the states that wait in the tree, the interpreter with
-its libraries. The promise is the sum over all processes at the costliest step.
+Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; while it is fetched
+from an object store it is there twice as stored, and not decoded yet), the block's scratch and the state it sums into.
+Per process: its tasks, the states that wait in the tree, the interpreter with its libraries. The promise is the sum over
+all processes at the costliest step.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from streamkernel.table import Table
 
 __all__ = [
     "BASE_BYTES",
+    "COMPILING_BYTES",
+    "LOCAL_WORKER_BYTES",
+    "WORKER_BYTES",
     "Machine",
     "Plan",
     "Step",
@@ -27,10 +31,14 @@ __all__ = [
     "step_of",
 ]
 
-# Resident bytes of a Python process with NumPy, SciPy, Numba, Zarr and Dask loaded and kernels compiled: a worker's,
-# with what Dask holds of a state while it sends it; and with scikit-learn beside them a driver's.
-WORKER_BYTES = 300 << 20
-BASE_BYTES = 350 << 20
+# Resident bytes of a process before it has work, as measured (docs/guide.md, "Memory"): interpreter and libraries; what
+# the compiler keeps for good where Numba's cache was cold; connections. A worker of a remote cluster has loaded all of
+# the package beforehand (deploy/dask.yaml), and begins with a cold cache in each new container, one of the local
+# cluster loads what its tasks name.
+BASE_BYTES = 480 << 20  # a driver's
+WORKER_BYTES = 480 << 20
+LOCAL_WORKER_BYTES = 340 << 20
+COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
 _SLACK = 1.3  # what the allocator keeps beyond what is asked of it, most when threads wait for each other
 
 
@@ -67,7 +75,12 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it will run: `workers` = 0 means threads of this process, beside workers the driver uses all its cores."""
+    """Where it will run: `workers` = 0 means threads of this process, beside workers the driver uses all its cores.
+
+    Parameters
+    ----------
+    driver_base, worker_base : bytes of the process without its work; by default those of a worker elsewhere.
+    """
 
     workers: int
     threads: int

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import (
-    BASE_BYTES,
     Machine,
     Plan,
     Session,
     check_memory,
     format_bytes,
+    machine_of,
     memory_limits,
 )
 from streamkernel.errors import SingularKernelError, warn_user
@@ -32,7 +32,6 @@ __all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis", "standard
 Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
-_COMPILING_BYTES = 60 << 20  # what the compiler and its loops may still add to a process that has just begun
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ def checked_plan(
         It exceeds a limit.
     """
     executor = session.executor
-    workers = executor.n_workers if executor.name == "cluster" else 0
-    machine = Machine(workers, executor.threads_per_worker, max(BASE_BYTES, (driver_bytes or 0) + _COMPILING_BYTES))
+    machine = machine_of(executor, driver_bytes)
     plan = plan_of(machine, n)
     check_memory(plan, memory_limits(executor, memory_limit), lambda size: plan_of(machine, size), n)
     session.progress.note(

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from streamkernel.engine import (
-    BASE_BYTES,
-    Machine,
     Plan,
     Session,
     Step,
     TableShape,
+    machine_of,
     make_plan,
     memory_limits,
     step_of,
@@ -112,10 +111,8 @@ class Folding(Generic[M]):
             It does not.
         """
         executor = self.session.executor
-        workers = executor.n_workers if executor.name == "cluster" else 0
-        machine = Machine(workers, executor.threads_per_worker, max(BASE_BYTES, driver_bytes or 0))
         disk = 3 * sum(array.nbytes for array in self.model.arrays.values())
-        plan = make_plan(self._steps(), TableShape.of(self.table), machine, disk_bytes=disk)
+        plan = make_plan(self._steps(), TableShape.of(self.table), machine_of(executor, driver_bytes), disk_bytes=disk)
         exceeded = memory_limits(executor, memory_limit).exceeded(plan)
         if exceeded:
             raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")

@@ -109,7 +109,9 @@ def check_options(recipe: Recipe, names: Iterable[str]) -> None:
     """Refuse options that the recipe does not have: `ParameterError`."""
     for name in names:
         if name not in recipe.options:
+            option, others = f"--{name.replace('_', '-')}", takers(name)
             raise ParameterError(
-                f"--{name.replace('_', '-')} means nothing to the estimator {recipe.name}; it is an option of "
-                f"{', '.join(takers(name))}"
+                f"{option} means nothing to the estimator {recipe.name}; it is an option of {', '.join(others)}"
+                if others
+                else f"there is no option {option}; streamkernel fit --help lists them"
             )

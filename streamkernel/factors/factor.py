@@ -139,7 +139,7 @@ def entries_of(path: str | PathLike[str]) -> set[str]:
     prefixes, stamps = blobs_at(path).level()
     names = {key.partition("/")[0] for key in (*prefixes, *stamps)}
     # At a URL, a part has its name before it is finished.
-    return names if bundle_kind(joined(path, BASIS)) is not None else names - {BASIS}
+    return names if BASIS not in names or bundle_kind(joined(path, BASIS)) is not None else names - {BASIS}
 
 
 def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) -> str | Path:

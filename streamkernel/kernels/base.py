@@ -64,7 +64,7 @@ class Kernel(ABC):
 
     @property
     def positive_definite(self) -> bool:
-        """Whether its matrices have no eigenvalue below 0, as whitening, and all that stands on it, takes for granted."""
+        """Whether its matrices have no eigenvalue below 0, as whitening, and what stands on it, take for granted."""
         return True
 
     @abstractmethod

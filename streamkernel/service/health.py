@@ -1,4 +1,4 @@
-"""GET /healthz and GET /metrics: what watches the service asks."""
+"""/healthz and /metrics, by GET or HEAD: what watches the service asks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
     """Health is open to whoever asks, and tells no names."""
     router = APIRouter()
 
+    # Only GET is in the schema: two operations of one function would have one name.
+    @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", response_model=Health, summary="Whether it answers", responses=ERRORS(421))
     async def healthz() -> JSONResponse:
         entries = [entry for entry in registry.entries.values() if not entry.outside]
@@ -25,6 +27,7 @@ def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
         status = "degraded" if failing or stale else "ok"
         return JSONResponse({"status": status, "models": ready, "failing": failing, "stale": stale})
 
+    @router.head("/metrics", include_in_schema=False)
     @router.get(
         "/metrics",
         response_class=Response,

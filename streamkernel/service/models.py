@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
 from streamkernel.service.described import ERRORS, Model, ModelList
@@ -15,10 +15,11 @@ from streamkernel.service.served import Served
 __all__ = ["described", "models_router"]
 
 _MOST_POINTS = 160
+_OTHER_METHODS = ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 def models_router(registry: Registry) -> APIRouter:
-    """GET /v1/models and GET /v1/models/{name}."""
+    """GET /v1/models and GET /v1/models/{name}; and what POST alone is for."""
     router = APIRouter()
 
     @router.get(
@@ -36,6 +37,11 @@ def models_router(registry: Registry) -> APIRouter:
     async def model(name: str) -> JSONResponse:
         entry = registry.entry(name)
         return JSONResponse(summary(entry) if entry.served is None else described(entry, entry.served))
+
+    # Of predictions `Gate` lets through what is no POST; without this "NAME/predict" would be taken for a name.
+    @router.api_route("/v1/models/{name}/predict", methods=_OTHER_METHODS, include_in_schema=False)
+    async def unpredicted(name: str) -> None:
+        raise HTTPException(405, headers={"Allow": "POST"})
 
     # A name with a slash in it is no model's, and says so rather than "not found".
     @router.get("/v1/models/{name:path}", include_in_schema=False)

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 import zarr
 
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.recipes import RECIPES, check_options
+
 THREADS = ("--scheduler", "threads")
 
 
@@ -79,7 +82,8 @@ def test_missing_store(cli: Callable, tmp_path: Path) -> None:
 def test_outputs_are_not_overwritten_unasked(cli: Callable, store: Path, model: Path, tmp_path: Path) -> None:
     out = Path(shutil.copytree(model, tmp_path / "m"))
     before = (out / "config.json").read_bytes()
-    assert "exists" in cli("fit", store, out, "--basis", 10, *THREADS).error
+    error = cli("fit", store, out, "--basis", 10, *THREADS).error
+    assert error.endswith("exists; choose another path or give --overwrite")
     assert (out / "config.json").read_bytes() == before
     assert cli("fit", store, out, "--basis", 10, *THREADS, "--overwrite").status == 0
     assert (out / "config.json").read_bytes() != before
@@ -170,3 +174,11 @@ def test_gamma_is_not_ignored(cli: Callable, store: Path, tmp_path: Path) -> Non
 
 def test_ridge_has_no_standard_deviations(cli: Callable, model: Path, store: Path, tmp_path: Path) -> None:
     assert "standard deviations" in cli("predict", model, store, tmp_path / "p", "--std", *THREADS).error
+
+
+def test_an_option_that_nobody_has() -> None:
+    """As jobs and requests may give it, which no parser of options has seen."""
+    with pytest.raises(ParameterError, match=r"^there is no option --number-of-foos; streamkernel fit --help lists"):
+        check_options(RECIPES["ridge"], ["number_of_foos"])
+    with pytest.raises(ParameterError, match=r"it is an option of ridge, ridge-classifier"):
+        check_options(RECIPES["gp"], ["alpha"])

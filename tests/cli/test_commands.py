@@ -86,7 +86,7 @@ def test_predict_writes_what_the_estimator_says(
 def test_report_is_one_file(cli: Callable, model: Path, store: Path, tmp_path: Path) -> None:
     assert cli("report", model, tmp_path / "r.html").status == 0
     assert "Residual trace" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "exists" in cli("report", model, tmp_path / "r.html").error
+    assert "exists; choose another path or give --overwrite" in cli("report", model, tmp_path / "r.html").error
     assert cli("report", model, tmp_path / "r.html", "--data", store, "--rows", "5000:", "--overwrite").status == 0
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 

@@ -103,6 +103,18 @@ def test_it_serves_a_bucket(model: Path, s3: str, s3_server: S3Server) -> None:
             assert predicted(url, model) == (200, expected(model))
 
 
+def test_a_place_that_fails_is_named_as_it_was_given(cli: Callable, s3: str, s3_server: S3Server) -> None:
+    said = "error: there is no bucket s3://no-such-bucket-of-ours; check its name\n"
+    assert cli("info", "s3://no-such-bucket-of-ours/x").err == said
+    with flaky(s3_server.endpoint) as proxy, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        proxy.fault = lambda method, path: "403"
+        for command in (("info",), ("plan",), ("evaluate", f"{s3}/model")):
+            error = cli(*command, f"{s3}/rows.zarr").error
+            location = f"{s3}/model" if command[1:] else f"{s3}/rows.zarr"
+            assert error.startswith(f"error: {location} may not be used (listing "), error
+
+
 def test_a_bucket_that_is_not_there_is_told_at_the_start(cli: Callable, s3: str, s3_server: S3Server) -> None:
     assert "no bucket" in cli("serve", "s3://no-such-bucket-of-ours/models").error
     with flaky(s3_server.endpoint) as proxy, pytest.MonkeyPatch.context() as patch:

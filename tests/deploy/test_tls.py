@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +76,16 @@ def test_the_environment_names_the_same(
         monkeypatch.setenv(name, value)
     with_cluster = digest(capsys, "fit", store, tmp_path / "a.zarr")
     assert with_cluster == digest(capsys, "fit", store, tmp_path / "b.zarr", "--scheduler", "threads")
+
+
+def test_the_promise_is_kept(tls_cluster: Any, store: Path, tmp_path: Path) -> None:
+    """Of workers that have loaded all of the package; in a process of its own, whose children they are not."""
+    environment = {**os.environ, **tls_cluster.environment}
+    command = [sys.executable, "-m", "streamkernel", "fit", str(store), str(tmp_path / "m"), "--basis", "40"]
+    done = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["peak_memory_bytes"] <= told["planned_memory_bytes"] < 2 * told["peak_memory_bytes"]
 
 
 def test_every_connection_is_encrypted(own: Path, address: str) -> None:

@@ -20,6 +20,7 @@ from problems import zarr_of_chunks
 
 from streamkernel import KernelRidge, open_table
 from streamkernel.cli import main
+from streamkernel.cli.machine import Place
 from streamkernel.engine import (
     Machine,
     MemoryLimits,
@@ -27,13 +28,14 @@ from streamkernel.engine import (
     ThreadExecutor,
     check_memory,
     limits,
+    machine_of,
     memory_limits,
     total_memory,
 )
 from streamkernel.engine.cluster import ClusterExecutor, connect, local_cluster
-from streamkernel.engine.memory import peak_resident_bytes
+from streamkernel.engine.memory import forget_peak, peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, Plan
-from streamkernel.errors import ResourceLimitError
+from streamkernel.errors import ClusterError, ResourceLimitError
 from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
 
 DATA = data_sets.friedman(2000, 5)
@@ -106,11 +108,13 @@ def test_threads_and_local_workers_share_this_machine() -> None:
     assert memory_limits(ThreadExecutor(1), None) == MemoryLimits(total=total_memory())
     assert memory_limits(ThreadExecutor(1), 5) == MemoryLimits(total=5)
     with local_cluster(1, memory_limit=800_000_000) as executor:
+        assert machine_of(executor) == Place("local", 1).machine(), "`plan` says what `fit` will say"
         assert memory_limits(executor, None) == MemoryLimits(total=total_memory(), worker=800_000_000)
 
 
 def test_remote_workers_have_their_own_limits(enough: Client) -> None:
     executor = ClusterExecutor(enough)
+    assert machine_of(executor) == Machine(2, 1, worker_base=WORKER_BYTES)
     assert memory_limits(executor, None) == MemoryLimits(driver=total_memory(), worker=900_000_000)
     assert memory_limits(executor, 5) == MemoryLimits(total=5, worker=900_000_000)
 
@@ -129,7 +133,7 @@ def test_workers_need_not_fit_into_the_drivers_machine(enough: Client, monkeypat
 @pytest.mark.parametrize("asked", [None, "100GB"])
 def test_a_worker_that_could_not_hold_its_share(little: Client, asked: str | None) -> None:
     """Also with a limit for all: beyond its own Dask ends a worker."""
-    said = r"projected memory of each worker \(3\d\d MB\) exceeds allowed memory \(300 MB\); no basis fits: use fewer"
+    said = r"projected memory of each worker \(5\d\d MB\) exceeds allowed memory \(300 MB\); no basis fits: use fewer"
     with pytest.raises(ResourceLimitError, match=said):
         KernelRidge(20, client=little, memory_limit=asked).fit(DATA.X, DATA.y)
 
@@ -190,3 +194,23 @@ def test_a_peak_is_not_that_of_the_process_that_started_it() -> None:
     assert mine >= held.nbytes
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, close_fds=False)
     assert 20_000_000 < int(child.stdout) < held.nbytes
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="clear_refs is Linux's")
+def test_a_peak_is_not_that_of_an_earlier_fit() -> None:
+    """A worker outlives fits, and tells the peak of each."""
+    forget_peak()
+    np.ones(30_000_000).sum()
+    peak = peak_resident_bytes()
+    forget_peak()
+    assert peak_resident_bytes() < peak - 150_000_000
+
+
+def test_local_workers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: Any, **__: Any) -> None:
+        raise TimeoutError("Only 0/1 workers arrived\nafter 120")
+
+    monkeypatch.setattr(Client, "wait_for_workers", late)
+    said = r"1 workers of the local cluster did not start \(TimeoutError: Only 0/1 workers arrived after 120\); use"
+    with pytest.raises(ClusterError, match=said), local_cluster(1):
+        pass

@@ -176,10 +176,22 @@ def test_addresses_and_methods(client: httpx.Client) -> None:
     refused(client.get("/v1/nothing"), 404, "NotFound")
     refused(client.get("/static/nothing.js"), 404, "NotFound")
     refused(client.post("/v1/models"), 405, "MethodNotAllowed")
-    refused(client.get("/v1/models/ridge/predict"), 403, "ForbiddenName")
+    for method in ("GET", "PUT", "DELETE", "OPTIONS"):
+        answer = client.request(method, "/v1/models/ridge/predict")
+        refused(answer, 405, "MethodNotAllowed")
+        assert answer.headers["allow"] == "POST"
+    refused(client.get("/v1/models/ridge/other"), 403, "ForbiddenName")
     refused(client.delete("/v1/models/ridge"), 405, "MethodNotAllowed")
     refused(client.get("/v1/models/none"), 404, "UnknownModel", "'none'")
     refused(send(client, {}, name="none"), 404, "UnknownModel")
+
+
+def test_probes_may_ask_for_the_head_alone(client: httpx.Client) -> None:
+    for path in ("/healthz", "/metrics"):
+        probed, told = client.head(path), client.get(path)
+        assert (probed.status_code, probed.content) == (200, b"")
+        assert probed.headers["content-type"] == told.headers["content-type"]
+        assert int(probed.headers["content-length"]) > 0
 
 
 def test_sizes(saved: Path, live: Any) -> None:

@@ -1,0 +1,86 @@
+"""Outcomes of `skmp`, one by one in a CSV file: an interrupted run goes on where it was."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+HEAD = ("rows", "method", "repeat", "seed", "terms", "functions", "error", "residual", "seconds", "of")
+
+
+@dataclass(frozen=True)
+class Key:
+    """One run: rows to fit, method, repeat, and the seed of rows and draws."""
+
+    rows: int
+    method: str
+    repeat: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Test errors and |r|^2 / m after so many terms; of a support vector machine its support vectors, and no residual.
+
+    `functions` are the different rows among the terms.
+    """
+
+    key: Key
+    terms: Sequence[int]
+    functions: Sequence[int]
+    errors: Sequence[float]
+    residuals: Sequence[float]
+    seconds: float
+
+
+class Kept:
+    """The file. A line says how many its outcome has, so that one that was cut off is made again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.outcomes: dict[Key, Outcome] = {}
+        if path.exists():
+            with path.open(newline="", encoding="utf-8") as stream:
+                self._read([row for row in csv.DictReader(stream) if row["of"]])
+
+    def _read(self, lines: list[dict[str, str]]) -> None:
+        def key(line: dict[str, str]) -> Key:
+            return Key(int(line["rows"]), line["method"], int(line["repeat"]), int(line["seed"]))
+
+        for known, group in groupby(lines, key):
+            part = list(group)
+            if len(part) == int(part[0]["of"]):
+                columns = [[float(line[name]) for line in part] for name in ("error", "residual")]
+                counts = [[int(line[name]) for line in part] for name in ("terms", "functions")]
+                self.outcomes[known] = Outcome(known, *counts, *columns, float(part[0]["seconds"]))
+
+    def get(self, key: Key, make: Callable[[], Outcome]) -> Outcome:
+        if key not in self.outcomes:
+            found = make()
+            # Of its digits only those that a later run reads again.
+            self._read([dict(zip(HEAD, map(str, line), strict=True)) for line in _lines(found)])
+            self._write()
+            print(f"{key}: {found.errors[-1]:.4f} at {found.terms[-1]}, {found.seconds:.0f} s", flush=True)
+        return self.outcomes[key]
+
+    def _write(self) -> None:
+        new = self.path.with_suffix(".new")
+        with new.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(HEAD)
+            for key in sorted(self.outcomes, key=lambda k: (k.rows, k.method, k.seed, k.repeat)):
+                writer.writerows(_lines(self.outcomes[key]))
+        new.replace(self.path)
+
+
+def _lines(outcome: Outcome) -> list[tuple[object, ...]]:
+    key = outcome.key
+    numbers = zip(outcome.terms, outcome.functions, outcome.errors, outcome.residuals, strict=True)
+    return [
+        (key.rows, key.method, key.repeat, key.seed, terms, functions, f"{error:.6g}", f"{residual:.6g}",
+         f"{outcome.seconds:.3g}", len(outcome.terms))
+        for terms, functions, error, residual in numbers
+    ]  # fmt: skip

@@ -1,0 +1,128 @@
+"""Kernel matching pursuit as Popovici, Bengio & Thiran 2005 print it (Algorithm 1), full and stochastic, in memory.
+
+Basic pursuit of targets y = +-1, no constant: of the columns d_j = k(X, x_j) that compete, the one with the largest
+``|d_j^T r| / |d_j|`` gets ``a = d_j^T r / |d_j|^2``, and ``r <- r - a d_j``. All compete (KMP), or s rows drawn anew
+for every term (SKMP).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.kernels import Gaussian
+from streamkernel.linalg import single_threaded_blas
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+KEPT = 20_000  # rows up to which the kernel matrix is held: 3.2 GB
+BLOCK = 512  # rows of it that are made at a time where it is not
+AHEAD = 64  # columns of K^2 that full KMP makes together
+
+
+@dataclass(frozen=True)
+class Path:
+    """To the coefficient of row ``order[t]`` is added ``steps[t]``; ``rss[t]`` is |r|^2 before, the last one after."""
+
+    order: Int
+    steps: Float
+    rss: Float
+
+
+class Dictionary:
+    """The columns ``d_j = k(X, x_j)``: rows of a symmetric matrix K (m, m), held where m is small."""
+
+    def __init__(self, X: Float, gamma: float, kept: int = KEPT) -> None:
+        self.X = X
+        self.kernel = Gaussian(lengthscale=float(np.sqrt(0.5 / gamma)))
+        self._points = self.kernel.prepare(X)
+        self._matrix: Any = self._points.block(X) if len(X) <= kept else None
+        self.norms: Float = np.sqrt(np.concatenate([np.einsum("ij,ij->i", part, part) for part in self._parts()]))
+
+    def columns(self, rows: Int, out: Float | None = None) -> Float:
+        """(s, m), a column in each row."""
+        if self._matrix is None:
+            return self._points.block(self.X[rows], out)
+        found: Float = np.take(self._matrix, rows, axis=0, out=out, mode="clip")
+        return found
+
+    def times(self, V: Float) -> Float:
+        """``K V``, (m, k)."""
+        return np.concatenate([part @ V for part in self._parts()])
+
+    def _parts(self) -> Iterator[Float]:
+        for first in range(0, len(self.X), BLOCK):
+            rows = slice(first, first + BLOCK)
+            yield self._points.block(self.X[rows]) if self._matrix is None else self._matrix[rows]
+
+
+@single_threaded_blas()
+def stochastic(dictionary: Dictionary, y: Float, size: int, terms: int, generator: np.random.Generator) -> Path:
+    """SKMP: each term from an active set of its own, drawn uniformly without replacement."""
+    m = len(y)
+    r, columns = y.copy(), np.empty((min(size, m), m))
+    order, steps, rss = np.empty(terms, np.int64), np.empty(terms), np.empty(terms + 1)
+    rss[0] = r @ r
+    for t in range(terms):
+        active = generator.choice(m, len(columns), replace=False)
+        dictionary.columns(active, out=columns)
+        products = columns @ r
+        best = int(np.argmax(np.abs(products) / dictionary.norms[active]))
+        order[t] = active[best]
+        steps[t] = products[best] / dictionary.norms[active[best]] ** 2
+        r -= steps[t] * columns[best]
+        rss[t + 1] = r @ r
+    return Path(order, steps, rss)
+
+
+def full(dictionary: Dictionary, y: Float, terms: int, ahead: int = AHEAD) -> Path:
+    """KMP: all columns compete for each term.
+
+    The products p = K r change by ``p <- p - a K d_j``. Columns of K^2 are made for the pick and for those that come
+    next by their scores, which the next picks are likely to be: the same picks in fewer sweeps over K, each of which
+    makes p anew, too.
+    """
+    r, products = y.copy(), np.empty(0)
+    order, steps, rss = np.empty(terms, np.int64), np.empty(terms), np.empty(terms + 1)
+    rss[0] = r @ r
+    squared: dict[int, Float] = {}
+    products = dictionary.times(r[:, None])[:, 0]
+    for t in range(terms):
+        scores = np.abs(products) / dictionary.norms
+        j = int(np.argmax(scores))
+        if j not in squared:
+            ranked = np.argsort(-scores)
+            wanted = np.array([i for i in ranked[: ahead + len(squared)] if int(i) not in squared][:ahead])
+            found = dictionary.times(np.column_stack([dictionary.columns(wanted).T, r]))
+            squared.update({int(i): found[:, k].copy() for k, i in enumerate(wanted)})
+            products = found[:, -1].copy()
+        order[t] = j
+        steps[t] = products[j] / dictionary.norms[j] ** 2
+        r -= steps[t] * dictionary.columns(np.array([j]))[0]
+        products -= steps[t] * squared[j]
+        rss[t + 1] = r @ r
+    return Path(order, steps, rss)
+
+
+def functions(path: Path, marks: Sequence[int]) -> list[int]:
+    """Different rows among the first so many terms: a row may come again."""
+    return [len(np.unique(path.order[:mark])) for mark in marks]
+
+
+def error_rates(dictionary: Dictionary, path: Path, X: Float, y: Float, marks: Sequence[int]) -> Float:
+    """Share of the rows X with the wrong sign, after so many terms."""
+    rows, inverse = np.unique(path.order, return_inverse=True)
+    coefficients = np.zeros((len(rows), len(marks)))
+    for k, mark in enumerate(marks):
+        np.add.at(coefficients[:, k], inverse[:mark], path.steps[:mark])
+    chosen = dictionary.kernel.prepare(dictionary.X[rows])
+    wrong = np.zeros(len(marks))
+    for first in range(0, len(X), BLOCK):
+        predicted = chosen.block(X[first : first + BLOCK]) @ coefficients
+        wrong += ((predicted > 0.0) != (y[first : first + BLOCK, None] > 0.0)).sum(axis=0)
+    return wrong / len(X)
