@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-HEAD = ("rows", "method", "repeat", "seed", "terms", "functions", "error", "residual", "seconds", "of")
+HEAD = ("rows", "method", "repeat", "seed", "terms", "functions", "error", "residual", "of")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class Outcome:
     functions: Sequence[int]
     errors: Sequence[float]
     residuals: Sequence[float]
-    seconds: float
 
 
 class Kept:
@@ -55,7 +54,7 @@ class Kept:
             if len(part) == int(part[0]["of"]):
                 columns = [[float(line[name]) for line in part] for name in ("error", "residual")]
                 counts = [[int(line[name]) for line in part] for name in ("terms", "functions")]
-                self.outcomes[known] = Outcome(known, *counts, *columns, float(part[0]["seconds"]))
+                self.outcomes[known] = Outcome(known, *counts, *columns)
 
     def get(self, key: Key, make: Callable[[], Outcome]) -> Outcome:
         if key not in self.outcomes:
@@ -63,7 +62,7 @@ class Kept:
             # Of its digits only those that a later run reads again.
             self._read([dict(zip(HEAD, map(str, line), strict=True)) for line in _lines(found)])
             self._write()
-            print(f"{key}: {found.errors[-1]:.4f} at {found.terms[-1]}, {found.seconds:.0f} s", flush=True)
+            print(f"{key}: {found.errors[-1]:.4f} at {found.terms[-1]}", flush=True)
         return self.outcomes[key]
 
     def _write(self) -> None:
@@ -78,9 +77,8 @@ class Kept:
 
 def _lines(outcome: Outcome) -> list[tuple[object, ...]]:
     key = outcome.key
-    numbers = zip(outcome.terms, outcome.functions, outcome.errors, outcome.residuals, strict=True)
+    numbers = list(zip(outcome.terms, outcome.functions, outcome.errors, outcome.residuals, strict=True))
     return [
-        (key.rows, key.method, key.repeat, key.seed, terms, functions, f"{error:.6g}", f"{residual:.6g}",
-         f"{outcome.seconds:.3g}", len(outcome.terms))
+        (key.rows, key.method, key.repeat, key.seed, terms, functions, f"{error:.6g}", f"{residual:.6g}", len(numbers))
         for terms, functions, error, residual in numbers
-    ]  # fmt: skip
+    ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from streamkernel.kernels import Gaussian
 from streamkernel.linalg import single_threaded_blas
+from streamkernel.pursuit import Stages
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -80,6 +81,7 @@ def stochastic(dictionary: Dictionary, y: Float, size: int, terms: int, generato
     return Path(order, steps, rss)
 
 
+@single_threaded_blas()
 def full(dictionary: Dictionary, y: Float, terms: int, ahead: int = AHEAD) -> Path:
     """KMP: all columns compete for each term.
 
@@ -126,3 +128,20 @@ def error_rates(dictionary: Dictionary, path: Path, X: Float, y: Float, marks: S
         predicted = chosen.block(X[first : first + BLOCK]) @ coefficients
         wrong += ((predicted > 0.0) != (y[first : first + BLOCK, None] > 0.0)).sum(axis=0)
     return wrong / len(X)
+
+
+def fitted_again(
+    dictionary: Dictionary, path: Path, y: Float, X: Float, y_test: Float, marks: Sequence[int]
+) -> tuple[Float, Float]:
+    """The functions of the first so many terms by least squares on y: shares of wrong signs, and |r|^2."""
+    _, first = np.unique(path.order, return_index=True)
+    rows = path.order[np.sort(first)]
+    stages = Stages.least_squares(dictionary.columns(rows).T, y[:, None], constant=False)
+    sizes = functions(path, marks)
+    chosen = dictionary.kernel.prepare(dictionary.X[rows])
+    wrong = np.zeros(len(sizes))
+    for start in range(0, len(X), BLOCK):
+        predicted = stages.values(chosen.block(X[start : start + BLOCK]))[:, sizes, 0]
+        wrong += ((predicted > 0.0) != (y_test[start : start + BLOCK, None] > 0.0)).sum(axis=0)
+    left = y @ y - np.cumsum(stages.amounts[:, 0] ** 2)
+    return wrong / len(X), left[np.asarray(sizes) - 1]

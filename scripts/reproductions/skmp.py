@@ -12,15 +12,14 @@ against a support vector machine: errors, and how many functions each needs for 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator
 from pathlib import Path as File
 
 import numpy as np
 from _shared import RESULTS, data_sets, write_page
 from _skmp_outcomes import Kept, Key, Outcome
-from _skmp_page import ACTIVE, KMP, PAPER_C, SIZES, TESTS, page, skmp, svm, validated
-from _skmp_pursuit import Dictionary, Float, Path, error_rates, full, functions, stochastic
+from _skmp_page import ACTIVE, KMP, PAPER_C, SIZES, TESTS, again, page, skmp, svm, validated
+from _skmp_pursuit import Dictionary, Float, Path, error_rates, fitted_again, full, functions, stochastic
 from sklearn.svm import SVC
 
 GAMMA, GAMMA_SVM = 0.5, 0.03185
@@ -61,17 +60,18 @@ class Forest:
 def pursuit_of(forest: Forest, key: Key) -> Outcome:
     """KMP or SKMP."""
     y, dictionary = forest.train[key.rows][1], forest.dictionary(key.rows)
-    began = time.perf_counter()
     if key.method == KMP:
         path: Path = full(dictionary, y, TERMS)
     else:
-        size = next(s for s in ACTIVE if skmp(s) == key.method)
+        size = next(s for s in ACTIVE if key.method in (skmp(s), again(s)))
         path = stochastic(dictionary, y, size, TERMS, np.random.default_rng((key.seed, key.rows, size, key.repeat)))
-    seconds = time.perf_counter() - began
     marks = range(EVERY, TERMS + 1, EVERY)
-    errors = error_rates(dictionary, path, *forest.test, marks)
-    residuals = [float(path.rss[mark]) / len(y) for mark in marks]
-    return Outcome(key, list(marks), functions(path, marks), [float(e) for e in errors], residuals, seconds)
+    if key.method in map(again, ACTIVE):
+        errors, rss = fitted_again(dictionary, path, y, *forest.test, marks)
+    else:
+        errors, rss = error_rates(dictionary, path, *forest.test, marks), path.rss[list(marks)]
+    residuals = [float(square) / len(y) for square in rss]
+    return Outcome(key, list(marks), functions(path, marks), [float(e) for e in errors], residuals)
 
 
 def machine_of(forest: Forest, key: Key, cost: float) -> Outcome:
@@ -80,11 +80,9 @@ def machine_of(forest: Forest, key: Key, cost: float) -> Outcome:
 
 
 def _machine(key: Key, cost: float, train: tuple[Float, Float], test: tuple[Float, Float]) -> Outcome:
-    began = time.perf_counter()
     fitted = SVC(C=cost, gamma=GAMMA_SVM, cache_size=1000).fit(*train)
-    seconds = time.perf_counter() - began
     vectors = int(fitted.n_support_.sum())
-    return Outcome(key, [vectors], [vectors], [1.0 - float(fitted.score(*test))], [float("nan")], seconds)
+    return Outcome(key, [vectors], [vectors], [1.0 - float(fitted.score(*test))], [float("nan")])
 
 
 def validation_of(forest: Forest, key: Key, cost: float) -> Outcome:
@@ -94,7 +92,7 @@ def validation_of(forest: Forest, key: Key, cost: float) -> Outcome:
     found = [_machine(key, cost, (X[fold != k], y[fold != k]), (X[fold == k], y[fold == k])) for k in range(FOLDS)]
     vectors = round(float(np.mean([each.terms[0] for each in found])))
     error = float(np.mean([each.errors[0] for each in found]))
-    return Outcome(key, [vectors], [vectors], [error], [float("nan")], sum(each.seconds for each in found))
+    return Outcome(key, [vectors], [vectors], [error], [float("nan")])
 
 
 def pursuits(sizes: list[int], repeats: range, seed: int) -> Iterator[Key]:
@@ -127,6 +125,7 @@ def run(forest: Forest, kept: Kept, sizes: list[int], repeats: int, seed: int) -
     best = min(COSTS, key=lambda cost: tried[cost])
     machines(small)
     pursue(Key(m, KMP, 0, seed) for m in small)
+    pursue(Key(m, again(ACTIVE[0]), repeat, seed) for m in small for repeat in first)
     pursue(pursuits(large, first, seed))
     machines(large)
     pursue(pursuits(sizes, range(len(first), repeats), seed))

@@ -147,7 +147,7 @@ def running(own: Path, more: Callable) -> Iterator[Running]:
     found.process.communicate()
 
 
-@pytest.mark.parametrize("word", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("word", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_ends_it_with_a_summary(own: Path, running: Running, more: Callable, word: signal.Signals) -> None:
     more(own, 5100, 5300)
     fold = json.loads(running.line())

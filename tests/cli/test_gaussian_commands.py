@@ -35,6 +35,7 @@ TARGETS: dict[str, Any] = {
     "gp-classifier": np.where(RNG.uniform(size=M) < 1 / (1 + np.exp(-3 * F)), "yes", "no"),
     "poisson": RNG.poisson(np.exp(1 + 0.5 * F)).astype(float),
 }
+SOME = ["gp", *(pytest.param(name, marks=pytest.mark.slow) for name in TARGETS if name != "gp")]
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "gp": ("--basis", 60, "--ard"),
     "committee": ("--basis", 120, "--block-size", 100, "--lengthscale", 1.5),
@@ -129,7 +130,7 @@ def test_predict_writes_what_the_estimator_says(
         assert plain["arrays"] == ["prediction"]
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", SOME)
 def test_fit_and_info_tell_what_was_found(cli: Callable, pairs: dict[str, Pair], name: str, tmp_path: Path) -> None:
     pair = pairs[name]
     again = cli(
@@ -159,7 +160,7 @@ def test_fit_and_info_tell_what_was_found(cli: Callable, pairs: dict[str, Pair],
     assert "log evidence" in cli("info", pair.model).out
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", SOME)
 def test_reports(cli: Callable, pairs: dict[str, Pair], name: str, tmp_path: Path) -> None:
     pair = pairs[name]
     assert cli("report", pair.model, tmp_path / "r.html", *(["--png", tmp_path / "r.png"])).status == 0

@@ -91,6 +91,7 @@ sys.exit(7)
     assert gone(folder, set())
 
 
+@pytest.mark.slow
 def test_the_whole_topology_with_tls(tmp_path: Path) -> None:
     code = """
 import json, os, ssl, sys, urllib.request
@@ -151,7 +152,6 @@ def test_even_kill_9_leaves_no_cluster(running: tuple[Any, set[int]], tmp_path: 
             one.kill()
 
 
-@pytest.mark.slow
 def test_up_status_down(tmp_path: Path) -> None:
     folder = ["--folder", str(tmp_path / "c")]
     up = subprocess.run([*SCRIPT, "up", *FEW, *folder], capture_output=True, text=True, check=False)

@@ -47,6 +47,7 @@ class Counter(Silent):
         self.begun.append(name)
 
 
+@pytest.mark.slow
 def test_killed_after_the_second_sweep_and_resumed(store: str, whole: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     killed(store, folder, 2)

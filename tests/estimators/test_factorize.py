@@ -165,6 +165,7 @@ def test_killed_and_resumed_is_the_undisturbed_one(tmp_path: Path, small_chunks:
     assert {key: after[key] for key in before} == before
 
 
+@pytest.mark.slow
 def test_resuming_something_else_is_refused(tmp_path: Path, small_chunks: None) -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "F"), "3"], check=False)
     assert done.returncode == -signal.SIGKILL

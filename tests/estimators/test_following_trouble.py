@@ -86,7 +86,7 @@ def test_a_lost_cluster_is_asked_for_again(store: Path, model: Path, monkeypatch
     assert watched.events == ["started", 1600, "ended", "ClusterError", "started", "recovered", 1700, "ended"]
 
 
-@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("restarted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_store_that_shrank_or_is_another_ends_it(store: Path, model: Path, restarted: bool) -> None:
     shrunk, other = store.with_name("shrunk"), store.with_name("other")
     append(store, FITTED, 1800)

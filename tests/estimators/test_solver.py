@@ -16,6 +16,7 @@ from thread_clients import thread_client
 from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
 from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine.plan import WORKER_BYTES
 from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge, plan_ridge
 from streamkernel.solvers import FalkonSystem
@@ -193,7 +194,7 @@ def test_many_workers_need_less_memory_and_the_refusal_says_so() -> None:
     table = open_table(np.zeros((20_000, 5), np.float32), np.zeros(20_000))
     settings = [RidgeSettings(4000, alpha=1.0, rule="uniform", solver=solver) for solver in ("direct", "cg")]
     direct, cg = (plan_ridge(table, each, Machine(8, 1)) for each in settings)
-    assert cg.worker_bytes < 0.4 * direct.worker_bytes
+    assert cg.worker_bytes < 0.45 * direct.worker_bytes
     with pytest.raises(
         ResourceLimitError, match=r"--basis \d+ would fit, or use --solver cg with a number for --alpha"
     ):

@@ -18,6 +18,7 @@ def stamps(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_mtime_ns, path.stat().st_ino) for path in sorted(folder.rglob("*"))}
 
 
+@pytest.mark.slow
 @pytest.mark.fault("second driver")
 def test_it_is_refused(store: str, whole: Any, tmp_path: Path, figure: Any) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}

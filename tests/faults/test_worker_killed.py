@@ -12,7 +12,8 @@ from streamkernel.engine.cluster import connect
 
 
 @pytest.mark.fault("worker")
-@pytest.mark.parametrize("times", [2, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [2, pytest.param(10, marks=pytest.mark.timeout(300))])
 def test_same_bits(cluster: Cluster, store: str, whole: Any, figure: Any, times: int) -> None:
     with connect(cluster.address) as executor:
         began = time.monotonic()

@@ -13,6 +13,7 @@ from streamkernel import connect
 from streamkernel.blobs import blobs_at
 
 
+@pytest.mark.slow
 def test_records_in_a_bucket(s3: str, dask_cluster: Cluster, store: str, digest: str, tmp_path: Path) -> None:
     """Cancelled by one, resumed by another, looked at by a third: all they share is the bucket."""
     with connect(dask_cluster.address, jobs=f"{s3}/jobs") as session:

@@ -32,7 +32,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return made[0], made[1]
 
 
-@pytest.fixture(params=["s3", "memory"])
+@pytest.fixture(params=["s3", pytest.param("memory", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest) -> str:
     """A new place, in a bucket or in fsspec's memory."""
     if request.param == "s3":

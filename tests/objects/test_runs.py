@@ -126,14 +126,13 @@ append_rows(source, store)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "rows"),
     [
         (("streamkernel.blobs.generations", "Generations", "publish", 1), 1500),
-        pytest.param(
-            ("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3), 1500, marks=pytest.mark.slow
-        ),
-        pytest.param(("streamkernel.blobs.generations", "Generations", "_prune", 1), 2200, marks=pytest.mark.slow),
+        pytest.param(("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3), 1500),
+        pytest.param(("streamkernel.blobs.generations", "Generations", "_prune", 1), 2200),
     ],
 )
 def test_an_append_killed_at_any_moment(

@@ -71,9 +71,21 @@ def test_errors_and_functions_after_so_many_terms() -> None:
     assert matching.functions(path, [1, 5, 6]) == [1, 5, 5]
 
 
+def test_fitted_again_is_least_squares() -> None:
+    dictionary = matching.Dictionary(CARD.X, GAMMA)
+    path = matching.full(dictionary, CARD.y, 12)
+    X, y = CARD.X + 0.3, np.sign(CARD.y)
+    errors, rss = matching.fitted_again(dictionary, path, CARD.y, X, y, [1, 6, 12])
+    for error, left, mark in zip(errors, rss, (1, 6, 12), strict=True):
+        rows = np.unique(path.order[:mark])
+        a = np.linalg.lstsq(CARD.K[:, rows], CARD.y)[0]
+        assert left == pytest.approx(((CARD.y - CARD.K[:, rows] @ a) ** 2).sum(), rel=1e-6)
+        assert error == np.mean(np.sign(naive.gaussian(X, CARD.X[rows]) @ a) != y)
+
+
 def outcome(repeat: int) -> object:
     key = kept.Key(100, "SKMP-59", repeat, 0)
-    return kept.Outcome(key, [50, 100], [49, 90], [0.25, 0.2], [0.5, 1.0 / 3.0], 1.0)
+    return kept.Outcome(key, [50, 100], [49, 90], [0.25, 0.2], [0.5, 1.0 / 3.0])
 
 
 def test_an_outcome_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
@@ -90,6 +102,7 @@ def test_an_outcome_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
     assert file.read_text() == whole
 
 
+@pytest.mark.slow
 def test_the_page_of_a_small_forest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if data_sets.load("covtype-subset") is None:
         pytest.skip("../shared/data/covtype-subset.npz is not there")
@@ -106,8 +119,8 @@ def test_the_page_of_a_small_forest(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     skmp.main()
     assert {path.name for path in tmp_path.iterdir()} == {"README.md", "skmp.csv", "skmp.png"}
     found = kept.Kept(tmp_path / "skmp.csv").outcomes
-    # Two repeats of two active sets, KMP and a machine or two for each size; two costs.
-    assert len(found) in (2 * (4 + 1 + 1) + 2, 2 * (4 + 1 + 2) + 2)
+    # Two repeats of two active sets, KMP and a machine or two for each size; two costs; one fitted again.
+    assert len(found) in (2 * (4 + 1 + 1) + 2 + 1, 2 * (4 + 1 + 2) + 2 + 1)
     assert all(each.errors[-1] < 0.4 for each in found.values())
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "Held" in text or "Missed" in text

@@ -38,12 +38,10 @@ def look(page: Path, folder: Path) -> tuple[np.ndarray, list[str]]:
     return imread(picture)[:, :, :3], said
 
 
-OTHERS = [
-    pytest.param(name, marks=pytest.mark.slow) for name in ("regression", "classifier", "several", "labels", "counts")
-]
+OTHERS = ("gaussian", "regression", "classifier", "several", "labels", "counts")
 
 
-@pytest.mark.parametrize("name", ["gaussian", "committee", *OTHERS])
+@pytest.mark.parametrize("name", ["committee", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_figures_are_drawn_and_nothing_goes_wrong(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     model: PredictingModel = request.getfixturevalue(name)
     page = tmp_path / "report.html"

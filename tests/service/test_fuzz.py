@@ -29,7 +29,7 @@ from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 
 load_all_checks()
 
-QUICK, MANY = 12, 400
+QUICK, MANY = 6, 400
 SECONDS = 10.0
 X = np.arange(12.0).reshape(3, 4)
 GOOD = {

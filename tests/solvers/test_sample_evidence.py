@@ -62,7 +62,7 @@ def test_printed_numbers() -> None:
 @pytest.mark.parametrize("p", [2, 5])
 def test_value_and_gradient_are_those_of_the_definition(form: str, p: int) -> None:
     X, Y, Z = problem(p)
-    for kernel in examples(p):
+    for kernel in filter(lambda kernel: kernel.positive_definite, examples(p)):
         found = sparse_evidence(X, Y, kernel, Z, 1.7, 0.3, form=form)
         assert found.value == pytest.approx(dense(form, kernel, X, Y, Z, 1.7, 0.3), rel=1e-8)
         expected = dense_slopes(form, kernel, X, Y, Z, 1.7, 0.3)

@@ -42,7 +42,7 @@ def write_csv(path, megabytes):
         handle.writelines([rows] * max(1, megabytes * 10**6 // len(rows)))
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("shuffle", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_csv_of_200_megabytes(tmp_path, shuffle):
     write_csv(tmp_path / "s.csv", 200)
     found = measured(tmp_path / "s.csv", tmp_path / "store", target="c19", shuffle=shuffle)
@@ -51,7 +51,7 @@ def test_csv_of_200_megabytes(tmp_path, shuffle):
     assert found["peak"] - found["before"] < 220, found
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz"])
+@pytest.mark.parametrize("kind", ["npy", pytest.param("npz", marks=pytest.mark.slow)])
 def test_arrays_larger_than_the_memory_used(tmp_path, kind):
     values = np.random.default_rng(0).integers(0, 100, (1_500_000, 25)).astype(np.float64)  # 300 MB
     if kind == "npy":
