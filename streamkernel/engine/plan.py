@@ -2,8 +2,8 @@
 
 Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; while it is fetched
 from an object store it is there twice as stored, and not decoded yet), the block's scratch and the state it sums into.
-Per process: its tasks, the states that wait in the tree, the interpreter with its libraries. The promise is the sum over
-all processes at the costliest step.
+Per process: its tasks, the states that wait in the tree, the interpreter with its libraries. The promise is the sum
+over all processes at the costliest step.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from thread_clients import thread_client
 from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
 from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
-from streamkernel.engine.plan import WORKER_BYTES
 from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge, plan_ridge
 from streamkernel.solvers import FalkonSystem
