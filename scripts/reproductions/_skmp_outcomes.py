@@ -8,7 +8,32 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
+ACTIVE = (59, 228)
+KMP = "KMP"
+PAPER_C = 10.0  # has about as many support vectors as the paper's machines
+NOT_RUN = "not run"
 HEAD = ("rows", "method", "repeat", "seed", "terms", "functions", "error", "residual", "of")
+
+Float = NDArray[np.float64]
+
+
+def skmp(size: int) -> str:
+    return f"SKMP-{size}"
+
+
+def again(size: int) -> str:
+    return f"SKMP-{size}, fitted again"
+
+
+def svm(cost: float) -> str:
+    return f"SVM, C = {cost:g}"
+
+
+def validated(cost: float) -> str:
+    return f"cross-validated SVM, C = {cost:g}"
 
 
 @dataclass(frozen=True)
@@ -82,3 +107,33 @@ def _lines(outcome: Outcome) -> list[tuple[object, ...]]:
         (key.rows, key.method, key.repeat, key.seed, terms, functions, f"{error:.6g}", f"{residual:.6g}", len(numbers))
         for terms, functions, error, residual in numbers
     ]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcomes, by rows and method."""
+
+    outcomes: Sequence[Outcome]
+
+    def of(self, rows: int, method: str) -> list[Outcome]:
+        return [each for each in self.outcomes if (each.key.rows, each.key.method) == (rows, method)]
+
+    def one(self, rows: int, method: str) -> Outcome | None:
+        found = self.of(rows, method)
+        return found[0] if found else None
+
+    def errors(self, rows: int, method: str) -> Float:
+        """(repeats, marks)"""
+        return np.array([each.errors for each in self.of(rows, method)])
+
+    @property
+    def validations(self) -> dict[str, Outcome]:
+        """By the name of the machine."""
+        start = "cross-validated "
+        return {o.key.method.removeprefix(start): o for o in self.outcomes if o.key.method.startswith(start)}
+
+    @property
+    def machines(self) -> list[str]:
+        """The one that cross-validation chose, then that of the paper's count of support vectors."""
+        chosen = [min(self.validations, key=lambda name: self.validations[name].errors[0])] if self.validations else []
+        return list(dict.fromkeys([*chosen, svm(PAPER_C)]))

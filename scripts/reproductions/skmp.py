@@ -17,8 +17,8 @@ from pathlib import Path as File
 
 import numpy as np
 from _shared import RESULTS, data_sets, write_page
-from _skmp_outcomes import Kept, Key, Outcome
-from _skmp_page import ACTIVE, KMP, PAPER_C, SIZES, TESTS, again, page, skmp, svm, validated
+from _skmp_outcomes import ACTIVE, KMP, PAPER_C, Kept, Key, Outcome, again, skmp, svm, validated
+from _skmp_page import SIZES, TESTS, page
 from _skmp_pursuit import Dictionary, Float, Path, error_rates, fitted_again, full, functions, stochastic
 from sklearn.svm import SVC
 

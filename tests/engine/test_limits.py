@@ -49,9 +49,10 @@ def plan_of(n: int, machine: Machine) -> Plan:
 
 
 def clients(**options: Any) -> Iterator[Client]:
-    """Two workers that nobody ends: how much loading the libraries takes depends on what was compiled before."""
+    """Two workers that nobody ends or pauses: what loading the libraries takes depends on machines and caches."""
+    shares = ("target", "spill", "pause", "terminate")
     with (
-        dask.config.set({"distributed.worker.memory.terminate": False}),
+        dask.config.set({f"distributed.worker.memory.{share}": False for share in shares}),
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
