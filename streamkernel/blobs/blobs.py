@@ -69,7 +69,11 @@ class Blobs(ABC):
 
     def holds(self, prefix: str = "") -> bool:
         """Whether there is a key that begins with `prefix`; asks for no more than it must."""
-        return bool(self.stamps(prefix))
+        if prefix and not prefix.endswith("/"):
+            return bool(self.stamps(prefix))
+        # Level by level, to the first value: what is there may be a whole bucket, or a machine's files.
+        level = self.level(prefix)
+        return bool(level.stamps) or any(self.holds(inner) for inner in level.prefixes)
 
     @abstractmethod
     def remove(self, key: str) -> None:

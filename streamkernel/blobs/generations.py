@@ -121,7 +121,8 @@ class Generations:
         """Whether something is at the URL: more than what writers that did not finish have left."""
         if self.latest() is not None:
             return True
-        return self.blobs.holds() and any(not key.startswith(_OURS) for key in self.blobs.stamps())
+        level = self.blobs.level()
+        return bool(level.stamps) or any(prefix not in _OURS and self.blobs.holds(prefix) for prefix in level.prefixes)
 
     @staticmethod
     def new_name() -> str:

@@ -32,6 +32,8 @@ _TIMEOUT = float(os.environ.get("STREAMKERNEL_STORE_TIMEOUT", "14"))
 _RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=_TIMEOUT + 0.5)}
 _CONNECT_TIMEOUT = "4s"
 _PAUSES = (0.1, 0.4, 1.6)
+# And, of Azure, whose account it is in.
+_BUCKET = re.compile(r"[\w.:@-]*", re.ASCII)
 _TRIED = re.compile(r"after [1-9]\d* retries")
 
 T = TypeVar("T")
@@ -39,6 +41,10 @@ T = TypeVar("T")
 
 def object_store(url: str) -> Any:
     """The obstore store at a URL, with our patience; made anew in each process, from its own environment."""
+    bucket = url.partition("://")[2].partition("/")[0]
+    if not _BUCKET.fullmatch(bucket):
+        # Of some characters obstore ends in a panic, which is no Exception.
+        raise ParameterError(f"{url} cannot be opened: {bucket!r} is no name of a bucket (letters, digits, . _ -)")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     options: Any = {
         "timeout": timedelta(seconds=_TIMEOUT),

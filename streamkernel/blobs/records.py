@@ -88,16 +88,29 @@ class RecordLog:
         """Make the record that follows `after` (None: the first); None if another was made meanwhile.
 
         Whoever gets a record here knows that at that moment it was the latest.
+
+        Raises
+        ------
+        CorruptMetadataError
+            None was made, and none can be: its name is taken by something else, such as a folder.
         """
         number = 1 if after is None else after.number + 1
         record = Record(number, dict(value), uuid.uuid4().hex)
         content = {"number": number, "nonce": record.nonce, "value": record.value}
-        text = json.dumps(content, allow_nan=False, sort_keys=True)
-        if not self.blobs.create(self._key(number), text.encode()):
+        text, tries = json.dumps(content, allow_nan=False, sort_keys=True).encode(), 2
+        while not self.blobs.create(self._key(number), text):
             there = self.read(number)
             # Ours, if the answer to the first try was lost.
-            if there is None or there.nonce != record.nonce:
+            if there is not None and there.nonce == record.nonce:
+                break
+            tries -= 1
+            if there is not None or self._is_past(number, after):
                 return None
+            # A first record that was removed since, with all of its log, leaves the name free.
+            if not tries:
+                raise CorruptMetadataError(
+                    f"{self.blobs.location}/{self._key(number)} is no record, and none can be made; remove it"
+                )
         numbers = self._numbers()
         if not self._follows(numbers, number):
             # We slept for long: the number had been used and cleared away.
@@ -107,6 +120,11 @@ class RecordLog:
             for old in numbers[: -self.kept]:
                 self.blobs.remove(self._key(old))
         return record
+
+    def _is_past(self, number: int, after: Record | None) -> bool:
+        """Whether the record of this number is gone: cleared away for later ones, or removed with all of them."""
+        numbers = self._numbers()
+        return numbers[-1] >= number if numbers else after is not None
 
     def _follows(self, numbers: list[int], number: int) -> bool:
         """Whether no number between this one and the latest is missing: these are cleared away from below."""

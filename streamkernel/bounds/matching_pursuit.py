@@ -102,10 +102,10 @@ def matching_pursuit_bound(
     rows, gammas = checked_integer("rows", rows), checked_integer("gammas", gammas)
     views, whole = checked_integer("views", views), checked_probability("delta", delta)
     k, q = np.broadcast_arrays(_whole("functions", functions), _whole("errors", errors))
-    if np.any((k < 1) | (k > rows)):
-        raise ParameterError(f"functions = {functions!r} are not all from 1 to {rows} rows; give the sizes of a basis")
-    if np.any((q < 0) | (q > rows - k)):
-        raise ParameterError(f"errors = {errors!r} are not all from 0 to the rows outside the basis; count those alone")
+    if np.any(wrong := (k < 1) | (k > rows)):
+        raise ParameterError(f"functions: {k[wrong][0]} is not from 1 to {rows} rows; give the sizes of a basis")
+    if np.any(wrong := (q < 0) | (q > rows - k)):
+        raise ParameterError(f"errors: {q[wrong][0]} is not from 0 to the rows outside the basis; count those alone")
     right, exponent = (rows - k - q).astype(np.float64), views * k + 1
     valid = right >= exponent
     N = np.where(valid, right, 1.0)
@@ -130,5 +130,5 @@ def matching_pursuit_bound(
 def _whole(name: str, values: ArrayLike) -> NDArray[np.int64]:
     numbers = np.asarray(values)
     if numbers.dtype.kind not in "iu":
-        raise ParameterError(f"{name} = {values!r} are not whole numbers; give integers")
+        raise ParameterError(f"{name} are of {numbers.dtype}, not whole numbers; give integers")
     return numbers.astype(np.int64)

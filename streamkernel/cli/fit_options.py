@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from streamkernel.cli.options import NumberOr, rows, run_options, stack
+from streamkernel.cli.options import NumberOr, ShareOrStore, rows, run_options, stack
 from streamkernel.cli.rule_options import NAMED, RULE_OPTION
 from streamkernel.estimators.recipes import RECIPES
 from streamkernel.pursuit import DRAWS, LOSSES, VARIANTS
@@ -163,8 +163,21 @@ _pursuit_options = stack(
     ),
     click.option("--eps", type=float, default=None, help="Of kmp, split: probability of a bad pool. [default: 0.05]"),
     click.option("--quantile", type=float, default=None, help="Of kmp, split: what is a good pick. [default: 0.95]"),
-    click.option("--validation", type=float, default=None, help="Of kmp: share of the rows that is held out."),
+    click.option(
+        "--validation",
+        type=ShareOrStore(),
+        default=None,
+        metavar="FLOAT|STORE",
+        help="Of kmp: share of the rows that is held out, or a table of other rows.",
+    ),
     click.option("--patience", type=int, default=None, help="Of kmp: end after so many terms that do not help there."),
+    click.option(
+        "--choose-by",
+        type=click.Choice(["loss", "error"]),
+        default=None,
+        help="Of kmp, classes: what of the held-out rows chooses the size. [default: loss]",
+    ),
+    click.option("--bound-gamma", type=float, default=None, help="Of kmp: a miss by more is wrong, for the bound."),
 )
 
 fit_options = stack(

@@ -15,7 +15,7 @@ from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import parse_bytes
-from streamkernel.estimators.recipes import RECIPES, Recipe, check_options, settings_of
+from streamkernel.estimators.recipes import RECIPES, SETTINGS, Recipe, check_options, settings_of
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
 from streamkernel.table import Table, open_table
@@ -53,8 +53,6 @@ class Asked:
 
 _MOST_QUERIES = 5000
 
-# Options of the command line whose settings have other names.
-_SETTINGS = {"basis": "n_components", "intercept": "fit_intercept"}
 _OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *NAMED}
 
 
@@ -74,7 +72,7 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
                 f"--{name} means nothing to the kernel {kernel}, it is of {', '.join(takers)}; leave it out, or choose "
                 "one of these (--kernel)"
             )
-    given = {_SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
+    given = {SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
     return {**given, "rule_options": rule_options(options)}
 
 
@@ -128,6 +126,9 @@ def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Recipe, Asked]:
         # Not read for an estimator that would not look at them.
         check_options(recipe, ["queries"])
         given["queries"] = _points(given["queries"])
+    if isinstance(given.get("validation"), str):
+        check_options(recipe, ["validation"])
+        given["validation"] = open_table(given["validation"], classify=recipe.classify)
     settings = settings_of(recipe, given)
     found = asked(store, options, settings, recipe.plan, estimator=recipe.name, classify=recipe.classify)
     recipe.check(found.table, recipe.name)

@@ -9,13 +9,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table as RichTable
 
 from streamkernel.blobs import is_url, local_path
 from streamkernel.cli.job_options import looking_options, looking_session, moment, records_of
 from streamkernel.cli.options import Scheduler, common
-from streamkernel.cli.output import emit
+from streamkernel.cli.output import Output, emit
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.jobs.records import DONE, UNREADABLE
 
@@ -73,7 +72,10 @@ def command(
             sweeps = _sweeps(told["status"], progress)
             name = PurePosixPath(told["model"]).name
             table.add_row(told["id"], told["status"], told["estimator"], name, sweeps, moment(told["submitted"]))
-    Console(highlight=False).print(table if found else "no jobs")
+    if found:
+        Output().table(table)
+    else:
+        print("no jobs")
     for told in found:
         if told["status"] == UNREADABLE:
             print(f"warning: job {told['id']} is unreadable: {told['error']['message']}", file=sys.stderr)

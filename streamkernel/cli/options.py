@@ -17,6 +17,7 @@ __all__ = [
     "ROWS",
     "NumberOr",
     "Scheduler",
+    "ShareOrStore",
     "common",
     "cut",
     "overwrite",
@@ -67,6 +68,18 @@ class NumberOr(click.ParamType[Any]):
         if not self.many:
             self.fail(f"{value!r}: one number is wanted", param, ctx)
         return numbers
+
+
+class ShareOrStore(click.ParamType[Any]):
+    """A number, or else where a table is."""
+
+    name = "FLOAT|STORE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return float(value)
+        except ValueError:
+            return value
 
 
 ROWS = _Rows()

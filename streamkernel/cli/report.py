@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import numpy as np
 
 from streamkernel.blobs import blobs_at, parent_of
-from streamkernel.cli.kinds import fields_of, is_factor, predicting_model
+from streamkernel.cli.kinds import TRANSFORMERS, fields_of, is_factor, kind_of, predicting_model
 from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
 from streamkernel.cli.scoring import opened
 from streamkernel.errors import ParameterError
+from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import Factor
 from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
 from streamkernel.report.publish import checked_output
@@ -72,17 +72,23 @@ def command(
 
 
 def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
+    kind = TRANSFORMERS.get(kind_of(source) or "")
+    if kind in (KernelPCAModel, KernelCCAModel):
+        if data is not None or png is not None:
+            option = "--data" if data is not None else "--png"
+            raise ParameterError(f"{option} is of models that predict, and {source} does not; leave it out")
+        write_report(kind.load(source), out, overwrite=overwrite)
+        return
     fitted = predicting_model(source)
     pairs = None
     if data is not None:
         table = opened(fitted, data, rows, targets=True)
         block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
         assert block.Y is not None
-        predicting: Any = fitted.predictions()
         pairs = {
             "kind": f"rows {block.start}:{block.start + len(block.X)} of {parent_of(data)[1]}",
             "true": np.asarray(block.Y),
-            **predicting.check_values(block.X),
+            **fitted.checking().check_values(block.X),
         }
     write_report(fitted, out, overwrite=overwrite, pairs=pairs)
     if png is not None:

@@ -17,14 +17,13 @@ from weakref import WeakSet
 import dask
 from distributed import Client, LocalCluster, as_completed
 from distributed import Future as _Future
-from distributed.client import FutureCancelledError
-from distributed.comm.core import CommClosedError
-from distributed.scheduler import KilledWorker, NoValidWorkerError
+from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
 from streamkernel.engine.blame import blame, killed_worker
 from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, warm_up, write_leaf
 from streamkernel.engine.layout import Layout
+from streamkernel.engine.lost import dask_is_silent, scheduler_of, told_if_lost
 from streamkernel.engine.memory import forget_peak, peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
@@ -48,6 +47,7 @@ DASK_CONFIG = {
     "distributed.scheduler.worker-ttl": "60s",
     "distributed.scheduler.allowed-failures": 3,
     "distributed.scheduler.no-workers-timeout": "60s",
+    "distributed.worker.profile.enabled": False,  # takes a few percent of a core for each worker, for a dashboard
     # Our payload is a few n x n matrices, sent once: the warning is for graphs that carry data.
     "distributed.admin.large-graph-warning-threshold": "4GiB",
     "distributed.nanny.pre-spawn-environ.NUMBA_NUM_THREADS": 1,
@@ -56,11 +56,6 @@ DASK_CONFIG = {
     "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": 1,
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
 }
-
-
-def _address(client: Client) -> str:
-    scheduler = client.scheduler
-    return "its address" if scheduler is None else str(scheduler.address)
 
 
 class ClusterExecutor:
@@ -79,6 +74,7 @@ class ClusterExecutor:
         self, client: Client, *, order: Callable[[list[int]], list[int]] | None = None, remote: bool = True
     ) -> None:
         self._client = client
+        self._scheduler = f"the scheduler at {scheduler_of(client)}"  # a client that has lost it knows no address
         self._order = order or (lambda leaves: leaves)
         self._run_id = uuid.uuid4().hex[:12]
         self._sweeps = 0
@@ -87,7 +83,7 @@ class ClusterExecutor:
         self.remote = remote
         threads = list(client.nthreads().values())
         if not threads:
-            raise ClusterError(f"the scheduler at {_address(client)} has no workers; start some and try again")
+            raise ClusterError(f"{self._scheduler} has no workers; start some and try again")
         self.n_workers = len(threads)
         self.threads_per_worker = max(threads)
         self._threads = sum(threads)
@@ -126,16 +122,8 @@ class ClusterExecutor:
         self._sweeps += 1
         prefix = f"{self._run_id}/{self._sweeps}"
         self._sent = payload
-        try:
+        with self._told_if_lost(f"during sweep {self._sweeps}"):
             yield prefix, self._submit(hold, f"{prefix}/payload", *payload)
-        except (CommClosedError, FutureCancelledError, OSError) as error:
-            if type(error).__module__.startswith("streamkernel"):
-                raise
-            raise ClusterError(
-                f"the scheduler at {_address(self._client)} was lost during sweep {self._sweeps} "
-                f"({type(error).__name__}: {' '.join(str(error).split())}); start it again and resume from the last "
-                "checkpoint"
-            ) from error
 
     def _leaves(
         self,
@@ -204,21 +192,26 @@ class ClusterExecutor:
     def _result(future: Future, what: str) -> Any:
         try:
             return future.result()
-        except NoValidWorkerError as error:
+        except (NoValidWorkerError, NoWorkerError) as error:
             raise ClusterError(f"no worker is left for {what}; start workers and resume") from error
 
     # --- the cluster -------------------------------------------------------------------------------------------------
 
+    def _told_if_lost(self, when: str) -> contextlib.AbstractContextManager[None]:
+        return told_if_lost(self._scheduler, when, "start it again and resume from the last checkpoint")
+
     def worker_limit(self) -> int | None:
         """The least of the workers' memory limits, bytes, beyond which Dask ends a worker; None where none has one."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        with self._told_if_lost("before the first sweep"):
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return min((int(worker["memory_limit"]) for worker in workers if worker["memory_limit"]), default=None)
 
     def peak_bytes(self) -> int:
         """Peak resident bytes of the workers, where the session's own meter cannot see them."""
         if not self.remote:
             return 0
-        return sum(self._client.run(peak_resident_bytes).values())
+        with self._told_if_lost("after the last sweep"):
+            return sum(self._client.run(peak_resident_bytes, on_error="ignore").values())
 
     def close(self) -> None:
         pass
@@ -227,8 +220,15 @@ class ClusterExecutor:
 @contextlib.contextmanager
 def connect(address: str, security: Security | None = None, *, insecure: bool = False) -> Iterator[ClusterExecutor]:
     """Executor on the cluster whose scheduler listens at `address`; errors as of `connect_client`."""
-    with dask.config.set(DASK_CONFIG), connect_client(address, security, insecure=insecure) as client:
-        executor = ClusterExecutor(client)
+    with (
+        dask.config.set(DASK_CONFIG),
+        dask_is_silent(),
+        connect_client(address, security, insecure=insecure) as client,
+    ):
+        lost = f"the scheduler at {address}, or a worker of it,"
+        again = "look whether they run, and try again"
+        with told_if_lost(lost, "before the first sweep", again):
+            executor = ClusterExecutor(client)
         limit = executor.worker_limit()
         if limit is not None and limit < _LEAST_WORKER:
             # Dask would end it in the middle of an import, which looks like a lost connection.
@@ -236,8 +236,9 @@ def connect(address: str, security: Security | None = None, *, insecure: bool = 
                 f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
                 f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
             )
-        client.run(forget_peak)  # of another fit; that of `warm_up` is ours
-        client.run(warm_up)
+        with told_if_lost(lost, "before the first sweep", again):
+            client.run(forget_peak)  # of another fit; that of `warm_up` is ours
+            client.run(warm_up)
         yield executor
 
 
@@ -261,6 +262,7 @@ def local_cluster(
     count = workers or available_cpus()
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(DASK_CONFIG))
+        stack.enter_context(dask_is_silent())
         try:
             cluster = stack.enter_context(
                 LocalCluster(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from streamkernel.table import Scaler, Table
 __all__ = ["CheckRows", "Predicting", "check_rows"]
 
 _ROWS, _RUNS = 2000, 8
+_MOST_READ = 10_000  # where a part of the rows is wanted
 
 
 class Predicting(Protocol):
@@ -38,7 +40,18 @@ class CheckRows:
         return {"check_true": self.true, **{f"check_{name}": values for name, values in self.predicted.items()}}
 
 
-def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predictions: Predicting) -> CheckRows:
+Mask = Callable[[int, int], NDArray[np.bool_]]
+"""Which of rows ``start .. start + count - 1`` stayed out of the fit."""
+
+
+def check_rows(
+    table: Table,
+    whole: Table | None,
+    scaler: Scaler | None,
+    predictions: Predicting,
+    watched: Table | None = None,
+    held_out: Mask | None = None,
+) -> CheckRows:
     """Predict some rows.
 
     Parameters
@@ -46,6 +59,8 @@ def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predict
     table : rows of the fit, scaled.
     whole : the table that `table` is a slice of, not scaled; the longer run of rows before or after it serves.
     scaler, predictions : of the fit.
+    watched : another table, scaled, of rows that are none of the fit's; serves where `whole` has no others.
+    held_out : the rows of `table` that stayed out of the fit; serve likewise.
     """
     if whole is not None:
         before, after = (whole.start, table.start), (table.stop, whole.stop)
@@ -57,19 +72,39 @@ def check_rows(table: Table, whole: Table | None, scaler: Scaler | None, predict
                 # The fit did not ask for these rows, only its picture did: what is wrong with them is no reason to
                 # throw the work of all sweeps away. Rows of the fit have been read without complaint.
                 warn_user(f"the check is on rows of the fit, as those held out cannot be used: {error}")
+    if watched is not None:
+        return _predicted("held-out", watched, watched.start, watched.stop, predictions)
+    if held_out is not None:
+        blocks = [table.read(start, stop) for start, stop in _runs(table.start, table.stop, _MOST_READ)]
+        masks = [held_out(block.start, len(block)) for block in blocks]
+        every = -(-int(sum(mask.sum() for mask in masks)) // _ROWS)
+        if every:
+            kept = [np.flatnonzero(mask)[::every] for mask in masks]
+            pairs = [
+                (np.ascontiguousarray(block.X[rows]), None if block.Y is None else block.Y[rows])
+                for block, rows in zip(blocks, kept, strict=True)
+                if len(rows)
+            ]
+            return _compared("held-out", pairs, predictions)
     return _predicted("training", table, table.start, table.stop, predictions)
 
 
 def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predicting) -> CheckRows:
     blocks = [source.read(start, stop) for start, stop in _runs(lo, hi)]
-    truth = np.concatenate([block.Y for block in blocks if block.Y is not None])
-    values = [predictions.check_values(block.X) for block in blocks]
+    return _compared(kind, [(block.X, block.Y) for block in blocks], predictions)
+
+
+def _compared(
+    kind: str, rows: list[tuple[NDArray[Any], NDArray[np.float64] | None]], predictions: Predicting
+) -> CheckRows:
+    truth = np.concatenate([Y for _, Y in rows if Y is not None])
+    values = [predictions.check_values(X) for X, _ in rows]
     return CheckRows(kind, truth, {name: np.concatenate([each[name] for each in values]) for name in values[0]})
 
 
-def _runs(lo: int, hi: int) -> list[tuple[int, int]]:
+def _runs(lo: int, hi: int, most: int = _ROWS) -> list[tuple[int, int]]:
     """Some runs of neighbouring rows, spread evenly over [lo, hi): a few chunks are read, not all of them."""
-    length = min(hi - lo, _ROWS)
+    length = min(hi - lo, most)
     runs = min(_RUNS, length)
     left_out = hi - lo - length
     # Shares of the rows wanted, and of those left out between the runs, to the nearest row below.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
@@ -10,7 +11,8 @@ from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.pursuit_fitted import PursuitFitted
 from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.estimators.pursuit_settings import PursuitSettings
-from streamkernel.estimators.supervised import fit_supervised
+from streamkernel.estimators.supervised import FittedSteps, Watched, fit_supervised
+from streamkernel.selection import Problem
 from streamkernel.table import Table
 
 __all__ = ["fit_pursuit", "plan_pursuit"]
@@ -22,6 +24,7 @@ def fit_pursuit(
     """Fit by matching pursuit, classes where the targets are labels; parameters and errors as of `fit_supervised`."""
     if table.classes is not None:
         estimator = "kmp-classifier"
+    settings = settings.watching(table)
     parts = fit_supervised(
         table,
         settings,
@@ -29,6 +32,7 @@ def fit_pursuit(
         lambda n: _fit(table, settings, session, n),
         lambda machine, n: plan_pursuit(table, settings, machine, n),
         estimator=estimator,
+        watched=lambda fitted: _watched(fitted, settings),
         **options,
     )
     return PursuitModel(parts.config, parts.arrays)
@@ -40,11 +44,26 @@ def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> P
     return PursuitFitted(chosen, settings, n, sweeps=len(session.records))
 
 
+def _watched(fitted: FittedSteps, settings: PursuitSettings) -> Watched:
+    """The rows that chose the size: for the picture there are none better, where the table has no others."""
+    chosen = fitted.chosen
+    problem = Problem(chosen.table, chosen.kernel, len(chosen.selection.basis), seed=settings.seed)
+    watch = settings.selection_rule(has_targets=True).watch
+    held_out = watch.held_out(problem)
+    return watch.table(problem), None if held_out is None else held_out.mask
+
+
 def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: int | None = None) -> Plan:
     """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
-    n = settings.components(table) if n is None else n
+    n, settings = settings.components(table) if n is None else n, settings.watching(table)
     _, steps = steps_of_choice(table, settings, n)
     # The state of every sweep is kept until the model is there, and so is a square of directions.
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
     disk += 8 * n * (n + table.n_features + 4)
-    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)
+    shape = TableShape.of(table)
+    if isinstance(settings.validation, Table):
+        # One shape for all sweeps: with the larger chunks, which a table in memory has none of.
+        other = TableShape.of(settings.validation)
+        if other.in_memory < shape.in_memory or other.chunk_bytes > shape.chunk_bytes:
+            shape = replace(shape, chunk_rows=other.chunk_rows, in_memory=other.in_memory and shape.in_memory)
+    return make_plan(steps, shape, machine, disk_bytes=disk)

@@ -58,6 +58,10 @@ class GeneralisedModel(PredictingModel):
         return 1 if self.classes is None else len(self.classes)
 
     @property
+    def has_probabilities(self) -> bool:
+        return self.classes is not None
+
+    @property
     def posterior(self) -> LatentPosterior:
         """The latent functions, on rows that are scaled already."""
         arrays = self.arrays

@@ -14,7 +14,7 @@ from streamkernel.estimators.saved import SavedModel
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
 
-__all__ = ["PredictingModel"]
+__all__ = ["PredictingModel", "with_targets_of"]
 
 
 class PredictingModel(SavedModel, ABC):
@@ -23,6 +23,15 @@ class PredictingModel(SavedModel, ABC):
     @abstractmethod
     def predictions(self) -> RowMap:
         """The row map of values (b, d) that predicts, on rows that are scaled already."""
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether `outputs` has a column of class probabilities."""
+        return False
+
+    def checking(self) -> Any:
+        """The row map whose `check_values` are compared with true targets."""
+        return self.predictions()
 
     @abstractmethod
     def outputs(self, *, std: bool = False) -> RowMap:
@@ -82,27 +91,37 @@ class PredictingModel(SavedModel, ABC):
         ShapeMismatchError, DataError
             Another number of targets, numbers for labels, or labels that the model does not know.
         """
-        labels, targets = self.classes, table.targets
-        assert targets is not None
-        if labels is None:
-            d = self.target_count
-            if table.classes is not None:
-                raise DataError(
-                    "the table's targets are class labels, the model is a regression; give targets that are numbers, "
-                    "or a classifier"
-                )
-            if table.n_targets != d:
-                raise ShapeMismatchError(f"the table has {table.n_targets} targets, the model {d}; give equal ones")
-            return table
-        if targets.coded:
-            assert targets.classes is not None
-            if list(targets.classes) != list(labels):
-                # Fewer rows may lack a class.
-                return replace(table, targets=targets.recoded(labels))
-            return table
-        if labels.dtype.kind not in "biuf" and targets.rows.dtype.kind in "biuf":
+        return with_targets_of(table, self.classes, self.target_count)
+
+
+def with_targets_of(table: Table, labels: NDArray[Any] | None, d: int) -> Table:
+    """A table with its targets in a model's classes `labels`, or, where these are None, with d targets.
+
+    Raises
+    ------
+    ShapeMismatchError, DataError
+        See `PredictingModel.prepare_targets`.
+    """
+    targets = table.targets
+    assert targets is not None
+    if labels is None:
+        if table.classes is not None:
             raise DataError(
-                f"the table's targets are numbers, the model's classes are text ({', '.join(map(str, labels[:5]))}"
-                f"{', ...' if len(labels) > 5 else ''}); give targets with these labels"
+                "the table's targets are class labels, the model is a regression; give targets that are numbers, "
+                "or a classifier"
             )
-        return replace(table, targets=targets.of_classes(labels))
+        if table.n_targets != d:
+            raise ShapeMismatchError(f"the table has {table.n_targets} targets, the model {d}; give equal ones")
+        return table
+    if targets.coded:
+        assert targets.classes is not None
+        if list(targets.classes) != list(labels):
+            # Fewer rows may lack a class.
+            return replace(table, targets=targets.recoded(labels))
+        return table
+    if labels.dtype.kind not in "biuf" and targets.rows.dtype.kind in "biuf":
+        raise DataError(
+            f"the table's targets are numbers, the model's classes are text ({', '.join(map(str, labels[:5]))}"
+            f"{', ...' if len(labels) > 5 else ''}); give targets with these labels"
+        )
+    return replace(table, targets=targets.of_classes(labels))

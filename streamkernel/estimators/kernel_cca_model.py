@@ -154,9 +154,21 @@ class KernelCCAModel(TransformerModel):
         try:
             scaler, q = self.scaler_of(1), len(self.config["views"][1]["names"])
             fits = self.bases[1].points.shape[1] == q and (scaler is None or scaler.n_features == q)
+            fits = fits and self._columns_fit()
             assert self.bound is None or self.bound.minimum is not None
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
             raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
         if not fits:
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self
+
+    def _columns_fit(self) -> bool:
+        """Whether the views are of columns that the input of the fit had."""
+        width, (first, second) = len(self.config["columns"]), self.config["views"]
+        if second["columns"] is None:
+            return first["columns"] is None and len(first["names"]) == width
+        return all(
+            len(view["columns"]) == len(view["names"])
+            and all(type(column) is int and 0 <= column < width for column in view["columns"])
+            for view in (first, second)
+        )

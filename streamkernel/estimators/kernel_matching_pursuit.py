@@ -42,11 +42,17 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
         In a sweep; None for a 40th of the terms, at least 5.
     eps, quantile : float, default 0.05 and 0.95
         With "split" a pick is among the best 1 - quantile of all rows with probability 1 - eps: 59 candidates.
-    validation : float in (0, 1), default None
-        Share of the rows that is held out and watched in the same sweeps; the size that has the least error there is
-        kept.
+    validation : float in (0, 1), (X, y), Table or the path of a store, default None
+        Share of the rows that is held out and watched in the same sweeps, or other rows, of which there are sweeps of
+        their own; the size that has the least error there is kept.
     patience : int, default None
         End once so many terms have not bettered that error.
+    choose_by : "loss" or "error", default "loss"
+        Of classes: whether the size is that of the least loss on these rows, or of the fewest errors.
+    bound_gamma : float, default None
+        Of one target: rows that it is missed by more than this are counted, for Theorem 3 of Hussain & Shawe-Taylor
+        (`model_.bound`), which holds for a gamma named before the data were seen. Takes a sweep more. Of two classes
+        there is a bound always, on wrong ones.
     tol : float, default 0
         End once the residual sum of squares is ``tol`` times what a constant leaves.
     scale, fit_intercept, random_state, memory_limit, client, progress : as of `KernelRidge`

@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from streamkernel.estimators.pursuit_estimator import PursuitEstimator
 from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.reductions import probabilities_of_indicators
 
 __all__ = ["KernelMatchingPursuitClassifier"]
 
@@ -22,12 +22,6 @@ def _has_probabilities(estimator: Any) -> bool:
     model = getattr(estimator, "model_", None)
     loss = estimator.loss if model is None else model.config["settings"]["loss"]
     return bool(loss == "logistic")
-
-
-def _probabilities(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of indicators that are ``(1 - f) / 2, (1 + f) / 2``, f being the logarithm of the odds."""
-    f = values[:, 1] - values[:, 0]
-    return np.stack([expit(-f), expit(f)], axis=1)
 
 
 class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
@@ -69,8 +63,8 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
         """Probabilities of both classes, (m, 2); of the logistic loss alone."""
         values = self._values(X, self._fitted().predictions())
         if isinstance(values, np.ndarray):
-            return _probabilities(values)
-        return values.map_blocks(_probabilities, dtype=np.float64)
+            return probabilities_of_indicators(values)
+        return values.map_blocks(probabilities_of_indicators, dtype=np.float64)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
         """Labels by the first 1, 2, ... terms, each as `predict` gives them."""

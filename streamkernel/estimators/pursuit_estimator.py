@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import Progress, Session
+from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.estimators.fit_pursuit import fit_pursuit
 from streamkernel.estimators.pursuit_model import PursuitModel
@@ -49,8 +51,10 @@ class PursuitEstimator(SupervisedEstimator):
         picks: int | None = None,
         eps: float = 0.05,
         quantile: float = 0.95,
-        validation: float | None = None,
+        validation: Any = None,
         patience: int | None = None,
+        choose_by: str = "loss",
+        bound_gamma: float | None = None,
         loss: str = "squared",
         tol: float = 0.0,
         scale: str = "standard",
@@ -77,6 +81,8 @@ class PursuitEstimator(SupervisedEstimator):
         self.quantile = quantile
         self.validation = validation
         self.patience = patience
+        self.choose_by = choose_by
+        self.bound_gamma = bound_gamma
         self.loss = loss
         self.tol = tol
         self.scale = scale
@@ -87,7 +93,15 @@ class PursuitEstimator(SupervisedEstimator):
         self.progress = progress
 
     def _settings(self) -> PursuitSettings:
-        return PursuitSettings.from_parameters({**self.get_params(deep=False), "rule_options": None})
+        given = {**self.get_params(deep=False), "rule_options": None}
+        other = self.validation
+        if isinstance(other, (tuple, list)):
+            if len(other) != 2:
+                raise ParameterError(f"validation has {len(other)} parts; give a share, (X, y) or a table")
+            given["validation"] = open_table(*other, classify=self._classify and other[1] is not None)
+        elif isinstance(other, (str, PathLike)):
+            given["validation"] = open_table(other, classify=self._classify)
+        return PursuitSettings.from_parameters(given)
 
     def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> PursuitModel:
         return fit_pursuit(table, settings, session, **options)

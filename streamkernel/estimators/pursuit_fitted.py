@@ -12,7 +12,7 @@ from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.pursuit_settings import PursuitSettings
 from streamkernel.estimators.record import basis_arrays, certificate_of, model_record, path_of
 from streamkernel.pursuit import PursuitSelection, Stages
-from streamkernel.reductions import Predictions
+from streamkernel.reductions import OddsProbabilities, Predictions
 
 __all__ = ["PursuitFitted"]
 
@@ -54,10 +54,11 @@ class PursuitFitted:
         halves = np.array([[-0.5, 0.5]])
         return Stages(stages.directions, stages.amounts @ halves, stages.constant), (offset @ halves) + 0.5
 
-    def predictions(self) -> Predictions:
+    def predictions(self) -> Predictions | OddsProbabilities:
         """The row map that predicts, on rows that are scaled already."""
         stages, offset = self._values()
-        return Predictions(self.selection.basis, stages.coefficients, stages.intercept + offset)
+        values = Predictions(self.selection.basis, stages.coefficients, stages.intercept + offset)
+        return OddsProbabilities(values) if self.settings.loss == "logistic" else values
 
     def _residual_path(self) -> Float:
         """(n + 1,); all of the trace throughout where the kernel has no features to whiten, so that none is certain."""
@@ -92,7 +93,12 @@ class PursuitFitted:
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,
             ),
-            "totals": {"rows": path.fitted_rows, "validation_rows": path.validation_rows, "trace": selection.trace},
+            "totals": {
+                "rows": path.fitted_rows,
+                "validation_rows": path.validation_rows,
+                "counted_rows": path.counted,
+                "trace": selection.trace,
+            },
             "certificate": certificate_of(float(trail[0]), float(trail[-1])),
             "solution": {
                 "terms": terms,
@@ -103,6 +109,8 @@ class PursuitFitted:
                 "validation_rmse": None
                 if path.validation is None
                 else np.sqrt(path.validation[terms] / path.validation_rows).tolist(),
+                "training_error": path.error_rate(terms, held_out=False),
+                "validation_error": path.error_rate(terms, held_out=True),
                 "least_weakness": float(path.weakness.min(initial=1.0)),
             },
         }

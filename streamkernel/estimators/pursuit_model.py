@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from os import PathLike
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import ParameterError
+from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
+from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.pursuit import PursuitPath, Stages
-from streamkernel.reductions import ClassificationScores, Predictions, Reduction, RegressionScores
+from streamkernel.reductions import (
+    ClassificationScores,
+    OddsProbabilities,
+    Predictions,
+    ProbabilityScores,
+    Reduction,
+    RegressionScores,
+)
 
 __all__ = ["PursuitModel"]
 
@@ -44,6 +53,8 @@ class PursuitModel(PredictingModel):
     OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
         **PredictingModel.OPTIONAL,
         "path_validation": ("t + 1", "e"),
+        "path_errors": ("v", "2"),
+        "path_outside": ("v",),
     }
     _NOUN: ClassVar[str] = "matching pursuit model"
 
@@ -65,7 +76,24 @@ class PursuitModel(PredictingModel):
     def path(self) -> PursuitPath:
         """How it went, beyond the size that was kept too."""
         totals = self.config["totals"]
-        return PursuitPath.from_arrays(self.arrays, totals["rows"], totals["validation_rows"])
+        counted = int(totals.get("counted_rows", 0))
+        return PursuitPath.from_arrays(self.arrays, totals["rows"], totals["validation_rows"], counted)
+
+    @property
+    def bound(self) -> MatchingPursuitBound | None:
+        """Theorem 3 for the first 1, 2, ... terms, with probability .95; None where wrong rows were not counted.
+
+        A row of two classes is wrong when its class is told wrongly, one of one target when it is missed by more than
+        ``bound_gamma``. It is not about more classes, or several targets.
+        """
+        path, labels = self.path, self.classes
+        if path.outside is None or len(path.outside) < 2 or (labels is not None and len(labels) != 2):
+            return None
+        terms = path.rows[: len(path.outside) - 1]
+        # Basic may take a function again, which makes it no larger.
+        first = np.unique(terms, return_index=True)[1]
+        functions = np.cumsum(np.isin(np.arange(len(terms)), first))
+        return matching_pursuit_bound(path.counted, functions, path.outside[1:])
 
     @property
     def active_set(self) -> NDArray[np.int64]:
@@ -81,18 +109,47 @@ class PursuitModel(PredictingModel):
         flat = not self.config.get("targets_are_2d", False)
         return Predictions(self.basis, coefficients, intercept, argmax=argmax, flat=flat)
 
-    def outputs(self, *, std: bool = False) -> Predictions:
+    @property
+    def has_probabilities(self) -> bool:
+        return bool(self.config["settings"]["loss"] == "logistic")
+
+    def checking(self) -> Predictions | OddsProbabilities:
+        values = self.predictions()
+        return OddsProbabilities(values) if self.has_probabilities else values
+
+    def outputs(self, *, std: bool = False) -> Predictions | OddsProbabilities:
         if std:
             raise ParameterError(
                 f"this is a {self.config['estimator']} model, which has no standard deviations; leave --std out, or "
                 "fit with --estimator gp"
             )
-        return self.predictions(argmax=self.classes is not None)
+        found = self.checking()
+        return found if isinstance(found, OddsProbabilities) else self.predictions(argmax=self.classes is not None)
 
-    def scores(self) -> Reduction[dict[str, float]]:
-        if self.classes is None:
-            return RegressionScores(self.predictions())
-        return ClassificationScores(self.predictions())
+    def scores(self) -> Reduction[Any]:
+        found = self.checking()
+        if isinstance(found, OddsProbabilities):
+            return ProbabilityScores(found)
+        return RegressionScores(found) if self.classes is None else ClassificationScores(found)
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        try:
+            solution, size = self.config["solution"], len(self.arrays["components"])
+            told, steps = int(solution["terms"]), self.stages.terms
+            fits = told == steps <= len(self.arrays["path_rows"]) and told >= 0
+            fits = fits and len(self.arrays["directions"]) == size + int(self.stages.constant)
+            errors = self.path.errors
+            fits = fits and (errors is None or steps <= len(errors) - 1 <= len(self.arrays["path_rows"]))
+            labels, loss = self.classes, self.config["settings"]["loss"]
+            if loss not in ("squared", "logistic") or (loss == "logistic" and (labels is None or len(labels) != 2)):
+                raise ValueError(f"its loss is {loss!r:.40}")
+            assert self.bound is None or self.bound.minimum is not None
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
+        if not fits:
+            raise ModelFormatError(f"{path}: its steps are not those of its arrays; {self._AGAIN}")
+        return self
 
     def told(self) -> dict[str, Any]:
         solution, settings = self.config["solution"], self.config["settings"]
@@ -100,9 +157,19 @@ class PursuitModel(PredictingModel):
             "variant": settings["variant"],
             "terms": solution["terms"],
             "terms_tried": solution["terms_tried"],
-            "relative_rss": float(np.mean(solution["relative_rss"])),
             "least_weakness": solution["least_weakness"],
         }
-        if solution["validation_rmse"] is not None:
+        if settings["loss"] == "squared":
+            # Squares of the logistic loss are of weighted responses, in the units of nobody.
+            told["relative_rss"] = float(np.mean(solution["relative_rss"]))
+        if settings["loss"] == "squared" and solution["validation_rmse"] is not None:
             told["validation_rmse"] = float(np.mean(solution["validation_rmse"]))
+        for name in ("training_error", "validation_error"):
+            if solution.get(name) is not None:
+                told[name] = solution[name]
+        bound = self.bound
+        if bound is not None:
+            # Infinite where hardly a row is right, for which JSON has no word.
+            told["bound"] = bound.minimum if np.isfinite(bound.minimum) else None
+            told |= {"bound_size": bound.best_size, "bound_is_vacuous": bound.says_nothing}
         return told

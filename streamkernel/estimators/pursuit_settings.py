@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from streamkernel.errors import ParameterError
-from streamkernel.estimators.settings import BasisSettings, checked_number
+from streamkernel.errors import DataError, ParameterError, ShapeMismatchError
+from streamkernel.estimators.kept_model import with_targets_of
+from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
 from streamkernel.pursuit import MatchingPursuit, Pools
+from streamkernel.table import Table
 
 __all__ = ["PursuitSettings"]
 
@@ -26,8 +28,11 @@ class PursuitSettings(BasisSettings):
     variant : "pre-fitting", "back-fitting" or "basic".
     shrinkage : of the steps of basic, in (0, 1].
     pool, draw, candidates, picks, eps, quantile : candidates of each sweep; see `Pools`.
-    validation : share of the rows that is held out and watched, in [0, 1).
+    validation : share of the rows that is held out and watched, in (0, 1); or a table of other rows. Of a job where
+        that table is, which it opens before it fits.
     patience : end once so many terms have not bettered the error on these.
+    choose_by : "loss" or "error": whether the size is that of their least loss, or, of classes, of their fewest errors.
+    bound_gamma : of one target, by how much a row is missed that Theorem 3 calls wrong; None for no bound.
     loss : "squared", or, of two classes, "logistic".
     tol : end once the residual sum of squares is ``tol`` times what a constant leaves.
     """
@@ -40,8 +45,10 @@ class PursuitSettings(BasisSettings):
     picks: int | None = None
     eps: float = 0.05
     quantile: float = 0.95
-    validation: float | None = None
+    validation: float | str | Table | None = None
     patience: int | None = None
+    choose_by: str = "loss"
+    bound_gamma: float | None = None
     loss: str = "squared"
 
     def __post_init__(self) -> None:
@@ -58,7 +65,12 @@ class PursuitSettings(BasisSettings):
             )
         super().__post_init__()
         checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
-        if self.validation is not None:
+        checked_choice("choose_by", self.choose_by, ("loss", "error"))
+        if self.bound_gamma is not None:
+            checked_number("bound_gamma", self.bound_gamma, least=0.0, exclusive=True)
+        if self.choose_by == "error" and self.validation is None:
+            raise ParameterError("choose_by='error' counts held-out rows, and there are none; give validation")
+        if self.validation is not None and not isinstance(self.validation, (str, Table)):
             share = checked_number("validation", self.validation, least=0.0, exclusive=True, most=1.0)
             if share == 1.0:
                 raise ParameterError("validation = 1 leaves no rows to fit; give a share of the rows below 1")
@@ -80,10 +92,36 @@ class PursuitSettings(BasisSettings):
             float(self.shrinkage),
             pools,
             bool(self.fit_intercept),
-            float(self.validation or 0.0),
+            self._held_out_share(),
             None if self.patience is None else int(self.patience),
             self.loss,
+            self.choose_by == "error",
+            None if self.bound_gamma is None else float(self.bound_gamma),
         )
+
+    def watching(self, table: Table) -> PursuitSettings:
+        """These for a fit to `table`: rows of another table as it sees its own, but for the scale.
+
+        Raises
+        ------
+        DataError
+            Other columns, other targets, or labels that the rows of the fit do not have.
+        """
+        other = self.validation
+        if not isinstance(other, Table) or table.targets is None:
+            return self
+        if other.n_features != table.n_features:
+            raise ShapeMismatchError(
+                f"the validation rows have {other.n_features} features, those of the fit {table.n_features}; give the "
+                "same columns"
+            )
+        if other.targets is None:
+            raise ParameterError("the validation rows have no targets; ingest them with --target, or give (X, y)")
+        try:
+            fitting = with_targets_of(other, table.classes, table.n_targets)
+        except DataError as error:
+            raise type(error)(f"of the validation rows: {error}") from error
+        return replace(self, validation=replace(fitting, dtype=table.dtype, scaler=None))
 
     def to_config(self) -> dict[str, Any]:
         whole = {name: getattr(self, name) for name in ("candidates", "picks", "patience")}
@@ -98,6 +136,17 @@ class PursuitSettings(BasisSettings):
             "loss": self.loss,
             "eps": float(self.eps),
             "quantile": float(self.quantile),
-            "validation": None if self.validation is None else float(self.validation),
+            "validation": self._validation_config(),
+            "choose_by": self.choose_by,
+            "bound_gamma": None if self.bound_gamma is None else float(self.bound_gamma),
             **{name: None if value is None else int(value) for name, value in whole.items()},
         }
+
+    def _validation_config(self) -> Any:
+        if isinstance(self.validation, Table):
+            return {"rows": self.validation.n_rows, "fingerprint": self.validation.fingerprint}
+        return float(self.validation) if isinstance(self.validation, (int, float)) else self.validation
+
+    def _held_out_share(self) -> float | Table:
+        """Of a table that is not open nothing is known."""
+        return 0.0 if isinstance(self.validation, str) or self.validation is None else self.validation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 from streamkernel.engine import Plan
@@ -24,7 +25,10 @@ from streamkernel.estimators.settings import BasisSettings, RidgeSettings
 from streamkernel.estimators.supervised import check_numbers
 from streamkernel.table import Table
 
-__all__ = ["RECIPES", "Recipe", "check_options", "settings_of"]
+__all__ = ["RECIPES", "SETTINGS", "Recipe", "check_options", "settings_of"]
+
+# Options of the command line whose settings have other names.
+SETTINGS = {"basis": "n_components", "intercept": "fit_intercept"}
 
 # Settings of sums over blocks of rows, which only some approximations have.
 _OF_BLOCKS = frozenset({"block_size", "partition"})
@@ -113,5 +117,10 @@ def check_options(recipe: Recipe, names: Iterable[str]) -> None:
             raise ParameterError(
                 f"{option} means nothing to the estimator {recipe.name}; it is an option of {', '.join(others)}"
                 if others
-                else f"there is no option {option}; streamkernel fit --help lists them"
+                else f"there is no option {name}{_nearest(recipe, name)}; streamkernel fit --help lists them"
             )
+
+
+def _nearest(recipe: Recipe, name: str) -> str:
+    near = get_close_matches(name, sorted(recipe.options | SETTINGS.keys()), 1)
+    return "".join(f", but {SETTINGS.get(one, one)}" for one in near)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from streamkernel.engine import Machine, PeakMeter, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
-from streamkernel.estimators.check_rows import Predicting, check_rows
+from streamkernel.estimators.check_rows import Mask, Predicting, check_rows
 from streamkernel.estimators.choosing import Chosen, checked_plan
 from streamkernel.estimators.record import run_record
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.table import Table
 
-__all__ = ["FittedParts", "FittedSteps", "fit_supervised"]
+__all__ = ["FittedParts", "FittedSteps", "Watched", "fit_supervised"]
 
 
 class FittedSteps(Protocol):
@@ -46,6 +46,9 @@ class FittedParts:
     arrays: dict[str, NDArray[Any]]
 
 
+Watched = tuple[Table | None, Mask | None]
+
+
 def check_numbers(table: Table, estimator: str) -> None:
     """Refuse class labels as targets of a regression, or ParameterError."""
     if table.classes is None:
@@ -67,6 +70,7 @@ def fit_supervised(
     memory_limit: int | None = None,
     targets_are_2d: bool = False,
     driver_bytes: int | None = None,
+    watched: Callable[[FittedSteps], Watched] | None = None,
 ) -> FittedParts:
     """Run the steps of a fit under its plan.
 
@@ -81,6 +85,7 @@ def fit_supervised(
     whole : the table that `table` is a slice of; its other rows serve for the held-out picture.
     memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`). A plan beyond
         it is refused before anything is read.
+    watched : rows of `check_rows` that the fit has held out itself.
     targets_are_2d : predictions have a column a target even where there is one; where there are several, always.
 
     Raises
@@ -106,7 +111,8 @@ def fit_supervised(
     # One BLAS thread on the driver too, held throughout: equal bits on any number of cores.
     with single_threaded_blas(), PeakMeter() as meter:
         fitted = steps(n)
-        check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions())
+        own: Watched = (None, None) if watched is None else watched(fitted)
+        check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions(), *own)
     peak = meter.peak + session.executor.peak_bytes()
     config = fitted.config(estimator, targets_are_2d or (table.n_targets > 1 and table.classes is None))
     config["check"] = {"kind": check.kind, "rows": len(check.true)}

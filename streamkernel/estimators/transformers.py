@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from os import PathLike
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.bounds import CompressionBound, compression_bound
+from streamkernel.errors import ModelFormatError
 from streamkernel.estimators.saved import SavedModel
 from streamkernel.factors import FactorEigen
 from streamkernel.reductions import FeatureMap, Features, FeatureTimes
@@ -113,3 +115,14 @@ class KernelPCAModel(TransformerModel):
     def transformation(self) -> FeatureTimes:
         coefficients = np.ascontiguousarray(self.arrays["dual_coef"])
         return FeatureTimes(Features.of_basis(self.basis), coefficients, self.arrays["intercept"], "scores")
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        try:
+            # All that the bound takes beside the basis.
+            fits = int(self.config["rows"]["count"]) >= len(self.residual_path) - 1
+        except (LookupError, ValueError, TypeError, ArithmeticError) as error:
+            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error!r:.200}; {self._AGAIN}") from error
+        if not fits:
+            raise ModelFormatError(f"{path} has more functions than rows; {self._AGAIN}")
+        return self

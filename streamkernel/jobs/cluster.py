@@ -17,6 +17,7 @@ from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
 from streamkernel.engine.cluster_tasks import warm_up
 from streamkernel.engine.memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES
+from streamkernel.errors import ClusterError
 
 __all__ = ["DriverExecutor", "DriverLimits", "driver_executor", "is_closing"]
 
@@ -33,7 +34,7 @@ class DriverExecutor(ClusterExecutor):
 
     def peak_bytes(self) -> int:
         # This process is one of the workers, and the session's own meter has seen it.
-        with contextlib.suppress(OSError, TimeoutError):
+        with contextlib.suppress(ClusterError, OSError, TimeoutError):
             return max(0, super().peak_bytes() - peak_resident_bytes())
         return 0
 

@@ -46,7 +46,6 @@ __all__ = [
     "UNREADABLE",
     "JobRecords",
     "Stopped",
-    "followed",
     "is_id",
     "job_ids",
     "new_id",
@@ -206,7 +205,7 @@ class JobRecords:
         if status == QUEUED:
             # What its driver's task is called by: whoever has it driven from this state asks for the same task.
             changes["asked"] = 1 if after is None else after.number + 1
-        return followed(self.state, {**kept, **changes, "status": status, "time": time.time()}, after)
+        return self.state.append({**kept, **changes, "status": status, "time": time.time()}, after=after)
 
     def claim(self, lease: Lease, **changes: Any) -> Record:
         """Say that the holder of the lease runs the job; who has just asked for its driver anew is overruled.
@@ -233,7 +232,7 @@ class JobRecords:
     def note(self, event: str, text: str, *, level: str = "info") -> None:
         """Add an event to the log; several writers take turns."""
         value = {"time": time.time(), "event": event, "level": level, "text": text, **this_process()}
-        while followed(self.log, value, self.log.latest()) is None:
+        while self.log.append(value, after=self.log.latest()) is None:
             pass
 
     def events(self, after: int = 0) -> list[Record]:
@@ -245,24 +244,6 @@ class JobRecords:
         return found
 
 
-def followed(log: RecordLog, value: dict[str, Any], after: Record | None) -> Record | None:
-    """The record that follows `after`; None if another has followed it already, so that whoever looks again sees that.
-
-    Raises
-    ------
-    CorruptMetadataError
-        No record can follow, and none does: its name is taken by something else, such as a folder.
-    """
-    record = log.append(value, after=after)
-    if record is None:
-        number, latest = 0 if after is None else after.number, log.latest()
-        # Where there was one and none is left, the job was removed.
-        if (latest.number if latest else 0) <= number and (latest is not None or after is None):
-            raise CorruptMetadataError(
-                f"{log.blobs.location}/{log.name}/{number + 1:08d}.json is no record, and none can be made; remove it"
-            )
-    return record
-
-
 def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    # Of which differences can be told.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18

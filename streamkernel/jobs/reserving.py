@@ -10,7 +10,7 @@ from __future__ import annotations
 from streamkernel.atomic import text_digest
 from streamkernel.blobs import RecordLog, blobs_at, joined
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
-from streamkernel.jobs.records import ENDED, JobRecords, followed
+from streamkernel.jobs.records import ENDED, JobRecords
 
 __all__ = ["latest_maker", "reserve"]
 
@@ -32,7 +32,7 @@ def reserve(records: JobRecords, model: str) -> None:
                 f"job {other} is making {model} already; wait for it, cancel it, or choose another path"
             )
         # Also where we were the last: who has just found us ended sees that we are not any more.
-        if followed(log, {"job": records.id, "model": model}, before) is not None:
+        if log.append({"job": records.id, "model": model}, after=before) is not None:
             return
 
 

@@ -97,6 +97,8 @@ class Work:
         given = dict(self.settings)
         if self.queries is not None:
             given["queries"] = _points(self.queries)
+        if isinstance(given.get("validation"), str):
+            given["validation"] = open_table(given["validation"], classify=self.recipe.classify)
         return settings_of(self.recipe, given)
 
     def tables(self) -> tuple[Table, Table]:
@@ -146,6 +148,8 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
         value = getattr(settings, each.name)
         if isinstance(value, Kernel):
             value = value.to_config()
+        if each.name == "validation" and not isinstance(value, (int, float, type(None))):
+            value = location_of("validation rows", value)
         if each.name == "queries":
             if value is not None:
                 raise ParameterError(

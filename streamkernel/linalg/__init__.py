@@ -1,6 +1,6 @@
 """Small dense algebra on n x n matrices: in place, one BLAS thread, NaN looked for before every factorisation."""
 
-from streamkernel.linalg._blas import factor_lower, subtract_gram, syrk
+from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, syrk
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, symmetric_eigen
@@ -19,6 +19,7 @@ __all__ = [
     "RidgePath",
     "SymmetricEigen",
     "Whitener",
+    "add_product",
     "cholesky",
     "duality_path",
     "factor_lower",

@@ -18,6 +18,7 @@ import scipy.linalg.cython_lapack as _cython_lapack
 from numpy.typing import NDArray
 
 __all__ = [
+    "add_product",
     "factor_lower",
     "invert_lower",
     "multiply_triangle",
@@ -79,24 +80,46 @@ def require(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
         raise ValueError(f"a C-contiguous {dtype} matrix is needed, not {array.dtype} of shape {array.shape}")
 
 
+def require_rows(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    pieces = array.ndim == 2 and (array.shape[1] <= 1 or array.strides[1] == array.itemsize)
+    if array.dtype != dtype or not pieces or array.strides[0] < array.strides[1]:
+        raise ValueError(f"a {dtype} matrix of whole rows is needed, not {array.dtype} of shape {array.shape}")
+
+
 def syrk(K: NDArray[Any], into: NDArray[Any]) -> None:
     """Add ``K^T K`` to the upper triangle of `into`, in place; the lower triangle is not touched.
 
     Parameters
     ----------
-    K : (b, n) C-contiguous, float32 or float64.
-    into : (n, n) C-contiguous, of the same dtype.
+    K : (b, n) float32 or float64, whose rows lie each in one piece.
+    into : (n, n), the same, of the same dtype.
     """
     b, n = K.shape
     if b == 0 or n == 0:
         return
-    require(K, K.dtype)
-    require(into, K.dtype)
+    require_rows(K, K.dtype)
+    require_rows(into, K.dtype)
     if into.shape != (n, n):
         raise ValueError(f"the sums have shape {into.shape}, the block needs {(n, n)}")
     # In Fortran's eyes K is the (n, b) matrix A and the sum A A^T; its lower triangle is our upper one.
     one = _scalar(1.0, K.dtype)
-    _SYRK[K.dtype](b"L", b"N", _int(n), _int(b), one, K.ctypes.data, _int(n), one, into.ctypes.data, _int(n))
+    _SYRK[K.dtype](b"L", b"N", _int(n), _int(b), one, K.ctypes.data, _leading(K), one, into.ctypes.data, _leading(into))
+
+
+def add_product(A: Float, B: Float, into: Float) -> None:
+    """``into += A^T B`` for A (b, n), B (b, k) and into (n, k), whose rows lie each in one piece."""
+    (b, n), k = A.shape, B.shape[1]
+    if min(b, n, k) == 0:
+        return
+    for matrix in (A, B, into):
+        require_rows(matrix, _DOUBLE)
+    if len(B) != b or into.shape != (n, k):
+        raise ValueError(f"blocks of {A.shape} and {B.shape} do not add to sums of {into.shape}")
+    # In Fortran's eyes all three are transposed.
+    _GEMM(
+        b"N", b"T", _int(k), _int(n), _int(b), _scalar(1.0, _DOUBLE), B.ctypes.data, _leading(B), A.ctypes.data,
+        _leading(A), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
+    )  # fmt: skip
 
 
 def subtract_product(K: Float, L: Float, into: Float) -> None:

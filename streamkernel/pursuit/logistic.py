@@ -24,7 +24,7 @@ from streamkernel.pursuit.model_so_far import Candidates, ModelSoFar
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages
-from streamkernel.reductions import DictionaryColumns, PoolColumns, Roots
+from streamkernel.reductions import DictionaryColumns, PoolColumns, Roots, StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
 
 __all__ = ["LogisticSoFar"]
@@ -44,6 +44,8 @@ class LogisticSoFar(ModelSoFar):
 
     Parameters as of `ModelSoFar`.
     """
+
+    logistic = True
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -86,10 +88,30 @@ class LogisticSoFar(ModelSoFar):
     @property
     def best(self) -> int:
         """Of the sizes that sweeps have measured; until then all terms."""
-        losses = np.array([values[1] for values in self.losses[1:]])
+        losses = np.array([values[1] for values in (self.wrong if self.by_error else self.losses)[1:]])
         if not self.watched or len(losses) == 0:
             return self.terms
         return self.sizes[1 + int(np.argmin(losses))]
+
+    @property
+    def settled(self) -> Stages:
+        # Half steps are none of the weighted fit: the same directions, by other amounts.
+        V = self.stages.directions
+        amounts = solve_triangular(V, self.parameters, check_finite=False) if len(V) else self.stages.amounts
+        return Stages(V, amounts, self.constant)
+
+    def watching(self, coding: Float | None, gamma: float | None) -> StagedScores:
+        """Of the sizes that sweeps have measured, each by its own coefficients: a step is what these differ by."""
+        width = len(self.basis) + int(self.constant)
+        each = [np.pad(parameters[:, 0], (0, width - len(parameters))) for parameters in self._of_sizes]
+        V = np.diff(np.stack(each, axis=1), axis=1, prepend=0.0)
+        none, ones = np.zeros(0, np.int64), np.ones((len(each), 1))
+        return StagedScores(self.basis, V, ones, self.centre, self.constant, none, coding, logistic=True)
+
+    def saw(self, sums: StagedSums) -> None:
+        self.watched, self.check_rows = True, float(sums.rows[0])
+        for kept, found in ((self.losses, sums.losses), (self.wrong, sums.wrong)):
+            kept[:] = [np.array([own[0], other]) for own, other in zip(kept, found[0], strict=True)]
 
     def cut_to_best(self) -> bool:
         """Drop the terms beyond the size that held-out rows like best; whether there were any."""
@@ -113,10 +135,7 @@ class LogisticSoFar(ModelSoFar):
         return promised <= _GAIN * self._loss or self._loss <= _SEPARATED * roots.rows
 
     def selection(self, kernel: Kernel, rounds: tuple[RoundRecord, ...], ended: str) -> PursuitSelection:
-        # Half steps are none of the weighted fit: the same directions, by other amounts.
-        V = self.stages.directions
-        amounts = solve_triangular(V, self.parameters, check_finite=False) if len(V) else self.stages.amounts
-        self.stages = Stages(V, amounts, self.constant)
+        self.stages = self.settled
         return super().selection(kernel, rounds, ended)
 
     def _path_rows(self) -> tuple[Int, Float]:

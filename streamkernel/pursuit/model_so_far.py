@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from streamkernel.kernels import Kernel
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages
-from streamkernel.reductions import DictionaryColumns, PoolColumns, Roots
+from streamkernel.reductions import DictionaryColumns, Gram, HeldOut, PoolColumns, Roots, StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
 
 __all__ = ["Candidates", "ModelSoFar"]
@@ -45,25 +46,39 @@ class ModelSoFar:
     variant : of the pursuit.
     constant : whether there is one.
     centre, scale : (d,) taken off the targets; in whose units their squares are added.
-    patience : see `MatchingPursuit`.
+    patience, by_error : see `MatchingPursuit`.
     """
 
+    logistic = False
+
     def __init__(
-        self, basis: Basis, variant: str, constant: bool, centre: Float, scale: Float, patience: int | None
+        self,
+        basis: Basis,
+        variant: str,
+        constant: bool,
+        centre: Float,
+        scale: Float,
+        patience: int | None,
+        by_error: bool = False,
     ) -> None:
         self.basis = basis
         self.variant = variant
         self.constant = constant
         self.centre, self.scale = centre, scale
         self.patience = patience
+        self.by_error = by_error
         self.functions: Int = np.zeros(0, np.int64)  # of each term its position in the basis
         self.steps: Float = np.zeros((0, len(centre)))
         self.weakness: Float = np.zeros(0)
         self.stages = Stages(np.zeros((0, 0)), np.zeros((0, len(centre))), False)
         self.rss: Float = np.zeros((1, len(centre)))
         self.check: Float | None = None
+        self.check_rows = 0.0
+        self.check_wrong: Float | None = None  # of every size, on held-out rows
+        self.counted: StagedSums | None = None
         self._last: tuple[Roots, Float] | None = None
         self.whitened = False  # the columns of the last sums
+        self.known: Gram | None = None  # that need not be summed again
         self.watched = False  # rows are held out
         # Of the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.
         self.sizes: list[int] = []
@@ -72,7 +87,8 @@ class ModelSoFar:
 
     def accepts(self, roots: Roots) -> bool:
         """Note what the sums say of the model that they began with; whether it may grow from there."""
-        self.watched = roots.check is not None
+        if roots.check is not None:
+            self.watched, self.check_rows = True, roots.check_rows
         self.sizes.append(self.terms)
         self.losses.append(roots.loss)
         self.wrong.append(roots.wrong)
@@ -93,9 +109,7 @@ class ModelSoFar:
         return self._in_columns(columns, self.stages.coefficients, self.stages.intercept[None][: int(self.constant)])
 
     def _in_columns(self, columns: PoolColumns | DictionaryColumns, coefficients: Float, constant: Float) -> Float:
-        if isinstance(columns, PoolColumns) and len(self.basis):
-            coefficients = self.basis.L.T @ coefficients
-        return np.concatenate([coefficients, constant])
+        return np.concatenate([columns.coordinates(coefficients), constant])
 
     def first_square(self, roots: Roots) -> float:
         """What the targets have beyond the constant, in units of their spread."""
@@ -172,6 +186,9 @@ class ModelSoFar:
             self.check = self.stages.errors(self._ordered(roots.check, new), roots.check[:, -d:])
         self._last = roots, D
         self.basis = grown
+        self.known = None
+        if roots.gram is not None:
+            self.known = roots.gram.grown(n, n + int(self.constant), len(pool), new, grown.L[n:, n:])
         return refused
 
     def _appended(self, pool: Basis, new: Int) -> tuple[Basis, Int]:
@@ -182,11 +199,43 @@ class ModelSoFar:
         return Basis(self.basis.kernel, *both), np.arange(len(new))
 
     @property
+    def settled(self) -> Stages:
+        """The model, step by step."""
+        return self.stages
+
+    def scores(self, coding: Float | None, held_out: HeldOut | None, gamma: float | None) -> StagedScores:
+        """What sums the errors of its every size over the rows of the fit."""
+        V, Z = self.settled.of_sizes()
+        chosen = self.basis.rows[self.functions]
+        return StagedScores(
+            self.basis, V, Z, self.centre, self.constant, chosen, coding, held_out, gamma, self.logistic
+        )
+
+    def watching(self, coding: Float | None, gamma: float | None) -> StagedScores:
+        """The same over a table of other rows."""
+        return replace(self.scores(coding, None, gamma), chosen=np.zeros(0, np.int64))
+
+    def saw(self, sums: StagedSums) -> None:
+        """Take what `watching` brought."""
+        self.watched, self.check_rows = True, float(sums.rows[0])
+        self.check, self.check_wrong = sums.squares[0], sums.wrong[0]
+
+    def count(self, fitted: StagedSums) -> None:
+        """Take what `scores` brought, which held-out rows of the same table are a part of."""
+        self.counted = fitted
+        if fitted.rows[1] > 0.0:
+            self.check_wrong = fitted.wrong[1]
+
+    @property
     def best(self) -> int:
         """Terms that the held-out rows like best; all of them where there are none."""
+        if self.terms == 0:
+            return 0
+        if self.by_error and self.check_wrong is not None:
+            return max(1, int(np.argmin(self.check_wrong)))
         if self.check is None:
             return self.terms
-        return max(1, int(np.argmin((self.check / self.scale**2).sum(axis=1)))) if self.terms else 0
+        return max(1, int(np.argmin((self.check / self.scale**2).sum(axis=1))))
 
     def out_of_patience(self) -> bool:
         return self.patience is not None and self.terms - self.best >= self.patience
@@ -204,10 +253,11 @@ class ModelSoFar:
             weakness=weakness,
             validation=self.check,
             fitted_rows=roots.rows,
-            validation_rows=roots.check_rows,
+            validation_rows=self.check_rows,
             sizes=np.asarray(self.sizes, dtype=np.int64),
             losses=np.asarray(self.losses),
             wrong=np.asarray(self.wrong),
+            **self._counts(),
         )
         terms = self.best
         n = int(self.functions[:terms].max(initial=-1)) + 1
@@ -224,6 +274,18 @@ class ModelSoFar:
             trace=roots.trace,
             squares=self._squares(kernel, basis),
         )
+
+    def _counts(self) -> dict[str, Any]:
+        """What one sweep has counted for every size."""
+        if self.counted is None:
+            return {}
+        own = self.counted.wrong[0]
+        held = np.zeros(len(own)) if self.check_wrong is None else self.check_wrong
+        return {
+            "errors": np.stack([own, held], axis=1),
+            "outside": self.counted.outside,
+            "counted": self.counted.counted,
+        }
 
     def _path_rows(self) -> tuple[Int, Float]:
         """Row number and weakness of every term that was picked."""

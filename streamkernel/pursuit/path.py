@@ -16,6 +16,7 @@ __all__ = ["PursuitPath", "PursuitSelection"]
 Float = NDArray[np.float64]
 
 _ALWAYS = ("rows", "rss", "gains", "weakness", "sizes", "losses", "wrong")
+_SOMETIMES = ("validation", "errors", "outside")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class PursuitPath:
     sizes : (s,) terms of the model that each sweep began with.
     losses, wrong : (s, 2) of these, on the rows of the fit and on those held out: sums of the logistic loss, and how
         many classes were told wrongly; 0 where there are none.
+    errors : (S + 1, 2) of how many rows, fitted and held out, t terms tell the class wrongly, or miss the target by
+        more than gamma; None where neither was asked. Of all sizes of the path, with the logistic loss of the model's.
+    outside : (S + 1,) the same of the rows fitted that are none of these terms' functions, each row counted once.
+    counted : rows fitted, each counted once.
     """
 
     rows: NDArray[np.int64]
@@ -45,29 +50,35 @@ class PursuitPath:
     sizes: NDArray[np.int64]
     losses: Float
     wrong: Float
+    errors: Float | None = None
+    outside: NDArray[np.int64] | None = None
+    counted: int = 0
 
     @property
     def terms(self) -> int:
         """T."""
         return len(self.rows)
 
+    def error_rate(self, terms: int, *, held_out: bool) -> float | None:
+        """Share of the rows that so many terms get wrong, by weight; None where they were not counted."""
+        rows = self.validation_rows if held_out else self.fitted_rows
+        if self.errors is None or not rows > 0.0:
+            return None
+        return float(self.errors[terms, int(held_out)] / rows)
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """As a model keeps it."""
-        named = {name: getattr(self, name) for name in _ALWAYS}
-        if self.validation is not None:
-            named["validation"] = self.validation
-        return {f"path_{name}": values for name, values in named.items()}
+        names = [name for name in (*_ALWAYS, *_SOMETIMES) if getattr(self, name) is not None]
+        return {f"path_{name}": getattr(self, name) for name in names}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], fitted_rows: float, validation_rows: float) -> PursuitPath:
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], fitted_rows: float, validation_rows: float, counted: int = 0
+    ) -> PursuitPath:
         """What `to_arrays` gave."""
-        parts = {name: arrays[f"path_{name}"] for name in _ALWAYS}
-        return cls(
-            **parts,
-            validation=arrays.get("path_validation"),
-            fitted_rows=fitted_rows,
-            validation_rows=validation_rows,
-        )
+        parts: dict[str, Any] = {name: arrays[f"path_{name}"] for name in _ALWAYS}
+        parts |= {name: arrays.get(f"path_{name}") for name in _SOMETIMES}
+        return cls(**parts, fitted_rows=fitted_rows, validation_rows=validation_rows, counted=counted)
 
 
 @dataclass(frozen=True, kw_only=True)

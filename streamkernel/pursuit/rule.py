@@ -20,15 +20,25 @@ from streamkernel.pursuit.model_so_far import ModelSoFar
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pools import Pools
 from streamkernel.pursuit.pursue import checked_variant, pursue
-from streamkernel.reductions import DictionaryColumns, DictionarySums, HeldOut, PoolColumns, ResidualReservoir, Sample
+from streamkernel.pursuit.watch import Watch
+from streamkernel.reductions import (
+    DictionaryColumns,
+    DictionarySums,
+    HeldOut,
+    PoolColumns,
+    ResidualColumns,
+    ResidualReservoir,
+    Sample,
+)
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
+from streamkernel.table import Table
 
 __all__ = ["LOSSES", "MatchingPursuit"]
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-_HELD_OUT, _RESIDUAL = (23,), 24  # streams
+_RESIDUAL = 24  # stream
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 _DIGITS = 1e-6  # share of a column that sums of squares still tell of (ALGORITHMS 1.3, remedy 1)
 _STEPS = 8  # that the plan tells of
@@ -44,18 +54,23 @@ class MatchingPursuit(Rule):
     variant, shrinkage : as of `pursue`.
     pools : candidates of each sweep.
     constant : whether a constant is fitted, before any function.
-    validation : share of the rows that is held out, in [0, 1); 0 for none.
+    validation : share of the rows that is held out, in [0, 1), 0 for none; or a table of other rows, not scaled, with
+        the columns and the classes of those of the fit, of which there are sweeps of their own.
     patience : end once so many terms have not bettered the error on these rows; None to go on.
     loss : "squared", or "logistic", of two classes: each sweep is a step of Newton's method (`newton`).
+    by_error : take the size that tells the fewest held-out rows' class wrongly, not that of the least loss.
+    gamma : a target that is missed by more than this is counted as wrong, for every size; classes always are.
     """
 
     variant: str = "pre-fitting"
     shrinkage: float = 1.0
     pools: Pools = field(default_factory=Pools)
     constant: bool = True
-    validation: float = 0.0
+    validation: float | Table = 0.0
     patience: int | None = None
     loss: str = "squared"
+    by_error: bool = False
+    gamma: float | None = None
 
     def __post_init__(self) -> None:
         checked_variant(self.variant, self.shrinkage)
@@ -74,9 +89,14 @@ class MatchingPursuit(Rule):
     def name(self) -> str:  # type: ignore[override]
         return f"matching pursuit, {self.variant}"
 
+    @property
+    def watch(self) -> Watch:
+        """What is measured of every size."""
+        return Watch(self.validation, self.patience, self.by_error, self.gamma)
+
     def held_out(self, problem: Problem) -> HeldOut | None:
         """The rows that stay out."""
-        return HeldOut(problem.seed, _HELD_OUT, self.validation) if self.validation else None
+        return self.watch.held_out(problem)
 
     def prefetch(self, problem: Problem) -> Int:
         rounds = 1 if self.pools.draw == "residual" else self._rounds(problem)
@@ -107,7 +127,9 @@ class MatchingPursuit(Rule):
             work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
             width, held = work.columns.width, 8 * 12 * work.columns.width**2
             steps.append(step_of("fit again", work, m, kernel_columns=width, times=_REFITS, held_bytes=held))
-        return steps
+        # The last roots, and the columns of the model among them.
+        held = 8 * 4 * (problem.n + k) ** 2
+        return steps + self.watch.steps(problem, self.coding(problem), self.constant, self.logistic, rounds, held)
 
     def coding(self, problem: Problem) -> Float | None:
         """(classes, d): two classes are the two signs of one target, more are indicators; None for numbers."""
@@ -134,11 +156,15 @@ class MatchingPursuit(Rule):
         centre, scale = self._targets(problem)
         # The Gram matrix of a few rows has no Cholesky factor; and of them a root costs nothing.
         whitened = problem.kernel.positive_definite and 2 * (len(basis) + len(pool)) <= problem.table.n_rows
-        columns = (
-            PoolColumns(basis, pool, centre, np.dtype(np.float64), self.constant)
-            if whitened
-            else DictionaryColumns(basis, pool, centre, self.constant)
-        )
+        # Of a plan all is known that a sweep before may have summed.
+        known = None if model is None else model.known
+        columns: PoolColumns | DictionaryColumns
+        if not whitened:
+            columns = DictionaryColumns(basis, pool, centre, self.constant)
+        else:
+            summed = len(basis) > 0 and not self.logistic and (model is None or known is not None)
+            kind = ResidualColumns if summed else PoolColumns
+            columns = kind(basis, pool, centre, np.dtype(np.float64), self.constant)
         draw = None
         if self.pools.draw == "residual":
             size = len(pool) + self.pools.in_sweep(problem.n, problem.table.n_rows)
@@ -150,13 +176,15 @@ class MatchingPursuit(Rule):
         coding = self.coding(problem)
         if draw is not None or coding is not None:
             beta = np.zeros((columns.projected, len(centre))) if model is None else model.beta(columns)
-        return DictionarySums(columns, beta, coding, self.held_out(problem), draw, scale, self.logistic)
+        return DictionarySums(columns, beta, coding, self.held_out(problem), draw, scale, self.logistic, known)
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> PursuitSelection:
         table = problem.table
         centre, scale = self._targets(problem)
         kind = LogisticSoFar if self.logistic else ModelSoFar
-        model = kind(problem.empty_basis(), self.variant, self.constant, centre, scale, self.patience)
+        model = kind(problem.empty_basis(), self.variant, self.constant, centre, scale, self.patience, self.by_error)
+        coding, watch = self.coding(problem), self.watch
+        watch.counts(problem)
         rounds: list[RoundRecord] = []
         drawn: Sample | None = None
         refused: set[int] = set()
@@ -198,12 +226,17 @@ class MatchingPursuit(Rule):
             if empty == _EMPTY_ROUNDS or (empty and self.pools.kind == "full"):
                 ended = "rank"
                 break
+            if self.patience is not None:
+                watch.look(problem, session, model, coding)
             if model.out_of_patience():
                 ended = "validation"
                 break
         tried = model.terms
         if isinstance(model, LogisticSoFar):
             self._fit_again(problem, session, model)
+        elif self.patience is None:
+            watch.look(problem, session, model, coding)
+        watch.count(problem, session, model, coding)
         if self.validation and ended == "terms" and model.best < tried:
             ended = "validation"
         return model.selection(problem.kernel, tuple(rounds), ended)
@@ -220,6 +253,7 @@ class MatchingPursuit(Rule):
             if not cut:
                 # Only now the last of the sizes is measured, too.
                 cut = True
+                self.watch.look(problem, session, model, self.coding(problem))
                 if model.cut_to_best():
                     continue
             if model.refit(roots):

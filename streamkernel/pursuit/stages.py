@@ -73,6 +73,12 @@ class Stages:
         c = int(self.constant)
         return Stages(self.directions[: functions + c, : terms + c], self.amounts[: terms + c], self.constant)
 
+    def of_sizes(self) -> tuple[Float, Float]:
+        """V and Z with a column, and a row, for each size t = 0 .. T: without a constant the first adds nothing."""
+        if self.constant:
+            return self.directions, self.amounts
+        return np.pad(self.directions, ((0, 0), (1, 0))), np.pad(self.amounts, ((1, 0), (0, 0)))
+
     @property
     def coefficients(self) -> Float:
         """(n, d) of the functions."""

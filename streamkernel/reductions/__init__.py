@@ -19,6 +19,7 @@ from streamkernel.reductions.gaussian_equations import GaussianEquations, Gaussi
 from streamkernel.reductions.gaussian_predictions import GaussianPredictions
 from streamkernel.reductions.gaussian_scores import GaussianCalibration, GaussianScores, score_gaussian
 from streamkernel.reductions.gradient_step import GradientStep, GradientSums
+from streamkernel.reductions.inner_products import Gram
 from streamkernel.reductions.kernel_products import CrossProducts, KernelProducts
 from streamkernel.reductions.latent import (
     FullCovariance,
@@ -40,12 +41,15 @@ from streamkernel.reductions.newton import (
 )
 from streamkernel.reductions.normal_equations import NormalEquations, RidgeSums
 from streamkernel.reductions.normal_products import NormalProduct, NormalTargets, TargetSums
+from streamkernel.reductions.odds import OddsProbabilities, probabilities_of_indicators
 from streamkernel.reductions.pool import PoolColumns, PoolGram, PoolSums
 from streamkernel.reductions.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.probability_scores import ProbabilityScores, Reliability, score_probabilities
+from streamkernel.reductions.residual_columns import ResidualColumns
 from streamkernel.reductions.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
 from streamkernel.reductions.rows import Predictions, RowMap
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
+from streamkernel.reductions.staged_scores import StagedScores, StagedSums
 from streamkernel.reductions.view_times import ViewTimes
 from streamkernel.reductions.views import View
 
@@ -69,6 +73,8 @@ __all__ = [
     "DiagonalNoise",
     "DictionaryColumns",
     "DictionarySums",
+    "Gram",
+    "ResidualColumns",
     "EvidenceGradient",
     "EvidenceSlopes",
     "FeatureGram",
@@ -102,6 +108,7 @@ __all__ = [
     "NormalEquations",
     "NormalProduct",
     "NormalTargets",
+    "OddsProbabilities",
     "Poisson",
     "PoissonPredictions",
     "PoolColumns",
@@ -121,6 +128,8 @@ __all__ = [
     "RowNoise",
     "Sample",
     "Softmax",
+    "StagedScores",
+    "StagedSums",
     "StartSums",
     "State",
     "TargetSums",
@@ -129,6 +138,7 @@ __all__ = [
     "add_weighted_gram",
     "covariance_of",
     "likelihood_of",
+    "probabilities_of_indicators",
     "row_uniforms",
     "score_counts",
     "score_gaussian",

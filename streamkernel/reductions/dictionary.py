@@ -4,29 +4,27 @@ For functions D_I that are in the model, candidates D_M and targets Y over m row
 
     U^T U = [D_I, 1, D_M, Y]^T [D_I, 1, D_M, Y]
 
-has all that a pursuit asks for: matching pursuit of the m rows is that of U's few (ALGORITHMS 1.3, 4). Two ways to it:
-
-- **root**: a streaming QR of the raw columns (TSQR, Demmel et al. 2012), for any function of two rows;
-- **gram**: for positive definite kernels the Gram matrix of ``[G, 1, R, Y]``, half the work or less: whitened, the
-  columns have nearly all the digits in half as many, and ``D_I = G L^T, D_M = R + G G_M^T``.
+has all that a pursuit asks for: matching pursuit of the m rows is that of U's few (ALGORITHMS 1.3, 4).
+The three ways to it are those of `inner_products`.
 
 Rows that are held out get a U of their own, from the same sweep: the error of every size of the path on them is exact.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.special
 from numpy.typing import NDArray
 
-from streamkernel.linalg import independent_rows, mirror_upper, solve_lower, syrk
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.dictionary_rows import HeldOut, ResidualReservoir
 from streamkernel.reductions.gather import Sample
+from streamkernel.reductions.inner_products import Gram, InnerProducts, inner_products, root_of_gram
 from streamkernel.reductions.pool import PoolColumns
 from streamkernel.table import RowBlock
 
@@ -35,7 +33,6 @@ __all__ = ["DictionarySums", "Roots"]
 Float = NDArray[np.float64]
 
 _LEAST_CURVATURE = 1e-5  # of the logistic loss: rows that are certain count for next to nothing, and divide by no zero
-_ROUNDING = 1e-13  # of a column's square: what a Gram matrix knows nothing of
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,7 @@ class Roots:
     squares : (n,) of the columns of the model over the rows of the fit, as of `DictionarySums.columns`; where U is
         weighted by curvatures, else None.
     drawn : candidates for the next sweep, where these were asked for.
+    gram : what U is a root of, of whitened columns; where it came from these, and no row was weighted by curvature.
     """
 
     U: Float
@@ -67,6 +65,7 @@ class Roots:
     wrong: Float
     squares: Float | None
     drawn: Sample | None
+    gram: Gram | None
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class DictionarySums(Reduction[Roots]):
 
     Parameters
     ----------
-    columns : raw ones, for the root, or whitened ones, for the Gram matrix.
+    columns : raw ones, for the root, or whitened ones, for the Gram matrix; of `ResidualColumns` for what is not known.
     beta : (projected, d) coefficients of the model so far, as of `columns`; None where nothing asks for what it leaves.
     coding : (classes, d) takes indicators of classes to targets; None for targets as they are.
     held_out : rows that stay out.
@@ -84,6 +83,7 @@ class DictionarySums(Reduction[Roots]):
     logistic : of two classes, the sums of a step of Newton's method for the logistic loss in place of the targets' own:
         with f of the model so far and p the probability of the wrong class, rows weigh ``w = p (1 - p)`` and their
         target is ``f + t p / w`` (ALGORITHMS 5.2).
+    known : of ``[G, 1, Y]``, over the same rows; where the columns are `ResidualColumns`.
     """
 
     columns: PoolColumns | DictionaryColumns
@@ -93,48 +93,35 @@ class DictionarySums(Reduction[Roots]):
     draw: ResidualReservoir | None = None
     scale: Float | None = None
     logistic: bool = False
+    known: Gram | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Whoever sums rows need not know; it is asked for where the sums are put together.
+        return {**self.__dict__, "known": None}
 
     @property
-    def _by_gram(self) -> bool:
-        return isinstance(self.columns, PoolColumns)
+    def _products(self) -> InnerProducts:
+        return inner_products(self.columns)
 
     def map_block(self, block: RowBlock) -> State:
         wide, state = self._looked_at(block)
-        return {name: self._root(part) for name, part in wide.items()} | state
+        return {name: self._products.add(self._products.empty(), part) for name, part in wide.items()} | state
 
     def fold(self, state: State, block: RowBlock) -> State:
         wide, fresh = self._looked_at(block)
-        for name, part in wide.items():
-            if self._by_gram:
-                syrk(part, into=state[name])
-            else:
-                state[name] = _triangular(np.concatenate([state[name], part]))
-        return {name: state[name] for name in wide} | self._merged(state, fresh)
+        return {name: self._products.add(state[name], part) for name, part in wide.items()} | self._merged(state, fresh)
 
     def combine(self, left: State, right: State) -> State:
         merged = self._merged(left, right)
-        for name in ("fit", "check"):
-            if name in left:
-                both = (
-                    left[name] + right[name]
-                    if self._by_gram
-                    else _triangular(np.concatenate([left[name], right[name]]))
-                )
-                merged[name] = both
-        return merged
+        return merged | {
+            name: self._products.both(left[name], right[name]) for name in ("fit", "check") if name in left
+        }
 
     def _merged(self, left: State, right: State) -> State:
         merged: State = {name: left[name] + right[name] for name in ("totals", "squares") if name in left}
         if self.draw is not None:
             merged |= self.draw.merged(left, right)
         return merged
-
-    def _root(self, part: Float) -> Float:
-        if not self._by_gram:
-            return _triangular(part)
-        gram = np.zeros((part.shape[1], part.shape[1]))
-        syrk(part, into=gram)
-        return gram
 
     def _looked_at(self, block: RowBlock) -> tuple[dict[str, Float], State]:
         """Columns of the rows of the fit and of those held out, and all else of a state."""
@@ -187,12 +174,16 @@ class DictionarySums(Reduction[Roots]):
         return Y * p, weights * curvature[:, 0], squares
 
     def finalize(self, state: State) -> Roots:
-        totals = state["totals"]
-        U, below = self._raw(state["fit"], self.columns.projected)
+        totals, known = state["totals"], self.known
+        fit = self._products.gram(state["fit"], None if known is None else known.fit)
+        check = None
+        if "check" in state:
+            check = self._products.gram(state["check"], None if known is None else known.check)
+        U, below = self._raw(state["fit"], fit, self.columns.projected)
         return Roots(
             U=U,
             below=below,
-            check=self._raw(state["check"], 0)[0] if "check" in state else None,
+            check=self._raw(state["check"], check, 0)[0] if "check" in state else None,
             rows=float(totals[0]),
             check_rows=float(totals[1]),
             trace=float(totals[2]),
@@ -200,14 +191,15 @@ class DictionarySums(Reduction[Roots]):
             wrong=totals[5:],
             squares=state.get("squares"),
             drawn=None if self.draw is None else self.draw.sample(state),
+            gram=None if fit is None or self.logistic else Gram(fit, check),
         )
 
-    def _raw(self, sums: Float, first: int) -> tuple[Float, int]:
+    def _raw(self, sums: Float, gram: Float | None, first: int) -> tuple[Float, int]:
         """The root of the raw columns, and how many of its rows the `first` of them need."""
         columns, p = self.columns, self.columns.projected
-        if not isinstance(columns, PoolColumns):
+        if gram is None or isinstance(columns, DictionaryColumns):
             return sums, min(first, len(sums))
-        U, below = _root_of_gram(mirror_upper(sums), first)
+        U, below = root_of_gram(gram, first)
         n, k = len(columns.basis), len(columns.pool)
         if n:
             U[:, p : p + k] += U[:, :n] @ columns.features_of_pool.T
@@ -217,40 +209,14 @@ class DictionarySums(Reduction[Roots]):
     def state_bytes(self) -> int:
         parts = 1 if self.held_out is None else 2
         sums = 56 + (8 * len(self.columns.basis) if self.logistic else 0)
-        return parts * 8 * self.columns.width**2 + sums + (0 if self.draw is None else self.draw.bytes())
+        return parts * 8 * math.prod(self._products.shape()) + sums + (0 if self.draw is None else self.draw.bytes())
 
     def scratch_bytes(self, rows: int) -> int:
         width = self.columns.width
         copies = 8 * rows * width * (1 if self.held_out is None else 2)
-        stacked = 0 if self._by_gram else 16 * (rows + width) * width
+        stacked = 16 * (rows + width) * width if isinstance(self.columns, DictionaryColumns) else 0
         return self.columns.scratch_bytes(rows) + copies + stacked
 
     def flops_per_row(self) -> float:
-        # Of `PoolColumns` the Gram matrix is counted already.
-        return self.columns.flops_per_row() + (0.0 if self._by_gram else 2.0 * self.columns.width**2)
-
-
-def _triangular(A: Float) -> Float:
-    """Upper triangular (or trapezoidal) U with ``U^T U = A^T A``."""
-    U: Float = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
-    return U
-
-
-def _root_of_gram(gram: Float, first: int) -> tuple[Float, int]:
-    """U with ``U^T U = gram``, triangular in the order of the `first` columns; and their rank.
-
-    The others are factored with pivoting, which is stable whatever depends on what; their order is their own again
-    afterwards, as nothing is asked of it.
-    """
-    size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
-    unit = np.where(size > 0.0, size, 1.0)
-    scaled = gram / np.outer(unit, unit)
-    leading = independent_rows(scaled[:first, :first], _ROUNDING)
-    below = len(leading.kept)
-    across = solve_lower(leading.L, scaled[leading.kept]) if below else np.zeros((0, len(gram)))
-    rest = scaled[first:, first:] - across[:, first:].T @ across[:, first:]
-    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(rest, lower=0)
-    U = np.zeros((below + rank, len(gram)))
-    U[:below] = across
-    U[below:, first + order - 1] = np.triu(factor)[:rank]
-    return U * unit, below
+        root = 2.0 * self.columns.width**2 if isinstance(self.columns, DictionaryColumns) else 0.0
+        return self.columns.flops_per_row() + root  # Gram matrices are counted already

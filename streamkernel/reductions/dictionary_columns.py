@@ -62,10 +62,6 @@ class DictionaryColumns(SentAsFields):
             columns *= np.sqrt(block.weights)[:, None]
         return columns
 
-    def raw(self, U: Float) -> Float:
-        """A root of these columns as one of the raw columns: they are that."""
-        return U
-
     def coordinates(self, coefficients: Float) -> Float:
         """Coefficients (n, d) of the functions as those of the first n columns."""
         return coefficients

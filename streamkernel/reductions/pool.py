@@ -106,6 +106,11 @@ class PoolColumns(SentAsFields):
             columns *= np.sqrt(block.weights).astype(self.precision)[:, None]
         return columns
 
+    def coordinates(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Coefficients (n, d) of the functions as those of the first n columns."""
+        found: NDArray[np.float64] = self.basis.L.T @ coefficients
+        return found if len(self.basis) else coefficients
+
     def totals(self, block: RowBlock) -> NDArray[np.float64]:
         """Sum of the row weights, and of ``w k(x, x)``."""
         diagonal = self.pool.kernel.diagonal(block.X)

@@ -17,6 +17,8 @@ from typing import Any
 
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import Factor
 from streamkernel.report.factor_facts import PcaCurve, pca_optimum
 from streamkernel.report.facts import Absent
@@ -25,7 +27,7 @@ __all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", 
 
 
 def write_report(
-    model: PredictingModel,
+    model: PredictingModel | KernelPCAModel | KernelCCAModel,
     path: str | PathLike[str],
     *,
     title: str | None = None,
@@ -47,12 +49,18 @@ def write_report(
     Raises
     ------
     ParameterError
-        Bokeh is not installed, or `pairs` lacks a part.
+        Bokeh is not installed, or `pairs` lacks a part, or the model does not predict.
     ShapeMismatchError
         True and predicted values disagree in shape, or do not fit the model.
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; before any work.
     """
+    if isinstance(model, (KernelPCAModel, KernelCCAModel)):
+        if pairs is not None:
+            raise ParameterError("pairs are of models that predict, which this is not; leave them out")
+        page = _drawn_with("bokeh", "report", "streamkernel.report.subspace_page")
+        page.write_subspace_html(model, path, title=title, overwrite=overwrite)
+        return
     page = _drawn_with("bokeh", "report", "streamkernel.report.html")
     page.write_html(model, path, title=title, overwrite=overwrite, pairs=pairs)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError
-from streamkernel.factors import PCA_ROWS, Factor, pca_residual_traces
+from streamkernel.factors import PCA_ROWS, Factor, KeptBasis, pca_residual_traces
 from streamkernel.report.facts import ROUNDING, Absent
 from streamkernel.report.words import count, plain
 from streamkernel.table import Table
@@ -180,19 +180,19 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     return PcaCurve(np.maximum(traces / traces[0], floor), floor)
 
 
-def bound_curve(factor: Factor, label: str) -> BoundCurve | Absent:
-    """The compression bound against rank."""
+def bound_curve(factor: KeptBasis, label: str) -> BoundCurve | Absent:
+    """The compression bound against rank, of a factor or a transformer."""
     kernel = factor.basis.kernel
     if not kernel.stationary:
         return Absent("k(x, x) has no largest value over all rows that could be met, as the kernel is not bounded")
     if (factor.component_indices < 0).any():
         return Absent("the basis points are no rows of the table, and the bound is one for sets of rows")
     if len(factor.basis) == 0:
-        return Absent("the factor has no columns")
+        return Absent("the basis has no functions")
     largest = float(kernel.diagonal(factor.basis.points[:1])[0])
-    path, m = factor.residual_path, factor.shape[0]
+    path, rows = factor.residual_path, factor.config["rows"]
     try:
-        found = compression_bound(path, m, DELTA, largest, sizes=np.arange(len(path)))
+        found = compression_bound(path, rows["stop"] - rows["start"], DELTA, largest, sizes=np.arange(len(path)))
     except ParameterError as error:
         # Weak rounding aside the path is what the bound asks for; one that is not is no reason to draw nothing else.
         return Absent(plain(error, 200))
@@ -214,7 +214,7 @@ def times_the_optimum(curve: FactorCurve | Absent, pca: PcaCurve, rank: int) -> 
     return float(curve.relative[rank]) / pca.at(rank)
 
 
-def rows_fitted(factor: Factor) -> list[str]:
+def rows_fitted(factor: KeptBasis) -> list[str]:
     """What of the kernel was fitted to the rows, and so breaks what the compression bound assumes."""
     fitted = []
     if factor.config.get("lengthscale_choice") is not None:

@@ -20,9 +20,9 @@ from streamkernel.report.factor_facts import (
 from streamkernel.report.factor_panels import bound_panel, residual_panel, sweeps_panel
 from streamkernel.report.factor_tables import Drawn, factor_headline, factor_notices, factor_tables
 from streamkernel.report.facts import Absent
-from streamkernel.report.html import Group, whole_page
 from streamkernel.report.palette import MOST_LINES
 from streamkernel.report.publish import checked_output, publish_file
+from streamkernel.report.whole import Group, whole_page
 from streamkernel.report.words import plain, plural
 
 __all__ = ["render_factors", "write_factor_html"]

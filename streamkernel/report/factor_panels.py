@@ -113,7 +113,9 @@ def bound_panel(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) ->
     n = max(int(curve.size[-1]) for _, curve in drawn)
     lowest = min(curve.best for _, curve in drawn)
     high = max(1.6, min(_HIGHEST, max(float(curve.bound.max()) for _, curve in drawn)))
-    low, high = log_range(min(0.5 * lowest, 0.5), high, below=0.0, above=0.06)
+    # What is bounded stands beside its bound, as far as that leaves the bound itself to be read.
+    least = min(float(curve.residual.min()) for _, curve in drawn)
+    low, high = log_range(min(0.5 * lowest, 0.5, max(0.8 * least, 0.05 * lowest)), high, below=0.0, above=0.06)
     plot = new_plot(
         "Rank (basis functions)",
         "Bound, share of sup k(x, x)",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.factors import KeptBasis
 from streamkernel.report.words import count, plain, plural
 
 __all__ = [
@@ -172,7 +173,7 @@ def class_names(model: PredictingModel) -> list[str] | None:
     return None if labels is None else [plain(label, 40) for label in labels]
 
 
-def trace_curve(model: PredictingModel) -> TraceCurve | Absent:
+def trace_curve(model: KeptBasis) -> TraceCurve | Absent:
     """Residual trace against basis size."""
     config, path = model.config, np.asarray(model.arrays["residual_path"], dtype=np.float64)
     trace = float(config["certificate"]["trace"])
@@ -195,7 +196,7 @@ def trace_curve(model: PredictingModel) -> TraceCurve | Absent:
         np.maximum(path / trace, ROUNDING),
         rounds,
         float(config["certificate"]["residual_trace"]) / trace,
-        int(config["totals"]["rows"]),
+        int(config["totals"]["rows"] if "totals" in config else config["rows"]["count"]),
         float(config.get("settings", {}).get("tol", 0.0)),
     )
 

@@ -26,7 +26,7 @@ from streamkernel.report.tables import (
 )
 from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
 
-__all__ = ["calibration_notice", "gaussian_cards", "gaussian_headline", "gaussian_settings"]
+__all__ = ["Check", "calibration_notice", "gaussian_cards", "gaussian_headline", "gaussian_settings"]
 
 Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
 

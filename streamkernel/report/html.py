@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from bokeh.embed import components
-from bokeh.resources import Resources
-
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.report.calibration import distribution_check, row_intervals
 from streamkernel.report.committee_panels import freedom_panel, members_panel
 from streamkernel.report.costs import memory_panel, time_panel
@@ -25,17 +22,17 @@ from streamkernel.report.gaussian_tables import (
     gaussian_settings,
 )
 from streamkernel.report.notices import notices
-from streamkernel.report.page import Section, assemble
 from streamkernel.report.pairs import check_pairs
-from streamkernel.report.panels import Panel
 from streamkernel.report.predictions import prediction_panels
 from streamkernel.report.publish import checked_output, publish_file
-from streamkernel.report.tables import Card, Table, cards, headline, settings_tables, target_table
+from streamkernel.report.pursuit_page import render_pursuit
+from streamkernel.report.tables import cards, headline, settings_tables, target_table
 from streamkernel.report.tuning_panels import lengthscales_panel, tuning_panels
 from streamkernel.report.uncertainty_panels import distribution_panels, rows_panel
+from streamkernel.report.whole import Group, whole_page
 from streamkernel.report.words import plain
 
-__all__ = ["Group", "render", "whole_page", "write_html"]
+__all__ = ["render", "write_html"]
 
 
 def write_html(
@@ -53,6 +50,8 @@ def write_html(
 
 def render(model: PredictingModel, *, title: str | None = None, pairs: Mapping[str, Any] | None = None) -> str:
     """The page as text."""
+    if isinstance(model, PursuitModel):
+        return render_pursuit(model, title, pairs)
     if not isinstance(model, RidgeModel):
         return _render_gaussian(model, title, pairs)
     checked = check_pairs(model, pairs)
@@ -109,40 +108,4 @@ def _render_gaussian(model: PredictingModel, title: str | None, pairs: Mapping[s
         [group for group in groups if group.panels],
         gaussian_settings(model),
         model.config,
-    )
-
-
-@dataclass(frozen=True)
-class Group:
-    """Panels, and tables below them, under one heading."""
-
-    title: str
-    panels: Sequence[Panel]
-    tables: Sequence[Table] = ()
-
-
-def whole_page(
-    title: str,
-    lead: str,
-    numbers: Sequence[Card],
-    warnings: Sequence[str],
-    groups: Sequence[Group],
-    settings: Sequence[Table],
-    config: Mapping[str, Any],
-) -> str:
-    """Draw the panels of all groups and put them on one page; `config` tells with which version the work was done."""
-    figures = {panel.name: panel.figure for group in groups for panel in group.panels if panel.figure is not None}
-    script, drawn = components(figures, wrap_script=False) if figures else ("", {})
-    # Only the core library: neither widgets nor WebGL nor the typesetter, which would be fetched.
-    library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
-    return assemble(
-        title,
-        lead,
-        numbers,
-        warnings,
-        [Section(group.title, group.panels, drawn, group.tables) for group in groups],
-        settings,
-        ["\n".join(library), script] if figures else [],
-        f"Made by streamkernel {plain((config.get('software') or {}).get('streamkernel', ''))}. "
-        "This page is complete in itself and sends nothing anywhere.",
     )

@@ -10,7 +10,7 @@ from streamkernel.report.facts import Absent, Memory, TraceCurve, gcv_error, mem
 from streamkernel.report.pairs import ClassPairs, Targets
 from streamkernel.report.words import percent, significant
 
-__all__ = ["notices"]
+__all__ = ["memory_notice", "notices"]
 
 _FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows explains
 _FEW_ROWS = 100
@@ -18,7 +18,12 @@ _FEW_ROWS = 100
 
 def notices(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
     """Sentences about what looks wrong."""
-    found = [_lost_digits(model), _held_out(model, pairs), _rising(trace_curve(model)), _memory(memory_use(model))]
+    found = [
+        _lost_digits(model),
+        _held_out(model, pairs),
+        _rising(trace_curve(model)),
+        *memory_notice(memory_use(model)),
+    ]
     return [notice for notice in found if notice]
 
 
@@ -54,9 +59,10 @@ def _rising(curve: TraceCurve | Absent) -> str:
     )
 
 
-def _memory(memory: Memory | Absent) -> str:
+def memory_notice(memory: Memory | Absent) -> list[str]:
+    """A sentence where memory went over its promise."""
     if isinstance(memory, Absent) or memory.measured <= memory.promised:
-        return ""
-    return (
+        return []
+    return [
         f"Memory went over what was promised: {format_bytes(memory.measured)} against {format_bytes(memory.promised)}."
-    )
+    ]

@@ -20,6 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from streamkernel.errors import ParameterError
 from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.factors import Factor
 from streamkernel.report.axes import decades, log_range, padded
 from streamkernel.report.calibration import CountCheck, GaussianCheck, ProbabilityCheck, distribution_check
@@ -30,6 +31,8 @@ from streamkernel.report.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, line_style, shade
 from streamkernel.report.pictures import draw_check
 from streamkernel.report.publish import checked_output, publish_file
+from streamkernel.report.pursuit_facts import PathCurve, path_curve
+from streamkernel.report.pursuit_tables import pursuit_headline
 from streamkernel.report.tables import headline
 from streamkernel.report.words import count, percent, plain, power_of_ten, shortened, significant
 
@@ -64,13 +67,17 @@ def write_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     """See `streamkernel.report.draw_png`."""
 
     def draw(figure: Figure) -> None:
-        ridge = isinstance(model, RidgeModel)
-        lead = headline(model)[1] if ridge else gaussian_headline(model)[1]
+        if isinstance(model, PursuitModel):
+            lead = pursuit_headline(model)[1]
+        else:
+            lead = (headline if isinstance(model, RidgeModel) else gaussian_headline)(model)[1]
         figure.suptitle(lead, x=0.006, ha="left", fontsize=9, color=MUTED)
         left, middle, right = figure.subplots(1, 3)
         _trace(left, trace_curve(model))
-        if ridge:
+        if isinstance(model, RidgeModel):
             _gcv(middle, gcv_curve(model))
+        elif isinstance(model, PursuitModel):
+            _path(middle, path_curve(model))
         else:
             _check(middle, distribution_check(model))
         _predictions(right, check_pairs(model))
@@ -204,6 +211,25 @@ def _gcv(axes: Axes, curve: GcvCurve | Absent) -> None:
     _power_ticks(axes.xaxis, *axes.get_xlim())
     axes.set_xlabel("Alpha (ridge)")
     axes.set_ylabel(fill(f"{curve.unit[:1].upper()}{curve.unit[1:]}", 36))
+
+
+def _path(axes: Axes, curve: PathCurve | Absent) -> None:
+    axes.set_title("Error against terms")
+    if isinstance(curve, Absent):
+        _missing(axes, curve.reason)
+        return
+    axes.plot(curve.terms, curve.training, color=BLUE, linewidth=1.8, label="rows of the fit")
+    if curve.held_out is not None:
+        axes.plot(curve.terms, curve.held_out, color=line_style(2)[0], linewidth=1.8, label="held-out rows")
+    value = curve.at_kept(curve.held_out is not None)
+    if value is not None:
+        axes.plot([curve.kept], [value], "o", color=ORANGE, markersize=6, markeredgecolor="white", label="the model")
+    axes.legend(frameon=False)
+    axes.grid(axis="y")
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
+    axes.set_xlabel("Terms")
+    axes.set_ylabel(fill(curve.label, 40))
 
 
 def _check(axes: Axes, check: GaussianCheck | ProbabilityCheck | CountCheck | Absent | None) -> None:

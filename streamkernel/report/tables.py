@@ -10,6 +10,7 @@ import numpy as np
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.factors import KeptBasis
 from streamkernel.report.facts import (
     Absent,
     Memory,
@@ -27,11 +28,14 @@ __all__ = [
     "Card",
     "Table",
     "cards",
+    "check_cards",
     "headline",
     "data_table",
     "lengthscale_words",
+    "listed",
     "memory_card",
     "place_words",
+    "provenance",
     "scaling_words",
     "settings_tables",
     "target_table",
@@ -93,7 +97,7 @@ def cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[
         Card("Alpha", significant(config["alpha"]), _alpha_note(model)),
         Card("Lengthscale", *lengthscale_words(model)),
         _gcv_card(model),
-        *_check_cards(model, pairs),
+        *check_cards(model, pairs),
         Card("Time", duration((config.get("run") or {}).get("seconds")), place_words(model)),
         memory_card(model),
     ]
@@ -147,7 +151,8 @@ def _gcv_card(model: PredictingModel) -> Card:
     return Card("GCV error", significant(float(error)), note)
 
 
-def _check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> tuple[Card, Card]:
+def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> tuple[Card, Card]:
+    """Two scores on the check rows."""
     if isinstance(pairs, Absent):
         return Card("RMSE", "–", "no rows to check"), Card("R²", "–", "no rows to check")
     where = pairs.where
@@ -169,7 +174,7 @@ def _check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -
     )
 
 
-def place_words(model: PredictingModel) -> str:
+def place_words(model: Recorded) -> str:
     """On how many workers and threads."""
     executor = (model.config.get("run") or {}).get("executor") or {}
     threads, workers = int(executor.get("threads") or 0), int(executor.get("workers") or 0)
@@ -178,7 +183,7 @@ def place_words(model: PredictingModel) -> str:
     return f"on {plural(threads, 'thread')}" if threads else ""
 
 
-def memory_card(model: PredictingModel) -> Card:
+def memory_card(model: Recorded) -> Card:
     """Memory measured and promised."""
     memory = memory_use(model)
     if not isinstance(memory, Memory):
@@ -227,8 +232,17 @@ def data_table(model: PredictingModel) -> Table:
     data = [
         ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
         ("Arithmetic of kernel blocks", plain(config.get("dtype", "–"))),
-        ("Columns", _names([plain(name, 40) for name in config["columns"]])),
-        ("Classes" if classes else "Targets", _names(classes or target_names(model))),
+        ("Columns", listed([plain(name, 40) for name in config["columns"]])),
+        ("Classes" if classes else "Targets", listed(classes or target_names(model))),
+        *provenance(model),
+    ]
+    return Table("Data and software", tuple(data))
+
+
+def provenance(model: KeptBasis) -> list[tuple[str, str]]:
+    """From which table, with which software, on which machine."""
+    config = model.config
+    data = [
         ("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)),
         ("Digest of the model", _digest(model)),
     ]
@@ -237,10 +251,10 @@ def data_table(model: PredictingModel) -> Table:
         machine = software.pop("machine", "")
         data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
         data.append(("Machine", machine or "–"))
-    return Table("Data and software", tuple(data))
+    return data
 
 
-def _digest(model: PredictingModel) -> str:
+def _digest(model: KeptBasis) -> str:
     try:
         return model.digest
     except StreamKernelError as error:
@@ -248,8 +262,9 @@ def _digest(model: PredictingModel) -> str:
         return f"none, as {plain(error, 200)}"
 
 
-def _names(names: Iterable[str]) -> str:
-    listed = list(names)
-    shown = ", ".join(listed[:_MOST_NAMES])
-    rest = len(listed) - _MOST_NAMES
+def listed(names: Iterable[str]) -> str:
+    """The first of some names."""
+    every = list(names)
+    shown = ", ".join(every[:_MOST_NAMES])
+    rest = len(every) - _MOST_NAMES
     return f"{shown} and {count(rest)} more" if rest > 0 else shown

@@ -12,7 +12,8 @@ __all__ = ["ERRORS", "Error", "ErrorDetail", "Exactly", "Health", "Model", "Mode
 
 
 class Exactly(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    # Neither is in JSON.
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class ErrorDetail(Exactly):

@@ -11,6 +11,7 @@ from typing import Any
 from streamkernel.engine.security import connect_client, tls_security
 from streamkernel.errors import (
     ClusterError,
+    CorruptMetadataError,
     ParameterError,
     SecurityError,
     StoreError,
@@ -22,6 +23,7 @@ from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids
 from streamkernel.jobs.session import JobsSession
 from streamkernel.jobs.work import described
+from streamkernel.service.described_jobs import JobLogs, JobTold
 from streamkernel.service.refusals import Refused, refusal_of
 from streamkernel.service.roots import Roots
 from streamkernel.service.settings import JobsPlace
@@ -89,11 +91,14 @@ class JobDesk:
         with self._refusing():
             self._job(id)
             records = JobRecords(self._place.location, id).events(after)[:_MOST_EVENTS]
-        names = ("time", "event", "level", "text")
-        events = [{name: record.value[name] for name in names} for record in records]
-        for event in events:
-            event["text"] = self._roots.told(event["text"])
-        return {"events": events, "last": records[-1].number if records else after}
+            with _of_records(id):
+                names = ("time", "event", "level", "text")
+                events = [{name: record.value[name] for name in names} for record in records]
+                for event in events:
+                    event["text"] = self._roots.told(event["text"])
+                told = {"events": events, "last": records[-1].number if records else after}
+                JobLogs.model_validate(told, strict=True)
+        return told
 
     # --- acting ------------------------------------------------------------------------------------------------------
 
@@ -193,15 +198,18 @@ class JobDesk:
         return Job(JobRecords(self._place.location, id))
 
     def _told(self, job: Job) -> dict[str, Any]:
-        config = job.to_config()
-        error, progress, result = config["error"], config["progress"], config["result"]
-        return {
-            **{name: config[name] for name in ("id", "status", "estimator", "submitted", "changed")},
-            **{name: self._roots.name(config[name]) for name in ("table", "model")},
-            "progress": {name: progress[name] for name in _PROGRESS} if progress else None,
-            "error": None if error is None else self._error(error["type"], error["message"]),
-            "result": None if result is None else {name: result[name] for name in _RESULT},
-        }
+        with _of_records(job.id):
+            config = job.to_config()
+            error, progress, result = config["error"], config["progress"], config["result"]
+            told = {
+                **{name: config[name] for name in ("id", "status", "estimator", "submitted", "changed")},
+                **{name: self._roots.name(config[name]) for name in ("table", "model")},
+                "progress": {name: progress[name] for name in _PROGRESS} if progress else None,
+                "error": None if error is None else self._error(error["type"], error["message"]),
+                "result": None if result is None else {name: result[name] for name in _RESULT},
+            }
+            JobTold.model_validate(told, strict=True)
+        return told
 
     def _error(self, kind: str, message: str) -> dict[str, str]:
         return {"type": kind, "message": self._roots.told(message)}
@@ -225,6 +233,20 @@ class JobDesk:
             return Refused(422 if submitting else 503, message, kind)
         found = refusal_of(error)
         return Refused(found.status, message, kind)
+
+
+@contextlib.contextmanager
+def _of_records(id: str) -> Iterator[None]:
+    """Around what is made of a job's records: whole as they are, they may yet say what no driver says."""
+    try:
+        yield
+    except StreamKernelError:
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        raise CorruptMetadataError(
+            f"a record of job {id} lacks a field or has a strange one; restore it from a copy, or remove the job's "
+            "records"
+        ) from error
 
 
 def _answers(client: Any) -> bool:

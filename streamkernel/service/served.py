@@ -16,11 +16,14 @@ from streamkernel.estimators.direct import DirectPredictions
 from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.store import bundle_kind
 
 __all__ = ["Asked", "Field", "Served", "load"]
 
-KINDS: dict[str, type[PredictingModel]] = {model.KIND: model for model in (RidgeModel, GaussianModel, GeneralisedModel)}
+KINDS: dict[str, type[PredictingModel]] = {
+    model.KIND: model for model in (RidgeModel, GaussianModel, GeneralisedModel, PursuitModel)
+}
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Served:
 
     @property
     def has_probabilities(self) -> bool:
-        return isinstance(self.model, GeneralisedModel) and self.classes is not None
+        return self.model.has_probabilities
 
     def direct(self, asked: Asked) -> DirectPredictions:
         """What predicts that.

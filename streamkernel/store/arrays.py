@@ -11,7 +11,6 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +126,7 @@ def write_group(folder: Path, attributes: Mapping[str, Any], names: Iterable[str
 
 def chunk_grid(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """Every chunk's coordinates and the region of the array that it covers; none if the array is empty."""
-    counts = [-(-side // chunk) for side, chunk in zip(shape, chunks, strict=True)]
-    for coordinates in product(*map(range, counts)):
+    for coordinates in _coordinates([-(-side // chunk) for side, chunk in zip(shape, chunks, strict=True)]):
         yield (
             coordinates,
             tuple(
@@ -136,6 +134,16 @@ def chunk_grid(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tupl
                 for i, chunk, side in zip(coordinates, chunks, shape, strict=True)
             ),
         )
+
+
+def _coordinates(counts: list[int]) -> Iterator[tuple[int, ...]]:
+    # As itertools.product, which first makes tuples of its ranges: 10^12 chunks may be declared that are not there.
+    if not counts:
+        yield ()
+    elif 0 not in counts:
+        for first in range(counts[0]):
+            for others in _coordinates(counts[1:]):
+                yield (first, *others)
 
 
 def chunk_key(name: str, coordinates: tuple[int, ...]) -> str:
@@ -187,6 +195,8 @@ class ArrayFiles:
             codecs = getattr(self._array.metadata, "codecs", ())
         except Exception as error:  # zarr raises whatever its parsers stumble over
             raise CorruptMetadataError(f"{path} is not valid Zarr metadata ({_first_line(error)})") from error
+        if 0 in self.chunks:
+            raise CorruptMetadataError(f"{path} has chunks without values {self.chunks}; restore it from a copy")
         if not all(isinstance(codec, BytesCodec | Crc32cCodec) for codec in codecs):
             raise ModelFormatError(f"array {name} in {folder} is compressed, as we write none; write it again")
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize

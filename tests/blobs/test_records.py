@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from streamkernel.blobs import Blobs, Lease, RecordLog, blobs_at
+from streamkernel.blobs import Blobs, Lease, LocalBlobs, RecordLog, blobs_at
 from streamkernel.errors import CorruptMetadataError, RunLockedError
 
 
@@ -105,6 +105,32 @@ class Clock:
 
 def taken(blobs: Blobs, clock: Clock, wait: float = 0.0, ttl: float = 10.0) -> Lease | None:
     return Lease.acquire(blobs, ttl=ttl, wait=wait, keep_alive=False, clock=clock, sleep=clock.sleep)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("stands", ["folder", "link to nothing"])
+def test_what_stands_in_the_place_of_the_next_record_is_named(tmp_path: Path, stands: str) -> None:
+    """Where no record can be made, and none was, nobody looks again for ever."""
+    log, clock = RecordLog(blobs_at(tmp_path), "lease"), Clock()
+    first = taken(log.blobs, clock)
+    assert first is not None
+    first.release()
+    latest = log.latest()
+    assert latest is not None
+    path = tmp_path / "lease" / f"{latest.number + 1:08d}.json"
+    path.mkdir() if stands == "folder" else path.symlink_to("nowhere")
+    for attempt in (lambda: log.append({}, after=latest), lambda: taken(log.blobs, clock)):
+        with pytest.raises(CorruptMetadataError, match=f"{path} is no record, and none can be made; remove it"):
+            attempt()
+    path.rmdir() if stands == "folder" else path.unlink()
+    assert taken(log.blobs, clock) is not None
+
+
+def test_a_first_record_that_was_removed_again_leaves_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, create = RecordLog(blobs_at(tmp_path), "log"), LocalBlobs.create
+    answers = iter([False])
+    monkeypatch.setattr(LocalBlobs, "create", lambda self, *what: next(answers, None) is None and create(self, *what))
+    assert log.append({"n": 1}, after=None) == log.latest()
 
 
 def test_one_holder_at_a_time(blobs: Blobs) -> None:

@@ -178,7 +178,8 @@ def test_ridge_has_no_standard_deviations(cli: Callable, model: Path, store: Pat
 
 def test_an_option_that_nobody_has() -> None:
     """As jobs and requests may give it, which no parser of options has seen."""
-    with pytest.raises(ParameterError, match=r"^there is no option --number-of-foos; streamkernel fit --help lists"):
-        check_options(RECIPES["ridge"], ["number_of_foos"])
+    for option, near in {"number_of_foos": "", "alfa": ", but alpha", "basis": ", but n_components"}.items():
+        with pytest.raises(ParameterError, match=rf"^there is no option {option}{near}; streamkernel fit --help lists"):
+            check_options(RECIPES["ridge"], [option])
     with pytest.raises(ParameterError, match=r"it is an option of ridge, ridge-classifier"):
         check_options(RECIPES["gp"], ["alpha"])

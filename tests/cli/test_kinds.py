@@ -100,11 +100,19 @@ def test_what_predicts_wants_a_model(
     commands = [("predict", kinds[kind], store, tmp_path / "p"), ("evaluate", kinds[kind], store)]
     for command in commands:
         assert said in cli(*command, *THREADS).error
-    if kind != "factor":
+    if kind in ("nystroem", "table"):
         assert said in cli("report", kinds[kind], tmp_path / "r.html").error
+    if kind != "factor":
         two = cli("report", kinds["factor"], kinds[kind], tmp_path / "r.html").error
         assert f"{kinds[kind]} is not a factor" in two
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["kernel-pca", "kernel-cca"])
+def test_a_page_of_a_subspace(cli: Callable, kinds: dict[str, Path], store: Path, tmp_path: Path, kind: str) -> None:
+    assert cli("report", kinds[kind], tmp_path / "page.html", "--json").result["bytes"] > 10_000
+    for option in (("--data", store), ("--png", tmp_path / "page.png")):
+        assert f"{option[0]} is of models that predict" in cli("report", kinds[kind], tmp_path / "x", *option).error
 
 
 @pytest.mark.parametrize("kind", ["model", "nystroem", "kernel-pca"])

@@ -9,6 +9,8 @@ import pytest
 
 from streamkernel.cli.output import emit, stderr
 from streamkernel.estimators import RidgeModel
+from streamkernel.jobs.records import JobRecords, new_id
+from streamkernel.jobs.work import Work
 
 LONG = "/" + "/".join(["a folder with blanks"] * 30)
 
@@ -42,3 +44,11 @@ def test_tables_of_commands_are_not_cut(cli: Callable, model: Path, store: Path)
     steps = cli("plan", store, "--basis", 50, "--scheduler", "threads").out.splitlines()
     header = next(number for number, line in enumerate(steps) if "flops" in line and "step" in line)
     assert all(line.split()[-1].replace("e+", "").replace(".", "").isdigit() for line in steps[header + 1 :])
+
+
+def test_jobs_have_a_line_each(cli: Callable, tmp_path: Path) -> None:
+    name = "a-model-of-all-that-we-have-" * 4
+    records = JobRecords(str(tmp_path / ".jobs"), new_id())
+    records.create(Work("ridge", {}, str(tmp_path / "rows"), str(tmp_path / name), lease_seconds=2.0))
+    _, line = cli("jobs", tmp_path / ".jobs").out.splitlines()
+    assert line.split()[:4] == [records.id, "queued", "ridge", name]

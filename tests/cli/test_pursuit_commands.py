@@ -56,8 +56,33 @@ def test_labels_are_classes(cli: Callable[..., Any], stores: dict[str, Path], tm
     scores = cli("evaluate", tmp_path / "model", stores["labels"], "--rows", f"{FITTED}:", *THREADS, "--json").result
     assert scores["accuracy"] == pytest.approx(model.score(X[FITTED:], TARGETS["labels"][FITTED:]))
     assert scores["accuracy"] > 0.9
+    P = model.predict_proba(X[FITTED:])[:, 1]
+    chance = np.where(TARGETS["labels"][FITTED:] == "yes", P, 1.0 - P)
+    assert scores["log_loss"] == pytest.approx(-np.log(chance).mean())
+    assert scores["brier"] == pytest.approx(((1.0 - chance) ** 2).mean())
+    cli("predict", tmp_path / "model", stores["labels"], tmp_path / "out", *THREADS)
+    np.testing.assert_allclose(zarr.open_group(tmp_path / "out")["probability"][FITTED:, 1], P, rtol=1e-12)
     assert cli("info", tmp_path / "model", "--json").result["classes"] == ["no", "yes"]
     assert cli("report", tmp_path / "model", tmp_path / "page.html").status == 0
+
+
+def test_a_store_of_held_out_rows(cli: Callable[..., Any], stores: dict[str, Path], tmp_path: Path) -> None:
+    rest = tmp_path / "rest"
+    ingest(open_table(X[FITTED:], TARGETS["labels"][FITTED:], classify=True), rest, dtype="float64", chunk_rows=64)
+    options = ("--estimator", "kmp", "--basis", 15, "--validation", rest, "--choose-by", "error")
+    options = (*options, "--rows", f"0:{FITTED}")
+    plan = cli("plan", stores["labels"], *options, "--scheduler", "threads", "--json").result
+    told = cli("fit", stores["labels"], tmp_path / "model", *options, *THREADS, "--json").result
+    assert told["sweeps"] == plan["sweeps"]
+    scores = cli("evaluate", tmp_path / "model", rest, *THREADS, "--json").result
+    assert told["validation_error"] == pytest.approx(1.0 - scores["accuracy"])
+    assert told["bound_is_vacuous"] is True
+    assert cli("report", tmp_path / "model", tmp_path / "page.html", "--png", tmp_path / "page.png").status == 0
+    none = cli("fit", stores["labels"], tmp_path / "no", *options[:4], "--validation", tmp_path / "none", *THREADS)
+    assert "none" in none.error
+    gamma = ("--estimator", "kmp", "--basis", 8, "--bound-gamma", 0.5)
+    told = cli("fit", stores["numbers"], tmp_path / "numbers", *gamma, *THREADS, "--json").result
+    assert 0 < told["training_error"] < 1
 
 
 def test_a_function_that_is_not_positive_definite(

@@ -20,7 +20,9 @@ from streamkernel.errors import ClusterError
 
 @pytest.mark.slow
 @pytest.mark.fault("scheduler")
-def test_an_error_and_resumable(store: str, whole: Any, tmp_path: Path, figure: Any) -> None:
+def test_an_error_and_resumable(
+    store: str, whole: Any, tmp_path: Path, figure: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     killed: list[float] = []
     counter, undisturbed = Counter(), Counter()
     with Cluster.started(topology, tmp_path / "cluster", workers=1) as cluster:
@@ -35,6 +37,7 @@ def test_an_error_and_resumable(store: str, whole: Any, tmp_path: Path, figure: 
             with pytest.raises(ClusterError, match="resume from the last checkpoint"), connect(cluster.address) as one:
                 fit(store, one, checkpoints=checkpoints, progress=watcher)
             seconds = time.monotonic() - killed[0]
+    assert capfd.readouterr().err == "", "Dask's tracebacks"
     with run_of(store, tmp_path / "run") as checkpoints:
         assert fit(store, checkpoints=checkpoints, progress=counter).digest == whole.digest
     fit(store, progress=undisturbed)

@@ -18,9 +18,13 @@ from streamkernel import (
     Factor,
     GaussianModel,
     GaussianProcessRegressor,
+    KernelCCA,
+    KernelMatchingPursuit,
+    KernelMatchingPursuitClassifier,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    PursuitModel,
     RidgeModel,
     factorize,
     ingest,
@@ -139,6 +143,34 @@ def _factor_read(path: Path) -> None:
     factor.rows_of(open_table(X)).gram(Session(ThreadExecutor(1)))
 
 
+def _path_read(path: Path) -> None:
+    pursuit = KernelMatchingPursuit.load(path)
+    pursuit.predict(X[:3])
+    assert len(list(pursuit.staged_predict(X[:3]))) == len(pursuit.active_set_)
+    assert len(pursuit.path_.rss) > len(pursuit.active_set_)
+
+
+def _probabilities_read(path: Path) -> None:
+    pursuit = KernelMatchingPursuitClassifier.load(path)
+    pursuit.predict(X[:3])
+    # Of the logistic loss alone.
+    assert hasattr(pursuit, "predict_proba") == (pursuit.model_.config["settings"]["loss"] == "logistic")
+    if hasattr(pursuit, "predict_proba"):
+        pursuit.predict_proba(X[:3])
+
+
+def _variates_read(path: Path) -> None:
+    correlated = KernelCCA.load(path)
+    correlated.canonical_variates(X[:3], X[:3, :2])
+    assert correlated.bound_ is not None
+
+
+def _components_read(path: Path) -> None:
+    sparse = KernelPCA.load(path)
+    sparse.transform(X[:3])
+    assert sparse.bound_ is not None
+
+
 MODELS: dict[str, Case] = {
     "ridge": (lambda path: KernelRidge(8).fit(X, Y).save(path), _predicted(KernelRidge)),
     "ridge model": (lambda path: KernelRidge(8).fit(X, Y).save(path), RidgeModel.load),
@@ -157,6 +189,21 @@ MODELS: dict[str, Case] = {
     "kernel pca": (
         lambda path: KernelPCA(2, basis_size=8).fit(X).save(path),
         lambda path: KernelPCA.load(path).transform(X[:3]),
+    ),
+    "sparse kernel pca": (lambda path: KernelPCA(2, sparse=6).fit(X).save(path), _components_read),
+    "kernel cca": (
+        lambda path: KernelCCA(2, basis_size=6, bound_gamma=0.5).fit(X, X[:, :2] + 0.1).save(path),
+        _variates_read,
+    ),
+    "kernel cca of columns": (
+        lambda path: KernelCCA(1, basis_size=6, view_columns=([0, 1], [2])).fit(X).save(path),
+        lambda path: KernelCCA.load(path).canonical_variates(X[:3]),
+    ),
+    "kmp": (lambda path: KernelMatchingPursuit(6, validation=0.2).fit(X, Y).save(path), _path_read),
+    "kmp model": (lambda path: KernelMatchingPursuit(6).fit(X, Y).save(path), PursuitModel.load),
+    "kmp classifier": (
+        lambda path: KernelMatchingPursuitClassifier(6, loss="logistic").fit(X, np.where(Y > 0, "a", "b")).save(path),
+        _probabilities_read,
     ),
     "factor": (lambda path: factorize(X, path, n_components=8), _factor_read),
 }

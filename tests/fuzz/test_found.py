@@ -20,13 +20,11 @@ from fuzz.command import Refused, commanded
 from fuzz.jobs import place_of_job
 from fuzz.limits import Yard
 
-from streamkernel import Factor, GaussianProcessRegressor, KernelRidge, factorize, ingest, open_table
+from streamkernel import Factor, ingest, open_table
 from streamkernel.blobs import LocalBlobs, RecordLog, blobs_at
 from streamkernel.errors import (
     CorruptMetadataError,
-    ModelFormatError,
     ParameterError,
-    SingularKernelError,
     SourceFormatError,
     StoreError,
     StoreNotFoundError,
@@ -163,19 +161,6 @@ def test_member_whose_compression_is_unknown(yard: Yard) -> None:
     refused(yard, lambda: ingest(path, yard.folder / "out"), SourceFormatError, "damaged")
 
 
-@pytest.mark.parametrize("estimator", [KernelRidge, GaussianProcessRegressor])
-def test_models_without_a_field(yard: Yard, estimator: Any) -> None:
-    """Whole to the last digest, so that only their readers can tell."""
-    path = yard.place("m")
-    estimator(5).fit(X, X[:, 0]).save(path)
-    kind = json.loads((path / "config.json").read_text())["kind"]
-    bundle = read_bundle(path, kind, versions=range(9))
-    for field in ("kernel", "scaler", "columns", "estimator", "targets_are_2d", "certificate", "lengthscale"):
-        config = {name: value for name, value in bundle.config.items() if name != field}
-        write_bundle(path, Bundle(kind, bundle.version, config, bundle.arrays), overwrite=True)
-        refused(yard, lambda: estimator.load(path), ModelFormatError, "fit it again")
-
-
 def test_paths_that_no_file_can_have(yard: Yard) -> None:
     """OSError: name too long; a surrogate, as Python writes a byte that is no text, could not be digested."""
     long = "x" * 5000
@@ -204,32 +189,9 @@ def test_factors_in_large_places(yard: Yard) -> None:
     assert entries_of(url) == {"a", "neighbour"}
 
 
-@pytest.mark.xfail(reason="a hang at local:///: blobs/generations.py asks for every key below a place without records")
 def test_outputs_in_large_places(yard: Yard) -> None:
+    """A hang at local:///, of which every key below was asked for."""
     assert str(yard.folder) not in listed(lambda: check_target(f"local://{yard.folder}", overwrite=False))
-
-
-def test_dependent_basis_points(yard: Yard) -> None:
-    """A ValueError of the factor L, where a model is made to predict deviations."""
-    path = yard.place("m")
-    GaussianProcessRegressor(5, lengthscale=1.5, tune="none").fit(X, X[:, 0]).save(path)
-    bundle = read_bundle(path, "gaussian-process")
-    arrays = {**bundle.arrays, "components": np.zeros_like(bundle.arrays["components"])}
-    write_bundle(path, Bundle(bundle.kind, bundle.version, bundle.config, arrays), overwrite=True)
-    model = GaussianProcessRegressor.load(path)
-    refused(yard, lambda: model.predict(X, return_std=True), SingularKernelError, "4 of 5 basis points are dependent")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("volatile", None), ("volatile", [[]]), ("columns", "x"), ("columns", {})]
-)
-def test_factors_with_fields_of_another_kind(yard: Yard, field: str, value: Any) -> None:
-    path = yard.place("f")
-    factorize(X, path, n_components=5)
-    bundle = read_bundle(path / "basis", "factor")
-    changed = Bundle(bundle.kind, bundle.version, {**bundle.config, field: value}, bundle.arrays)
-    write_bundle(path / "basis", changed, overwrite=True)
-    refused(yard, lambda: Factor.load(path), StoreError, str(path))
 
 
 @pytest.mark.parametrize("url", ["reference://x", "ftp://127.0.0.1:1/x"])
@@ -238,35 +200,13 @@ def test_drivers_that_cannot_begin(yard: Yard, url: str) -> None:
     refused(yard, lambda: open_table(url), ParameterError, "cannot be opened")
 
 
-@pytest.mark.xfail(
-    reason="obstore panics, which is no Exception, at a backtick in a bucket's name: for blobs/ to refuse"
-)
 def test_buckets_that_end_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "none")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    with pytest.raises(StreamKernelError):
+    # A panic, which is no Exception.
+    with pytest.raises(ParameterError, match="is no name of a bucket"):
         blobs_at("s3://a`b/c").keys("CURRENT/")
-
-
-@pytest.mark.parametrize(
-    ("command", "field", "value"),
-    [
-        ("info", "certificate", []),
-        ("info", "settings", {}),
-        ("report", "certificate", []),
-        ("report", "rounds", [{"start": []}]),
-    ],
-)
-def test_models_with_fields_of_another_kind(yard: Yard, command: str, field: str, value: Any) -> None:
-    """They load and predict, as nothing that these need is wrong."""
-    path, out = yard.place("m"), yard.place("out.html")
-    KernelRidge(5).fit(X, X[:, 0]).save(path)
-    bundle = read_bundle(path, "kernel-ridge")
-    changed = Bundle(bundle.kind, bundle.version, {**bundle.config, field: value}, bundle.arrays)
-    write_bundle(path, changed, overwrite=True)
-    refused(yard, lambda: commanded(command, path, *[out][command == "info" :]), Refused, "a field is missing or")
-    assert not out.exists()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,10 @@ from fuzz.limits import Yard
 
 from streamkernel import KernelRidge, KernelRidgeClassifier, ingest, open_table
 from streamkernel.errors import CorruptMetadataError, ModelFormatError
+from streamkernel.jobs.records import JobRecords
+from streamkernel.service import JobsPlace
+from streamkernel.service.desk import JobDesk
+from streamkernel.service.roots import Roots
 from streamkernel.store import Bundle, read_bundle, write_bundle
 
 
@@ -74,15 +78,44 @@ def test_statistics_of_several_lengths(yard: Yard) -> None:
     assert isinstance(error, CorruptMetadataError)
 
 
-@pytest.mark.xfail(reason="an AssertionError: jobs/records.py takes what cannot be read, nor made, for a state")
 def test_states_of_jobs_that_cannot_be_read(yard: Yard) -> None:
     ingest(X, yard.place("rows"))
     place_of_job(yard, "queued")
     state = yard.folder / "store" / JOB / "state" / "00000001.json"
     state.unlink()
     state.mkdir()
-    error = yard.run(lambda: commanded("status", JOB, "--jobs", yard.folder / "store"))
+    # Who finds a job without a state tries to write one.
+    error = yard.run(lambda: commanded("status", JOB, "--jobs", yard.folder / "store"), may_write=state.parent)
     assert isinstance(error, Refused)
+    assert str(state) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("state", "name", "fields"),
+    [
+        ("running", "progress/00000001.json", {"sweep": None}),
+        ("running", "progress/00000001.json", {"seconds": float("nan")}),
+        ("running", "progress/00000001.json", {"time": 10**400}),
+        ("failed", "state/00000003.json", {"error": {"message": "x"}}),
+        ("done", "state/00000003.json", {"result": {"digest": "ab"}}),
+        ("done", "state/00000003.json", {"result": []}),
+    ],
+)
+def test_jobs_that_the_service_cannot_tell_of(yard: Yard, state: str, name: str, fields: dict[str, Any]) -> None:
+    """A KeyError, or what is no JSON: instead of the list of all jobs there was a fault of the service."""
+    ingest(X, yard.place("rows"))
+    place_of_job(yard, state)
+    place = yard.folder / "store"
+    other = JobRecords(str(place), "20260130-235959-00000000")
+    other.create(JobRecords(str(place), JOB).work())
+    path = place / JOB / name
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "value": {**document["value"], **fields}}))
+    desk = JobDesk(JobsPlace(str(place)), Roots([yard.folder], str(place)))
+    first, second = json.loads(json.dumps(desk.listed(10), allow_nan=False))
+    assert (first["id"], first["status"], first["error"]["type"]) == (JOB, "unreadable", "CorruptMetadataError")
+    assert str(yard.folder) not in first["error"]["message"]
+    assert (second["id"], second["status"]) == (other.id, "queued")
 
 
 def test_appending_to_a_table_whose_manifest_lists_another_array(yard: Yard) -> None:

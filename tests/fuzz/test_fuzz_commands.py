@@ -25,12 +25,12 @@ PAGES = 50
 Whole = Callable[[str, Case], Files]
 
 THREADS = ("--scheduler", "threads", "--quiet")
-PREDICTING = ("ridge", "classifier", "gp")
+PREDICTING = ("ridge", "classifier", "gp", "kmp", "kmp classifier")
 COMMANDS = [
     *(("predict", name) for name in PREDICTING),
     *(("evaluate", name) for name in PREDICTING),
-    *(("info", name) for name in ("ridge", "gp", "kernel pca", "factor", "table")),
-    *(("report", name) for name in ("ridge", "gp", "factor")),
+    *(("info", name) for name in ("ridge", "gp", "sparse kernel pca", "kernel cca", "kmp", "factor", "table")),
+    *(("report", name) for name in ("ridge", "gp", "kmp", "factor")),
     *(("update", name) for name in ("ridge", "gp")),
 ]  # fmt: skip
 ROWS = 20
@@ -58,7 +58,7 @@ def arguments_of(command: str, model: Path, table: Path, out: Path) -> list[obje
 
 
 def fuzz_command(yard: Yard, files: Files, command: str, name: str, rows: dict[str, Path], examples: int) -> None:
-    table = rows["labels" if name == "classifier" else "numbers"]
+    table = rows["labels" if "classifier" in name else "numbers"]
     parts = PARTS.get(name, ("",))
     # A table has no bundle to be forged.
     forgery = None if name in STORES else Forgery(yard, files, parts[0])

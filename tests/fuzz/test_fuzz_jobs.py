@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fuzz.cases import JOB, X, Y
-from fuzz.command import commanded
+from fuzz.command import Refused, commanded
 from fuzz.damage import Files, files_damaged, lay
 from fuzz.forgery import of_inputs
 from fuzz.jobs import STATES, place_of_job
@@ -20,6 +21,10 @@ from hypothesis import strategies as st
 from streamkernel import ingest
 from streamkernel.jobs import connect
 from streamkernel.jobs.records import JobRecords
+from streamkernel.service import JobsPlace
+from streamkernel.service.desk import JobDesk
+from streamkernel.service.refusals import Refused as RefusedByTheService
+from streamkernel.service.roots import Roots
 
 QUICK, MANY = 8, 250
 
@@ -44,6 +49,14 @@ def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
         with connect(jobs=place) as session:
             session.job(JOB).wait(0)
 
+    def served(ask: Callable[[JobDesk], object]) -> Callable[[], object]:
+        return lambda: answered(ask, place)
+
+    def listed(desk: JobDesk) -> object:
+        told = desk.listed(10)
+        assert [job["id"] for job in told] == [JOB] * (place / "specs" / f"{JOB}.json").is_file()
+        return told
+
     return {
         "status": lambda: commanded("status", JOB, "--jobs", place),
         "status as JSON": lambda: commanded("status", JOB, "--jobs", place, "--json"),
@@ -53,7 +66,29 @@ def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
         "cancel": lambda: commanded("cancel", JOB, "--jobs", place),
         "work": work,
         "wait": wait,
+        "list of the service": served(listed),
+        "job of the service": served(lambda desk: desk.one(JOB)),
+        "logs of the service": served(lambda desk: desk.logs(JOB, 0)),
+        "cancel by the service": served(lambda desk: desk.cancel(JOB)),
     }
+
+
+def answered(ask: Callable[[JobDesk], object], place: Path) -> None:
+    """What the service is asked; its answer is JSON, or a refusal that is no fault of its own.
+
+    Raises
+    ------
+    Refused
+    """
+    desk, refusal = JobDesk(JobsPlace(str(place)), Roots([place.parent], str(place))), None
+    try:
+        json.dumps(ask(desk), allow_nan=False)
+    except RefusedByTheService as error:
+        refusal = error
+    if refusal is not None:
+        assert refusal.status in (404, 409, 503), refusal
+        assert str(place.parent) not in str(refusal)
+        raise Refused(refusal.status, str(refusal))
 
 
 LOOKS = list(looks(Path("store"), Path("model")))
@@ -67,10 +102,6 @@ def fuzz_jobs(yard: Yard, files: Files, examples: int) -> None:
         found, changes, _ = damaged
         place = yard.place("store")
         lay(place, found, changes)
-        for path in (place / JOB / "state").glob("*"):
-            # Not mended yet, see test_found_commands.py.
-            if path.is_dir() or not path.exists():
-                path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         # Who finds a job without a state, or cancels it, writes the next one.
         yard.run(looks(place, yard.place_of("model"))[look], may_write=place)
 

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_info
 from streamkernel.errors import NumericalError
 from streamkernel.linalg import (
     Whitener,
+    add_product,
     cholesky,
     independent_rows,
     mirror_upper,
@@ -38,6 +39,25 @@ def test_syrk_adds_into_the_upper_triangle_only(b: int, n: int, dtype: Any, seed
     np.testing.assert_array_equal(np.tril(sums, -1), np.tril(start, -1))
     whole = mirror_upper(sums.astype(np.float64))
     np.testing.assert_array_equal(whole, whole.T)
+
+
+@given(b=st.integers(0, 50), n=st.integers(0, 30), k=st.integers(0, 30), first=st.integers(0, 5), seed=seeds)
+def test_products_of_columns_are_added_in_place(b: int, n: int, k: int, first: int, seed: int) -> None:
+    """Of columns that stand among others, into sums that do."""
+    rng = np.random.default_rng(seed)
+    wide, start = rng.standard_normal((b, n + k + 3 * first)), rng.standard_normal((n, k + 2 * first))
+    A, B = wide[:, first : first + n], wide[:, first + n : first + n + k]
+    sums, expected = start.copy(), start.copy()
+    expected[:, first : first + k] += A.T @ B
+    add_product(A, B, into=sums[:, first : first + k])
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_products_of_other_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match="do not add"):
+        add_product(np.ones((3, 2)), np.ones((3, 4)), into=np.zeros((2, 5)))
+    with pytest.raises(ValueError, match="whole rows"):
+        add_product(np.ones((3, 2)), np.ones((3, 4), order="F"), into=np.zeros((2, 4)))
 
 
 @given(b=st.integers(0, 50) | st.integers(500, 1100), n=st.integers(0, 200), seed=seeds)

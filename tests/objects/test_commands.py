@@ -20,7 +20,7 @@ from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.fit import fit_ridge
 from streamkernel.estimators.settings import RidgeSettings
 from streamkernel.factors import Factor
-from streamkernel.store import RowSink
+from streamkernel.store import Bundle, RowSink, write_bundle
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest
 
@@ -109,13 +109,14 @@ def test_python(url: str, sources: tuple[Path, Path]) -> None:
     ("command", "says"),
     [
         (("info", "{s3}/none"), "nothing at|holds no Zarr"),
-        (("fit", "{s3}/none", "{s3}/m"), "holds no Zarr"),
+        (("fit", "{s3}/none", "{s3}/new"), "holds no Zarr"),
         (("info", "s3://no-such-bucket-of-ours/t"), "no bucket"),
         (("fit", "{s3}/t", "{s3}/t", "--basis", "5"), "exists"),
         (("fit", "{s3}/t", "{s3}/t", "--basis", "5", "--overwrite"), "not a saved model"),
         (("fit", "{s3}/t", "{s3}", "--basis", "5"), "whole bucket"),
         (("ingest", "{source}", "{s3}/t"), "exists"),
         (("ingest", "{source}", "{s3}/other", "--overwrite"), "not a Zarr store"),
+        (("ingest", "{source}", "{s3}/m", "--overwrite"), "m is a saved model or state, not a table"),
         (("predict", "{s3}/t", "{s3}/t", "{s3}/p"), "not a saved model|holds a"),
         (("info", "nosuchscheme://bucket/t"), "driver"),
     ],
@@ -124,6 +125,7 @@ def test_mistakes_are_said_in_one_line(
     run: Run, s3: str, sources: tuple[Path, Path], capsys: pytest.CaptureFixture[str], command: Any, says: str
 ) -> None:
     run("ingest", sources[0], f"{s3}/t")
+    write_bundle(f"{s3}/m", Bundle("model", 1))
     blobs_at(f"{s3}/other").write("notes.txt", b"somebody's")
     words = [word.format(s3=s3, source=sources[0]) for word in command]
     assert main(words) == 1

@@ -63,6 +63,7 @@ from streamkernel.reductions import (
     ResidualReservoir,
     Sample,
     Softmax,
+    StagedScores,
     State,
     View,
 )
@@ -145,7 +146,19 @@ def _whitened(X: X64, Y: Float, chosen: list[int]) -> DictionarySums:
     return DictionarySums(columns, beta, np.eye(Y.shape[1]), HeldOut(3, (4,), 0.3))
 
 
+def _staged(X: X64, Y: Float, chosen: list[int], coding: Float | None) -> StagedScores:
+    """A constant and a step for each function; classes where there is a coding, else a gamma."""
+    n, d = len(chosen), Y.shape[1]
+    V = np.triu(np.linspace(-1.1, 1.3, (n + 1) ** 2).reshape(n + 1, -1))
+    Z = np.sin(np.arange(1.0, (n + 1) * d + 1)).reshape(n + 1, d)
+    basis, rows = basis_of(X, chosen, _kernel(X)), np.asarray(chosen, np.int64)
+    gamma = 0.7 if coding is None else None
+    return StagedScores(basis, V, Z, np.full(d, 0.1), True, rows, coding, HeldOut(3, (4,), 0.3), gamma)
+
+
 REDUCTIONS: dict[str, Make] = {
+    "staged scores": lambda X, Y, chosen: _staged(X, Y, chosen, None),
+    "staged scores of classes": lambda X, Y, chosen: _staged(X, Y, chosen, np.eye(Y.shape[1])),
     "dictionary": _dictionary,
     "dictionary, whitened": _whitened,
     "dictionary, logistic": lambda X, Y, chosen: replace(_whitened(X, Y, chosen), logistic=True),

@@ -12,6 +12,7 @@ import gaussian_models
 import numpy as np
 import pytest
 
+from streamkernel import KernelMatchingPursuitClassifier, PursuitModel
 from streamkernel.engine import Session
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
@@ -106,6 +107,16 @@ def labels(classifier: RidgeModel) -> gaussian_models.Drawn:
 def counts(regression: RidgeModel) -> gaussian_models.Drawn:
     """A Poisson model of counts that spread more than it says."""
     return gaussian_models.counts_of(regression, spread=0.5)
+
+
+@pytest.fixture(scope="session")
+def pursuit() -> PursuitModel:
+    """Two classes by matching pursuit: rows watched, a bound, sub-pools of their own."""
+    rows = data_sets.friedman(1500)
+    labels = np.where(rows.y > np.median(rows.y), "above", "below")
+    X, y = rows.X[1000:], labels[1000:]
+    fitted = KernelMatchingPursuitClassifier(40, loss="logistic", validation=(X, y), pool="split", candidates=20)
+    return fitted.fit(rows.X[:1000], labels[:1000]).model_
 
 
 @pytest.fixture(scope="session")

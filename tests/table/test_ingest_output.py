@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+import zarr
 from table.sources import (
     GOOD,
     M,
@@ -20,6 +21,8 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
+from streamkernel.manifest import ROWS_FORMAT
+from streamkernel.store import Bundle, write_bundle
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest
 from streamkernel.table.ingest.writer import ChunkWriter
@@ -56,6 +59,19 @@ def test_existing_output(tmp_path):
     with pytest.raises(StoreNotFoundError, match="make it first"):
         ingest(source, tmp_path / "no" / "store")
     assert sorted(os.listdir(tmp_path)) == ["precious", "s.csv", "store"]
+
+
+def test_models_and_outputs_are_no_tables(tmp_path):
+    source, _ = csv(tmp_path / "s.csv")
+    write_bundle(tmp_path / "model", Bundle("ridge", 1, {}, {"coef": np.ones(3)}))
+    zarr.create_group(tmp_path / "rows", attributes={"format": ROWS_FORMAT})
+    for name, what in {"model": "a saved model", "rows": "an output of rows"}.items():
+        before = sorted((tmp_path / name).rglob("*"))
+        with pytest.raises(StoreExistsError, match=f"{name} is {what}.*, not a table; remove it yourself"):
+            ingest(source, tmp_path / name, overwrite=True)
+        assert sorted((tmp_path / name).rglob("*")) == before
+    (tmp_path / "rows" / "zarr.json").write_text("damaged")
+    assert ingest(source, tmp_path / "rows", overwrite=True).rows == M
 
 
 def test_a_store_can_be_ingested_over_itself(tmp_path):

@@ -9,6 +9,8 @@ const ESTIMATORS = {
   committee: "Bayesian committee machine",
   "gp-classifier": "Gaussian process classifier",
   poisson: "Gaussian process for counts",
+  kmp: "kernel matching pursuit",
+  "kmp-classifier": "matching pursuit classifier",
 };
 
 function ago(seconds) {

@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streamkernel.atomic import partial_sibling
 from streamkernel.blobs import Generations, is_url, parent_of
 from streamkernel.errors import (
+    CorruptMetadataError,
     ParameterError,
     SourceFormatError,
     StoreAccessError,
@@ -24,6 +25,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelError,
 )
+from streamkernel.manifest import ROWS_FORMAT, TABLE_FORMAT
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.checked import FoundLabels, checked_batches
 from streamkernel.table.ingest.csv import CsvReader
@@ -241,6 +243,10 @@ def _check_output(path: str | Path, overwrite: bool) -> None:
         raise StoreExistsError(
             f"{path} is not a Zarr store and is not overwritten; remove it yourself or choose another path"
         )
+    if ours:
+        # A damaged table may be replaced: it is not known to be anything else.
+        with suppress(CorruptMetadataError, StoreNotFoundError):
+            _refuse_other_kinds(path)
 
 
 def _check_url(url: str, overwrite: bool) -> None:
@@ -250,8 +256,16 @@ def _check_url(url: str, overwrite: bool) -> None:
     if not overwrite:
         raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
     try:
-        node_kind(open_store(url), "")
+        _refuse_other_kinds(url)
     except StoreNotFoundError as error:
         raise StoreExistsError(
             f"{url} is not a Zarr store and is not overwritten; remove it yourself or choose another path"
         ) from error
+
+
+def _refuse_other_kinds(path: str | Path) -> None:
+    """As the commands that write those replace no tables."""
+    found = node_kind(open_store(path), "")[1].get("format")
+    if isinstance(found, str) and found.startswith("streamkernel.") and found != TABLE_FORMAT:
+        what = "an output of rows" if found == ROWS_FORMAT else "a saved model or state"
+        raise StoreExistsError(f"{path} is {what}, not a table; remove it yourself or choose another path")

@@ -1,0 +1,101 @@
+"""What is measured of every size of a pursuit, beyond the sums that it picks by.
+
+Held-out rows are a share of the table, whose sums come with those of the fit, or another table, of which there are
+sweeps of their own. How many rows each size gets wrong is counted by one sweep at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.pursuit.model_so_far import ModelSoFar
+from streamkernel.reductions import HeldOut, StagedScores
+from streamkernel.selection.problem import Problem, unfilled_basis
+from streamkernel.table import Table
+
+__all__ = ["Watch"]
+
+Float = NDArray[np.float64]
+
+_HELD_OUT = (23,)  # stream
+_COUNTED = "errors of every size"
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Parameters
+    ----------
+    validation, patience, by_error, gamma : see `MatchingPursuit`.
+    """
+
+    validation: float | Table
+    patience: int | None
+    by_error: bool
+    gamma: float | None
+
+    def held_out(self, problem: Problem) -> HeldOut | None:
+        """The rows that stay out."""
+        share = self.validation
+        return None if isinstance(share, Table) or not share else HeldOut(problem.seed, _HELD_OUT, share)
+
+    def table(self, problem: Problem) -> Table | None:
+        """The rows of another table, as the fit sees its own."""
+        other = self.validation
+        return other.with_scaler(problem.table.scaler) if isinstance(other, Table) else None
+
+    def counts(self, problem: Problem) -> bool:
+        """Whether wrong rows are to be counted."""
+        classes, d = problem.table.classes is not None, problem.table.n_targets
+        if self.by_error and not (classes and self.validation):
+            raise ParameterError(
+                "the error rate chooses among models that tell classes, on held-out rows; leave it out, or give "
+                "validation rows"
+            )
+        if self.gamma is not None and (classes or d != 1):
+            what = "classes are right or wrong" if classes else f"there are {d} targets"
+            raise ParameterError(f"bound_gamma is how far one target may be missed, and {what}; leave it out")
+        return classes or self.gamma is not None
+
+    def look(self, problem: Problem, session: Session, model: ModelSoFar, coding: Float | None) -> None:
+        """What the rows of another table make of each size, where there are such rows."""
+        rows = self.table(problem)
+        if rows is not None and model.terms:
+            model.saw(session.sweep(model.watching(coding, self.gamma), rows, f"watch {model.terms} terms"))
+
+    def count(self, problem: Problem, session: Session, model: ModelSoFar, coding: Float | None) -> None:
+        """How many rows each size gets wrong."""
+        if not self.counts(problem) or not model.terms:
+            return
+        work = model.scores(coding, self.held_out(problem), self.gamma)
+        model.count(session.sweep(work, problem.table, _COUNTED))
+        rows = self.table(problem)
+        if rows is not None and model.logistic:
+            # What was watched are the models that sweeps began with; these are the steps of the last.
+            other = replace(work, held_out=None, chosen=np.zeros(0, np.int64))
+            model.check_wrong = session.sweep(other, rows, _COUNTED).wrong[0]
+
+    def steps(
+        self, problem: Problem, coding: Float | None, constant: bool, logistic: bool, rounds: int, held_bytes: int
+    ) -> list[Step]:
+        """The sweeps of both."""
+        n = problem.n
+        d = problem.table.n_targets if coding is None else coding.shape[1]
+        V, Z = np.broadcast_to(0.0, (n + int(constant), n + 1)), np.broadcast_to(0.0, (n + 1, d))
+        rows, basis = np.zeros(n, np.int64), unfilled_basis(problem, n)
+        work = StagedScores(basis, V, Z, np.zeros(d), constant, rows, coding, self.held_out(problem))
+
+        def step(name: str, table: Table, times: int = 1) -> Step:
+            return step_of(name, work, table.n_rows, kernel_columns=n, times=times, held_bytes=held_bytes)
+
+        watched = self.table(problem)
+        steps = [] if watched is None else [step("watch", watched, rounds if self.patience else 1)]
+        if self.counts(problem):
+            steps.append(step(_COUNTED, problem.table))
+            if watched is not None and logistic:
+                steps.append(step(_COUNTED, watched))
+        return steps

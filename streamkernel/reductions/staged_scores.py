@@ -1,0 +1,157 @@
+"""Errors of every shorter model of a staged one, from one sweep.
+
+A staged model has S sizes, each of which adds one step to the one before: with directions V (n + c, S), amounts Z
+(S, d) and ``k(x) = (1, k(x, z_1), ..., k(x, z_n))``, ::
+
+    f_s(x) = offset + sum_{j <= s} (k(x)^T V)_j Z_j,     s = 0 .. S - 1
+
+are cumulative sums of one row of products: all sizes cost what the last does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.dictionary_rows import HeldOut
+from streamkernel.table import RowBlock
+
+__all__ = ["StagedScores", "StagedSums"]
+
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StagedSums:
+    """What `StagedScores` brings: of rows of the fit and of those held out, for each of S sizes.
+
+    Attributes
+    ----------
+    rows : (2,) sums of the weights.
+    squares : (2, S, d) squared error of each target.
+    wrong : (2, S) of how many rows the class is told wrongly, or a target missed by more than gamma; 0 without either.
+    losses : (2, S) sums of the logistic loss; 0 for others.
+    outside : (S,) rows of the fit that are wrong and are none of the functions of that size, each counted once.
+    counted : rows of the fit, each counted once.
+    """
+
+    rows: Float
+    squares: Float
+    wrong: Float
+    losses: Float
+    outside: Int
+    counted: int
+
+
+@dataclass(frozen=True)
+class StagedScores(Reduction[StagedSums]):
+    """Accumulate `StagedSums`.
+
+    Parameters
+    ----------
+    basis : the n functions.
+    directions, amounts, offset : V, Z and what the steps are added to, (d,).
+    constant : whether a column of ones stands before the functions (c = 1).
+    chosen : (S - 1,) row number of the function that each step after the first adds; shorter where there are none in
+        the table.
+    coding : (classes, d) takes indicators of classes to targets; None for targets as they are.
+    held_out : rows that stayed out of the fit.
+    gamma : a target that is missed by more is wrong; None for classes, which are right or wrong.
+    logistic : whether the logistic loss of two classes is summed.
+    """
+
+    basis: Basis
+    directions: Float
+    amounts: Float
+    offset: Float
+    constant: bool
+    chosen: Int
+    coding: Float | None = None
+    held_out: HeldOut | None = None
+    gamma: float | None = None
+    logistic: bool = False
+
+    @property
+    def sizes(self) -> int:
+        """S."""
+        return len(self.amounts)
+
+    def map_block(self, block: RowBlock) -> State:
+        assert block.Y is not None
+        Y = block.Y if self.coding is None else block.Y @ self.coding
+        weights = np.ones(len(Y)) if block.weights is None else block.weights
+        held = np.zeros(len(Y), dtype=np.bool_)
+        if self.held_out is not None:
+            held = self.held_out.mask(block.start, len(Y))
+        both = np.stack([np.where(held, 0.0, weights), np.where(held, weights, 0.0)])
+        along = self._along(block)
+        squares = np.empty((2, self.sizes, Y.shape[1]))
+        losses = np.zeros((2, self.sizes))
+        wrong = np.zeros((len(Y), self.sizes), dtype=np.bool_)
+        best = np.full((len(Y), self.sizes), -np.inf) if self.coding is not None and Y.shape[1] > 1 else None
+        for target in range(Y.shape[1]):
+            f = np.cumsum(along * self.amounts[:, target], axis=1)
+            f += self.offset[target]
+            y = Y[:, target, None]
+            squares[:, :, target] = both @ (y - f) ** 2
+            if self.logistic:
+                losses = both @ np.logaddexp(0.0, -y * f)
+            if best is not None:
+                # The first of equal ones wins, as argmax has it.
+                larger = f > best
+                wrong = np.where(larger, (Y.argmax(axis=1) != target)[:, None], wrong)
+                np.maximum(best, f, out=best)
+            elif self.coding is not None:
+                wrong = (f > 0.0) != (y > 0.0)
+            elif self.gamma is not None:
+                wrong |= np.abs(y - f) > self.gamma
+        sums = both @ wrong
+        for step in np.flatnonzero((self.chosen >= block.start) & (self.chosen < block.start + len(Y))):
+            wrong[self.chosen[step] - block.start, step + 1 :] = False
+        return {
+            "rows": both.sum(axis=1),
+            "squares": squares,
+            "wrong": sums,
+            "losses": losses,
+            "outside": wrong[~held].sum(axis=0, dtype=np.int64),
+            "counted": np.array([np.count_nonzero(~held)]),
+        }
+
+    def _along(self, block: RowBlock) -> Float:
+        """(b, S) what the amounts are multiplied by."""
+        c = int(self.constant)
+        along = np.zeros((len(block), self.sizes))
+        if len(self.basis):
+            along += self.basis.block(block.X) @ self.directions[c:]
+        if self.constant:
+            along += self.directions[0]
+        return along
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> StagedSums:
+        return StagedSums(
+            rows=state["rows"],
+            squares=state["squares"],
+            wrong=state["wrong"],
+            losses=state["losses"],
+            outside=state["outside"].astype(np.int64),
+            counted=int(state["counted"][0]),
+        )
+
+    def state_bytes(self) -> int:
+        return int(8 * (3 + self.sizes * (2 * self.amounts.shape[1] + 5)))
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        return int(8 * rows * (2 * n + p + 6 * self.sizes + 4))
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        return float(2 * n * (p + self.sizes) + 8 * self.sizes * self.amounts.shape[1])

@@ -1,0 +1,186 @@
+"""What there is to draw of a matching pursuit: errors of every size, losses, weakness, and the bound beside them.
+
+Each function gives its curve, or an `Absent` with the reason; None where the model is of another kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.bounds import MatchingPursuitBound
+from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.report.facts import Absent, Array, target_names
+
+__all__ = [
+    "PathCurve",
+    "PursuitBound",
+    "error_rates",
+    "error_words",
+    "fitted_to_rows",
+    "loss_curve",
+    "path_curve",
+    "pursuit_bound",
+    "squared_errors",
+    "variates_bound",
+    "weakness",
+]
+
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PathCurve:
+    """A number for each size.
+
+    Attributes
+    ----------
+    terms : (s,) sizes.
+    training, held_out : (s,) on the rows of the fit, and on those held out; None where there are none.
+    kept : terms of the model.
+    label, unit : what the numbers are, and of what, in words.
+    """
+
+    terms: Int
+    training: Array
+    held_out: Array | None
+    kept: int
+    label: str
+    unit: str
+
+    def at_kept(self, held_out: bool) -> float | None:
+        """At the size that the model has; None where that was not looked at."""
+        values = self.held_out if held_out else self.training
+        place = np.flatnonzero(self.terms == self.kept)
+        return None if values is None or not len(place) else float(values[place[0]])
+
+
+@dataclass(frozen=True)
+class PursuitBound:
+    """The bound of Theorem 3 or 4 along a path, and the shares of rows that it bounds.
+
+    Attributes
+    ----------
+    bound : for the first 1, 2, ... functions.
+    at : (s,) where its entries stand on the axis: terms, or functions.
+    held_out : (s,) share of wrong rows among those held out, or None.
+    wrong : when a row is called wrong, in words.
+    fitted : what of the kernel was taken from the rows.
+    """
+
+    bound: MatchingPursuitBound
+    at: Int
+    held_out: Array | None
+    wrong: str
+    fitted: tuple[str, ...]
+
+
+def _is_logistic(model: PursuitModel) -> bool:
+    return bool((model.config.get("settings") or {}).get("loss") == "logistic")
+
+
+def squared_errors(model: PursuitModel) -> PathCurve | Absent:
+    """Root of the mean squared error; of several targets, in units of their spread, and of classes' indicators."""
+    path = model.path
+    if _is_logistic(model):
+        return Absent("the logistic loss was fitted: its squares are of weighted responses, and of the last step alone")
+    if path.terms == 0:
+        return Absent("the path has no terms")
+    if model.classes is None:
+        d = path.rss.shape[1]
+        scale = np.asarray(model.config.get("target_scale") or [1.0] * d)
+        unit = f"units of {target_names(model)[0]}" if d == 1 else "standard deviations of the targets"
+        scale = np.ones(1) if d == 1 else scale
+    else:
+        scale = np.ones(path.rss.shape[1])
+        unit = "signs of the classes" if len(scale) == 1 else "indicators of the classes"
+
+    def root(squares: Array, rows: float) -> Array:
+        return np.asarray(np.sqrt((np.maximum(squares, 0.0) / scale**2).mean(axis=1) / max(rows, 1.0)))
+
+    held_out = None if path.validation is None else root(path.validation, path.validation_rows)
+    training, label = root(path.rss, path.fitted_rows), "Root mean squared error"
+    return PathCurve(np.arange(path.terms + 1), training, held_out, model.terms, label, unit)
+
+
+def error_words(model: PursuitModel) -> str:
+    """When a row is called wrong."""
+    gamma = (model.config.get("settings") or {}).get("bound_gamma")
+    return "its class is told wrongly" if gamma is None else f"the target is missed by more than {gamma:g}"
+
+
+def error_rates(model: PursuitModel) -> PathCurve | Absent | None:
+    """Share of the rows that each size gets wrong."""
+    path = model.path
+    if path.errors is None:
+        return None if model.classes is None else Absent("the model keeps no counts of wrong rows")
+    if len(path.errors) < 2:
+        return Absent("the path has no terms")
+    held_out = path.errors[:, 1] / path.validation_rows if path.validation_rows > 0.0 else None
+    training = path.errors[:, 0] / max(path.fitted_rows, 1.0)
+    return PathCurve(np.arange(len(path.errors)), training, held_out, model.terms, "Wrong rows", "of the rows")
+
+
+def loss_curve(model: PursuitModel) -> PathCurve | None:
+    """Logistic loss of a row, of the models that sweeps began with."""
+    path = model.path
+    if not _is_logistic(model) or len(path.sizes) < 2:
+        return None
+    held_out = path.losses[:, 1] / path.validation_rows if path.validation_rows > 0.0 else None
+    training, label = path.losses[:, 0] / max(path.fitted_rows, 1.0), "Logistic loss, nats a row"
+    return PathCurve(path.sizes, training, held_out, model.terms, label, "nats")
+
+
+def path_curve(model: PursuitModel) -> PathCurve | Absent:
+    """The one curve of a small picture: wrong classes, or else the squared error."""
+    rates = error_rates(model) if model.classes is not None else None
+    return rates if isinstance(rates, PathCurve) else squared_errors(model)
+
+
+def weakness(model: PursuitModel) -> Array | Absent:
+    """(T,) realised, of each pick."""
+    found = model.path.weakness
+    if len(found) == 0:
+        return Absent("the path has no terms")
+    if np.all(found >= 1.0):
+        return Absent("it is 1 throughout: at each pick all candidates of the sweep competed, and the best was taken")
+    return np.asarray(found)
+
+
+def fitted_to_rows(config: dict[str, object]) -> tuple[str, ...]:
+    """What of the kernel was taken from the rows, and so breaks what bounds assume."""
+    named = {"lengthscale_choice": "the lengthscale", "scaler": "the scaling"}
+    return tuple(words for name, words in named.items() if config.get(name) is not None)
+
+
+def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
+    """Theorem 3 along the path."""
+    found, path = model.bound, model.path
+    if found is not None:
+        assert path.errors is not None
+        held_out = path.errors[1:, 1] / path.validation_rows if path.validation_rows > 0.0 else None
+        at = np.arange(1, len(path.errors))
+        return PursuitBound(found, at, held_out, error_words(model), fitted_to_rows(model.config))
+    if model.classes is not None and len(model.classes) != 2:
+        return Absent(f"Theorem 3 is about two classes, and there are {len(model.classes)}")
+    if model.classes is None and model.target_count > 1:
+        return Absent(f"Theorem 3 is about one target, and there are {model.target_count}")
+    if model.classes is None and path.errors is None:
+        return Absent(
+            "it takes a gamma, by how much a target may be missed, that was named before the fit (--bound-gamma)"
+        )
+    return Absent("the model keeps no counts of wrong rows")
+
+
+def variates_bound(model: KernelCCAModel) -> PursuitBound | Absent:
+    """Theorem 4 along the path."""
+    found = model.bound
+    if found is None:
+        return Absent("it takes a gamma, by how much variates may differ, that was named before the fit (bound_gamma)")
+    gamma = model.config["bound"]["gamma"]
+    wrong = f"its first pair of variates differ by more than {gamma:g} of their deviation"
+    fitted = [words for view in model.config["views"] for words in fitted_to_rows(view)]
+    return PursuitBound(found, np.asarray(found.functions), None, wrong, tuple(dict.fromkeys(fitted)))

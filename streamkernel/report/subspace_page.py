@@ -1,0 +1,209 @@
+"""The pages of sparse subspaces: kernel principal components, and canonical correlations of two views."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.transformers import KernelPCAModel
+from streamkernel.report.costs import memory_panel, time_panel
+from streamkernel.report.curves import trace_panel
+from streamkernel.report.factor_facts import BoundCurve, FactorCurve, bound_curve, rows_fitted
+from streamkernel.report.factor_panels import bound_panel, residual_panel
+from streamkernel.report.facts import ROUNDING, Absent, memory_use, sweep_times, trace_curve
+from streamkernel.report.notices import memory_notice
+from streamkernel.report.publish import checked_output, publish_file
+from streamkernel.report.pursuit_facts import PursuitBound, variates_bound
+from streamkernel.report.pursuit_panels import pursuit_bound_panel
+from streamkernel.report.subspace_panels import correlations_panel, eigenvalues_panel, quotients_panel
+from streamkernel.report.tables import (
+    Card,
+    Table,
+    lengthscale_words,
+    listed,
+    memory_card,
+    place_words,
+    provenance,
+    scaling_words,
+)
+from streamkernel.report.whole import Group, whole_page
+from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+
+__all__ = ["render_subspace", "write_subspace_html"]
+
+_THEOREM = "Hussain & Shawe-Taylor, Theorem 4"
+
+
+def write_subspace_html(
+    model: KernelPCAModel | KernelCCAModel,
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """See `streamkernel.report.write_report`."""
+    target = checked_output(path, overwrite=overwrite)
+    publish_file(target, render_subspace(model, title).encode(), overwrite=overwrite)
+
+
+def render_subspace(model: KernelPCAModel | KernelCCAModel, title: str | None = None) -> str:
+    """The page as text."""
+    pca = isinstance(model, KernelPCAModel)
+    kind = "Kernel principal components" if pca else "Kernel canonical correlations"
+    groups, cards, settings = _pca(model) if isinstance(model, KernelPCAModel) else _cca(model)
+    kernel, config = kernel_words(model.config["kernel"]), model.config
+    lead = (
+        f"{kernel[:1].upper()}{kernel[1:]} kernel on {plural(int(config['basis_size']), 'basis function')}"
+        f"{'' if pca else ' of both views'}, from {plural(int(config['rows']['count']), 'row')} of "
+        f"{plural(len(config['columns']), 'feature')} in {plural(int(config['sweep_count']), 'sweep')} over the data."
+    )
+    costs = Group("Cost", [time_panel(sweep_times(model), "picking and algebra"), memory_panel(memory_use(model))])
+    return whole_page(
+        plain(title, 200) if title is not None else kind,
+        lead,
+        cards,
+        memory_notice(memory_use(model)),
+        [*groups, costs],
+        [Table("Settings", tuple(settings)), Table("Data and software", tuple(_data(model)))],
+        config,
+    )
+
+
+def _data(model: KernelPCAModel | KernelCCAModel) -> list[tuple[str, str]]:
+    rows, views = model.config["rows"], model.config.get("views")
+    names = [[plain(name, 40) for name in view["names"]] for view in views or []]
+    columns = [("Columns", listed([plain(name, 40) for name in model.config["columns"]]))]
+    if views:
+        columns = [("First view", listed(names[0])), ("Second view", listed(names[1]))]
+    return [
+        ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
+        *columns,
+        *provenance(model),
+    ]
+
+
+def _asked(model: KernelPCAModel | KernelCCAModel) -> list[tuple[str, str]]:
+    config = model.config
+    settings: dict[str, Any] = config.get("settings") or {}
+    lengthscale, how = lengthscale_words(model)
+    return [
+        ("Kernel", kernel_words(config["kernel"])),
+        ("Lengthscale", f"{lengthscale} ({how})"),
+        ("Basis functions asked for", count(config.get("requested_basis", config["basis_size"]))),
+        ("Rule", plain(config.get("rule", "–"))),
+        *((f"Rule's {plain(name)}", plain(value)) for name, value in (settings.get("rule_options") or {}).items()),
+        ("Features", scaling_words(model)),
+        ("Seed", plain(settings.get("seed", "–"))),
+    ]
+
+
+def _common_cards(model: KernelPCAModel | KernelCCAModel) -> tuple[list[Card], list[Card]]:
+    """The first three of all cards, and the last three."""
+    config, n = model.config, int(model.config["basis_size"])
+    asked = int(config.get("requested_basis", n))
+    note = f"of {count(asked)} asked for" if n < asked else f"chosen in {plural(len(config['rounds']), 'round')}"
+    first = [
+        Card("Rows", count(config["rows"]["count"]), "of the fit"),
+        Card("Basis functions", count(n), note),
+        Card("Sweeps", count(config["sweep_count"]), "over the data"),
+    ]
+    last = [
+        Card("Lengthscale", *lengthscale_words(model)),
+        Card("Time", duration((config.get("run") or {}).get("seconds")), place_words(model)),
+        memory_card(model),
+    ]
+    return first, last
+
+
+_Parts = tuple[list[Group], list[Card], list[tuple[str, str]]]
+
+
+def _pca(model: KernelPCAModel) -> _Parts:
+    config, eigen = model.config, model.config["eigen"]
+    bound = bound_curve(model, plain(config.get("rule", "–"), 40))
+    panels = [trace_panel(trace_curve(model)), bound_panel([bound], rows_fitted(model))]
+    values = np.asarray(model.arrays["eigenvalues"], dtype=np.float64)
+    total = float(values.sum()) + float(eigen["residual_trace"])
+    first, last = _common_cards(model)
+    cards = [
+        *first,
+        Card("Features", count(len(config["columns"])), scaling_words(model)),
+        Card("Components", count(eigen["count"]), f"of {count(eigen['requested'] or eigen['count'])} asked for"),
+        Card("First component", percent(float(values[0]) / total if len(values) and total else 0.0), "of the variance"),
+        Card("Residual trace", percent(config["certificate"]["relative_residual_trace"]), "of the basis, exact"),
+        Card("Left by components", percent(eigen["relative_residual_trace"]), "of the trace, at most"),
+        _compression_card(bound),
+        *last,
+    ]
+    stop = config.get("stop")
+    settings = [*_asked(model), ("Components asked for", count(eigen["requested"]) if eigen["requested"] else "all")]
+    if stop is not None:
+        settings.append(("Cut where", f"the bound is least, of {count(stop['looked'])} functions"))
+    components = eigenvalues_panel(values, float(eigen["residual_trace"]))
+    return [Group("Subspace", panels), Group("Components", [components])], cards, settings
+
+
+def _compression_card(bound: BoundCurve | Absent) -> Card:
+    if isinstance(bound, Absent):
+        return Card("Compression bound", "–", "none for this kernel or basis")
+    if bound.vacuous:
+        return Card("Compression bound", "vacuous", "at every size: too few rows")
+    return Card("Compression bound", significant(bound.best), f"of k(x, x), with {count(bound.best_size)} functions")
+
+
+def _cca(model: KernelCCAModel) -> _Parts:
+    config, arrays = model.config, model.arrays
+    bound, correlations = variates_bound(model), np.asarray(arrays["correlations"], dtype=np.float64)
+    views = config["views"]
+    names = ("first view", "second view")
+    paths = [
+        _residual_path(label, np.asarray(arrays[name], dtype=np.float64))
+        for label, name in zip(names, ("residual_path", "residual_path_y"), strict=True)
+    ]
+    rows = plural(int(config["rows"]["count"]), "row")
+    path = [
+        residual_panel(paths, None, f"the {rows}, of either view,"),
+        quotients_panel(np.asarray(arrays["gains"], dtype=np.float64)),
+        pursuit_bound_panel(bound, _THEOREM),
+    ]
+    first, last = _common_cards(model)
+    second = views[1]["lengthscale"]
+    cards = [
+        *first,
+        Card("Features", f"{count(len(views[0]['names']))} and {count(len(views[1]['names']))}", scaling_words(model)),
+        Card("Pairs of variates", count(len(correlations)), f"of {count(config['cca']['requested'])} asked for"),
+        Card("Correlation", significant(float(correlations[0]) if len(correlations) else None), "of the first pair"),
+        *(
+            Card(f"Residual, {name}", percent(view["certificate"]["relative_residual_trace"]), "of its trace, exact")
+            for name, view in zip(names, views, strict=True)
+        ),
+        _disagreement_card(bound),
+        *last,
+    ]
+    settings = config["settings"]
+    asked = [
+        *_asked(model),
+        ("Second view's kernel", kernel_words(views[1]["kernel"])),
+        ("Second view's lengthscale", "several" if isinstance(second, list) else significant(second)),
+        ("Regularisation", significant(settings["regularization"], 4)),
+        ("Gamma of the bound", "none" if config["bound"] is None else significant(config["bound"]["gamma"], 4)),
+    ]
+    singular = np.asarray(arrays["singular_values"], dtype=np.float64)
+    return [Group("Variates", [correlations_panel(correlations, singular)]), Group("Path", path)], cards, asked
+
+
+def _residual_path(label: str, path: np.ndarray) -> FactorCurve | Absent:
+    if not path[0] > 0.0:
+        return Absent("the trace of a view's kernel matrix is 0")
+    return FactorCurve(label, np.maximum(path / path[0], ROUNDING), (), ROUNDING)
+
+
+def _disagreement_card(bound: PursuitBound | Absent) -> Card:
+    if isinstance(bound, Absent):
+        return Card("Bound", "–", "no gamma was named")
+    if bound.bound.says_nothing:
+        return Card("Bound", "vacuous", "at every size: too few rows")
+    return Card("Bound", significant(bound.bound.minimum), f"with {count(bound.bound.best_size)} functions")

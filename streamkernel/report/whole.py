@@ -1,0 +1,53 @@
+"""Groups of panels as one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bokeh.embed import components
+from bokeh.resources import Resources
+
+from streamkernel.report.page import Section, assemble
+from streamkernel.report.panels import Panel
+from streamkernel.report.tables import Card, Table
+from streamkernel.report.words import plain
+
+__all__ = ["Group", "whole_page"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Panels, and tables below them, under one heading."""
+
+    title: str
+    panels: Sequence[Panel]
+    tables: Sequence[Table] = ()
+
+
+def whole_page(
+    title: str,
+    lead: str,
+    numbers: Sequence[Card],
+    warnings: Sequence[str],
+    groups: Sequence[Group],
+    settings: Sequence[Table],
+    config: Mapping[str, Any],
+) -> str:
+    """Draw the panels of all groups and put them on one page; `config` tells with which version the work was done."""
+    figures = {panel.name: panel.figure for group in groups for panel in group.panels if panel.figure is not None}
+    script, drawn = components(figures, wrap_script=False) if figures else ("", {})
+    # Only the core library: neither widgets nor WebGL nor the typesetter, which would be fetched.
+    library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
+    return assemble(
+        title,
+        lead,
+        numbers,
+        warnings,
+        [Section(group.title, group.panels, drawn, group.tables) for group in groups],
+        settings,
+        ["\n".join(library), script] if figures else [],
+        f"Made by streamkernel {plain((config.get('software') or {}).get('streamkernel', ''))}. "
+        "This page is complete in itself and sends nothing anywhere.",
+    )

@@ -1,0 +1,48 @@
+"""What is said of a scheduler that is lost: one line, whatever Dask makes of it."""
+
+from __future__ import annotations
+
+import errno
+import logging
+
+import pytest
+from distributed.client import ClosedClientError, FutureCancelledError
+from distributed.comm.core import CommClosedError
+
+from streamkernel.engine.lost import dask_is_silent, told_if_lost
+from streamkernel.errors import ClusterError, StoreError
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (FutureCancelledError("a/leaf-1", "connection-lost", "Client lost the connection.\nDo"), "connection-lost"),
+        (CommClosedError("in <TLS (closed) ConnectionPool.broadcast local=tls://..>\n"), "CommClosedError"),
+        (ClosedClientError("Client is closed. Can't send update-graph message."), "ClosedClientError"),
+        (OSError("Timed out trying to connect to tls://.. after 30 s"), "OSError"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)  # fmt: skip
+def test_one_sentence(error: Exception, why: str) -> None:
+    with pytest.raises(ClusterError) as told, told_if_lost("the scheduler", "during sweep 4", "start it again"):
+        raise error
+    assert str(told.value) == f"the scheduler was lost during sweep 4 ({why}); start it again"
+    assert told.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), StoreError("gone"), ValueError("no number")])
+def test_a_task_that_failed_is_no_loss(error: Exception) -> None:
+    with pytest.raises(type(error)) as told, told_if_lost("the scheduler", "during sweep 4", "start it again"):
+        raise error
+    assert told.value is error
+
+
+def test_dask_is_silent_for_as_long(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("distributed.client")
+    monkeypatch.setattr(logger, "propagate", True)
+    with dask_is_silent():
+        with dask_is_silent():
+            logger.error("inner")
+        logger.error("outer")
+    logger.error("after")
+    assert set(caplog.messages) == {"after"}
