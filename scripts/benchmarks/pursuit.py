@@ -1,8 +1,8 @@
 """Pursuit: 1,000 terms of a table that is not held in memory, against one term at a time on the rows that are.
 
-Friedman's function on 10 features, on disk as float32, noise of deviation 1 (what is left is mostly noise) and 0.1 (what
-is left is what the functions lack). In memory: pre-fitting on the first 50,000 rows, whose kernel matrix is held in
-single precision (10 GB); every row competes for every term. Errors are to the noiseless function on 20,000 new rows.
+Friedman's function on 10 features, on disk as float32, noise of deviation 1 (what is left is mostly noise) and 0.1
+(what is left is what the functions lack). In memory: pre-fitting on the first 50,000 rows, whose kernel matrix is held
+in single precision (10 GB); every row competes for every term. Errors are to the noiseless function on 20,000 new rows.
 """
 
 from __future__ import annotations

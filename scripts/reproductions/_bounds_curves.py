@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streamkernel import KernelPCA
 from streamkernel.bounds import MatchingPursuitBound, compression_bound, matching_pursuit_bound, pca_bound
+from streamkernel.pursuit import Stages, pursue
 
 __all__ = [
     "DELTA",
@@ -85,29 +86,16 @@ def residual_curves(train: Float, test: Float, n: int, kernel: dict[str, Any]) -
 
 
 def matching_pursuit(K: Float, y: Float, n: int) -> tuple[list[int], list[Float]]:
-    """Kernel matching pursuit with pre-fitting in plain NumPy, K the dictionary (ALGORITHMS 4).
+    """Pre-fitting, with all columns of K as candidates and no constant.
 
     Returns
     -------
     Rows in the order of picking, and for each size the coefficients of their functions.
     """
-    R, residual, chosen = K.copy(), y.copy(), list[int]()
-    coefficients: list[Float] = []
-    start = np.einsum("ij,ij->j", K, K)
-    for _ in range(n):
-        norms = np.einsum("ij,ij->j", R, R)
-        alive = norms > 1e-10 * start
-        alive[chosen] = False
-        if not alive.any():
-            break
-        scores = np.where(alive, (R.T @ residual) ** 2 / np.where(alive, norms, 1.0), -1.0)
-        i = int(np.argmax(scores))
-        q = R[:, i] / np.sqrt(norms[i])
-        R -= np.outer(q, q @ R)
-        residual = residual - q * (q @ residual)
-        chosen.append(i)
-        coefficients.append(np.linalg.lstsq(K[:, chosen], y, rcond=None)[0])
-    return chosen, coefficients
+    chosen = pursue(K, y[:, None], n).order
+    stages = Stages.least_squares(K[:, chosen], y[:, None], constant=False)
+    each = (stages.directions[:t, :t] @ stages.amounts[:t, 0] for t in range(1, len(chosen) + 1))
+    return chosen.tolist(), list(each)
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,7 @@ def _kmp_lines(split: Split, found: list[list[PursuitCurves]]) -> list[str]:
         f"Pre-fitting with the columns of the kernel matrix as dictionary, the rows and kernel of Figure 1; a row is "
         f"wrong when its prediction is more than gamma = {GAMMA:g} deviations of the target off. In the paper, whose "
         "gamma is not said, the bound is least at 17 functions, and so is the loss of test rows. The pursuit here is "
-        "a few lines of NumPy in `_bounds_curves.py`.",
+        "`streamkernel.pursuit.pursue`, the one that sweeps over tables use.",
         "",
         f"Split 0: the bound is least at {one.bound.best_size} functions, the loss of the test rows at "
         f"{least(one.loss)}, their RMSE at {least(one.rmse)}; at the bound's minimum the loss is "

@@ -152,7 +152,7 @@ _pursuit_options = stack(
         "--loss",
         type=click.Choice(LOSSES),
         default=None,
-        help="Of kmp: squared, or of two classes logistic. [default: squared]",
+        help="Of kmp: squared, or of classes logistic. [default: squared]",
     ),
     click.option("--shrinkage", type=float, default=None, help="Of kmp, basic: share of each step. [default: 1]"),
     click.option(

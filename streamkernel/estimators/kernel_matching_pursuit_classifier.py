@@ -30,9 +30,9 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
     More classes than two share their functions, and the largest indicator wins. Parameters and attributes are those of
     `KernelMatchingPursuit`, and ``classes_``: the sorted labels. The path of two classes is that of targets -1 and 1.
 
-    With ``loss="logistic"``, of two classes, each sweep is a step of Newton's method on more functions, and a few at
-    the end are for the coefficients alone; there are probabilities then. Its path has weighted squares of the last
-    step, and what sweeps measured at their beginning: ``path_.losses``.
+    With ``loss="logistic"`` each sweep is a step of Newton's method on more functions, of more than two classes a
+    smaller one, and a few at the end are for the coefficients alone; there are probabilities then. Its path has
+    weighted squares of the last step, and what sweeps measured at their beginning: ``path_.losses``.
     """
 
     _kind = "kmp-classifier"
@@ -60,7 +60,7 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of both classes, (m, 2); of the logistic loss alone."""
+        """Probabilities of the classes, (m, C); of the logistic loss alone."""
         values = self._values(X, self._fitted().predictions())
         if isinstance(values, np.ndarray):
             return probabilities_of_indicators(values)

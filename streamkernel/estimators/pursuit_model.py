@@ -142,7 +142,7 @@ class PursuitModel(PredictingModel):
             errors = self.path.errors
             fits = fits and (errors is None or steps <= len(errors) - 1 <= len(self.arrays["path_rows"]))
             labels, loss = self.classes, self.config["settings"]["loss"]
-            if loss not in ("squared", "logistic") or (loss == "logistic" and (labels is None or len(labels) != 2)):
+            if loss not in ("squared", "logistic") or (loss == "logistic" and labels is None):
                 raise ValueError(f"its loss is {loss!r:.40}")
             assert self.bound is None or self.bound.minimum is not None
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:

@@ -33,7 +33,7 @@ class PursuitSettings(BasisSettings):
     patience : end once so many terms have not bettered the error on these.
     choose_by : "loss" or "error": whether the size is that of their least loss, or, of classes, of their fewest errors.
     bound_gamma : of one target, by how much a row is missed that Theorem 3 calls wrong; None for no bound.
-    loss : "squared", or, of two classes, "logistic".
+    loss : "squared", or, of classes, "logistic".
     tol : end once the residual sum of squares is ``tol`` times what a constant leaves.
     """
 

@@ -1,6 +1,6 @@
-"""Matching pursuit for the logistic loss of two classes: each sweep is a step of Newton's method on more functions.
+"""Matching pursuit for the logistic loss: each sweep is a step of Newton's method on more functions.
 
-With ``p_i`` the probability that f gives the wrong class and t the sign of the right one, ::
+Of two classes, with ``p_i`` the probability that f gives the wrong one and t the sign of the right one, ::
 
     sum_i log(1 + exp(-t_i f_i)) ~ const + 1/2 sum_i w_i (z_i - f_i)^2,    w = p (1 - p),  z = f + t p / w
 
@@ -8,6 +8,10 @@ so that a pursuit of the weighted responses z picks by what the loss loses to se
 (Friedman, Hastie & Tibshirani 2000), and its least squares fit is the step. A sweep also has the loss of the model it
 began with: where a step has raised it, half of the step is tried. In the end coefficients alone are fitted until steps
 gain nothing.
+
+More classes share rows' weights, by a bound of their Hessian ``diag p - p p^T`` (`DictionarySums`), as Boehning (1992)
+has one bound for all rows: one Gram matrix for all, and steps that are smaller than Newton's, which momentum makes up
+for in part. Newton's own would take a matrix of (n C)^2.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ Int = NDArray[np.int64]
 
 _RIDGE = 1e-9  # of a column's square: of weighted columns some may depend on others
 _RISE = 1e-9  # share of the loss that is rounding
-_GAIN = 1e-8  # share of the loss that a step must promise
+_GAIN, _LITTLE = 1e-8, 1e-5  # share of the loss that a step must promise: of Newton's, of one with a common weight
 _SEPARATED = 1e-4  # loss of a row, below which the classes are apart and coefficients would grow for ever
 _MOST_HALVINGS = 12
 
@@ -49,12 +53,16 @@ class LogisticSoFar(ModelSoFar):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.parameters: Float = np.zeros((int(self.constant), 1))  # of the constant, then of the functions
+        d = len(self.centre)
+        self.parameters: Float = np.zeros((int(self.constant), d))  # of the constant, then of the functions
         self._before: Float | None = None
         self._loss = self._loss_before = np.inf
         self._halvings = 0
         self._of_sizes: list[Float] = []
         self._tried: tuple[Int, Float] | None = None
+        self._gain = _GAIN if d == 1 else _LITTLE
+        self._reached: Float | None = None  # by the last step, without its momentum
+        self._least, self._steps = np.inf, 0
 
     def beta(self, columns: PoolColumns | DictionaryColumns) -> Float:
         c = int(self.constant)
@@ -78,7 +86,7 @@ class LogisticSoFar(ModelSoFar):
     def take(self, roots: Roots, pool: Basis, candidates: Candidates, found: Pursued) -> set[int]:
         refused = super().take(roots, pool, candidates, found)
         more = self.terms + int(self.constant) - len(self.parameters)
-        self._step(np.concatenate([self.parameters, np.zeros((more, 1))]))
+        self._step(np.concatenate([self.parameters, np.zeros((more, len(self.centre)))]))
         return refused
 
     def _step(self, before: Float) -> None:
@@ -102,16 +110,18 @@ class LogisticSoFar(ModelSoFar):
 
     def watching(self, coding: Float | None, gamma: float | None) -> StagedScores:
         """Of the sizes that sweeps have measured, each by its own coefficients: a step is what these differ by."""
-        width = len(self.basis) + int(self.constant)
-        each = [np.pad(parameters[:, 0], (0, width - len(parameters))) for parameters in self._of_sizes]
-        V = np.diff(np.stack(each, axis=1), axis=1, prepend=0.0)
-        none, ones = np.zeros(0, np.int64), np.ones((len(each), 1))
-        return StagedScores(self.basis, V, ones, self.centre, self.constant, none, coding, logistic=True)
+        width, d = len(self.basis) + int(self.constant), len(self.centre)
+        each = [np.pad(parameters, ((0, width - len(parameters)), (0, 0))) for parameters in self._of_sizes]
+        # A step for each class, one after the other.
+        V = np.diff(np.stack(each, axis=1), axis=1, prepend=0.0).reshape(width, -1)
+        none, amounts = np.zeros(0, np.int64), np.tile(np.eye(d), (len(each), 1))
+        return StagedScores(self.basis, V, amounts, self.centre, self.constant, none, coding, logistic=True)
 
     def saw(self, sums: StagedSums) -> None:
         self.watched, self.check_rows = True, float(sums.rows[0])
+        d = len(self.centre)
         for kept, found in ((self.losses, sums.losses), (self.wrong, sums.wrong)):
-            kept[:] = [np.array([own[0], other]) for own, other in zip(kept, found[0], strict=True)]
+            kept[:] = [np.array([own[0], other]) for own, other in zip(kept, found[0, d - 1 :: d], strict=True)]
 
     def cut_to_best(self) -> bool:
         """Drop the terms beyond the size that held-out rows like best; whether there were any."""
@@ -126,13 +136,28 @@ class LogisticSoFar(ModelSoFar):
 
     def refit(self, roots: Roots) -> bool:
         """A step for the coefficients alone; whether there is none worth taking."""
-        D, Y = self._ordered(roots.U, np.zeros(0, np.int64)), roots.U[:, -1:]
+        D, Y = self._ordered(roots.U, np.zeros(0, np.int64)), roots.U[:, -len(self.centre) :]
         self.stages = self._least_squares(D, Y)
         self._last = roots, D
         before = self.parameters
         self._step(before)
         promised = 0.5 * float(((D @ (self.parameters - before)) ** 2).sum())
-        return promised <= _GAIN * self._loss or self._loss <= _SEPARATED * roots.rows
+        if promised <= self._gain * self._loss or self._loss <= _SEPARATED * roots.rows:
+            return True
+        if len(self.centre) > 1:
+            # One weight for all classes makes small steps: Nesterov's momentum, from the last point that was as good.
+            reached, last = self.parameters, self._reached
+            self._steps = self._steps + 1 if last is not None and self._loss <= self._least else 0
+            self._least = min(self._loss, self._least)
+            if self._steps and last is not None:
+                self.parameters = reached + self._steps / (self._steps + 3.0) * (reached - last)
+            self._reached = reached
+        return False
+
+    def rest(self) -> None:
+        """Stay where the last step has led, without its momentum: nobody has measured what is beyond."""
+        if self._reached is not None:
+            self.parameters = self._reached
 
     def selection(self, kernel: Kernel, rounds: tuple[RoundRecord, ...], ended: str) -> PursuitSelection:
         self.stages = self.settled

@@ -279,13 +279,9 @@ class ModelSoFar:
         """What one sweep has counted for every size."""
         if self.counted is None:
             return {}
-        own = self.counted.wrong[0]
-        held = np.zeros(len(own)) if self.check_wrong is None else self.check_wrong
-        return {
-            "errors": np.stack([own, held], axis=1),
-            "outside": self.counted.outside,
-            "counted": self.counted.counted,
-        }
+        own, held = self.counted.wrong[0], self.check_wrong
+        errors = np.stack([own, np.zeros(len(own)) if held is None else held], axis=1)
+        return {"errors": errors, "outside": self.counted.outside, "counted": self.counted.counted}
 
     def _path_rows(self) -> tuple[Int, Float]:
         """Row number and weakness of every term that was picked."""

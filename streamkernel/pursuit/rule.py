@@ -57,7 +57,7 @@ class MatchingPursuit(Rule):
     validation : share of the rows that is held out, in [0, 1), 0 for none; or a table of other rows, not scaled, with
         the columns and the classes of those of the fit, of which there are sweeps of their own.
     patience : end once so many terms have not bettered the error on these rows; None to go on.
-    loss : "squared", or "logistic", of two classes: each sweep is a step of Newton's method (`newton`).
+    loss : "squared", or "logistic", of classes: each sweep is a step of Newton's method (`pursuit.logistic`).
     by_error : take the size that tells the fewest held-out rows' class wrongly, not that of the least loss.
     gamma : a target that is missed by more than this is counted as wrong, for every size; classes always are.
     """
@@ -126,7 +126,8 @@ class MatchingPursuit(Rule):
         if self.logistic:
             work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
             width, held = work.columns.width, 8 * 12 * work.columns.width**2
-            steps.append(step_of("fit again", work, m, kernel_columns=width, times=_REFITS, held_bytes=held))
+            times = _REFITS if work.columns.width == problem.n + int(self.constant) + 1 else _MOST_REFITS
+            steps.append(step_of("fit again", work, m, kernel_columns=width, times=times, held_bytes=held))
         # The last roots, and the columns of the model among them.
         held = 8 * 4 * (problem.n + k) ** 2
         return steps + self.watch.steps(problem, self.coding(problem), self.constant, self.logistic, rounds, held)
@@ -134,9 +135,8 @@ class MatchingPursuit(Rule):
     def coding(self, problem: Problem) -> Float | None:
         """(classes, d): two classes are the two signs of one target, more are indicators; None for numbers."""
         classes = problem.table.classes
-        if self.logistic and (classes is None or len(classes) != 2):
-            what = "numbers" if classes is None else f"{len(classes)} classes"
-            raise ParameterError(f"the logistic loss is of two classes, the targets are {what}; give loss='squared'")
+        if self.logistic and classes is None:
+            raise ParameterError("the logistic loss is of classes, the targets are numbers; give loss='squared'")
         if classes is None:
             return None
         return np.array([[-1.0], [1.0]]) if len(classes) == 2 else np.eye(len(classes))
@@ -258,6 +258,10 @@ class MatchingPursuit(Rule):
                     continue
             if model.refit(roots):
                 return
+        model.rest()
+        if len(model.centre) > 1:
+            # Steps of more classes are small: this many are what they are given.
+            return
         warn_user(
             f"the logistic loss still falls after {_MOST_REFITS} sweeps for the coefficients alone: classes that a few "
             "functions tell apart have none that are best; give fewer terms (--basis), or loss='squared'"

@@ -80,9 +80,10 @@ class DictionarySums(Reduction[Roots]):
     held_out : rows that stay out.
     draw : candidates for the next sweep, by what the model leaves of their targets.
     scale : (d,) in whose units that is measured.
-    logistic : of two classes, the sums of a step of Newton's method for the logistic loss in place of the targets' own:
-        with f of the model so far and p the probability of the wrong class, rows weigh ``w = p (1 - p)`` and their
-        target is ``f + t p / w`` (ALGORITHMS 5.2).
+    logistic : the sums of a step for the logistic loss in place of the targets' own, with f of the model so far. Of two
+        classes it is Newton's: p being the probability of the wrong one, rows weigh ``w = p (1 - p)`` and their target
+        is ``f + t p / w`` (ALGORITHMS 5.2). Of more, p their softmax, ``w = max_c 2 p_c (1 - p_c)`` and
+        ``f + (y - p) / w``: no eigenvalue of ``diag p - p p^T`` is larger (Gershgorin), one weight serves all classes.
     known : of ``[G, 1, Y]``, over the same rows; where the columns are `ResidualColumns`.
     """
 
@@ -165,13 +166,20 @@ class DictionarySums(Reduction[Roots]):
         n = len(self.columns.basis)
         squares: Float = np.einsum("ij,ij->j", columns[fitted, :n], columns[fitted, :n])
         f = Y - left
-        margin = (Y * f)[:, 0]
-        losses = weights * np.logaddexp(0.0, -margin)
+        if Y.shape[1] == 1:
+            margin = Y * f
+            losses = np.logaddexp(0.0, -margin)[:, 0]
+            p = scipy.special.expit(-margin)
+            slope, curvature = Y * p, p * (1.0 - p)
+        else:
+            losses = scipy.special.logsumexp(f, axis=1) - (Y * f).sum(axis=1)
+            p = scipy.special.softmax(f, axis=1)
+            slope, curvature = Y - p, (2.0 * p * (1.0 - p)).max(axis=1, keepdims=True)
+        losses = weights * losses
         totals[3:5] = losses[fitted].sum(), losses[~fitted].sum()
-        p = scipy.special.expit(-margin)[:, None]
-        curvature = np.maximum(p * (1.0 - p), _LEAST_CURVATURE)
-        columns[:, -1:] = f + Y * p / curvature
-        return Y * p, weights * curvature[:, 0], squares
+        curvature = np.maximum(curvature, _LEAST_CURVATURE)
+        columns[:, -Y.shape[1] :] = f + slope / curvature
+        return slope, weights * curvature[:, 0], squares
 
     def finalize(self, state: State) -> Roots:
         totals, known = state["totals"], self.known

@@ -1,4 +1,4 @@
-"""Probabilities of two classes from a function that is the logarithm of their odds."""
+"""Probabilities of classes from functions that are the logarithms of their odds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import softmax
 
 from streamkernel.reductions.rows import Predictions, RowMap
 from streamkernel.table import RowBlock
@@ -18,28 +18,32 @@ Float = NDArray[np.float64]
 
 
 def probabilities_of_indicators(values: Float) -> Float:
-    """(b, 2) of indicators ``(1 - f) / 2, (1 + f) / 2``: ``1 / (1 + e^f)`` and ``1 / (1 + e^-f)``."""
-    f = values[:, 1] - values[:, 0]
-    return np.stack([expit(-f), expit(f)], axis=1)
+    """(b, C) softmax of functions; of indicators ``(1 - f) / 2, (1 + f) / 2`` has ``1 / (1 + e^-f)`` for the second."""
+    return np.asarray(softmax(values, axis=1))
 
 
 @dataclass(frozen=True)
 class OddsProbabilities(RowMap):
-    """Probabilities of both classes, and the code of the likelier.
+    """Probabilities of the classes, and the code of the likeliest.
 
     Parameters
     ----------
-    indicators : predictions of d = 2 indicators ``(1 - f) / 2, (1 + f) / 2``, f the logarithm of the odds.
+    indicators : predictions of a function for each class; of two classes ``(1 - f) / 2, (1 + f) / 2``, f the logarithm
+        of the odds.
     """
 
     indicators: Predictions
 
     @property
+    def _classes(self) -> int:
+        return int(self.indicators.coefficients.shape[1])
+
+    @property
     def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
-        return {"probability": (2, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
+        return {"probability": (self._classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
 
     def probabilities(self, X: NDArray[Any]) -> Float:
-        """(b, 2), rows that sum to 1."""
+        """(b, C), rows that sum to 1."""
         return probabilities_of_indicators(self.indicators.values(X))
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
@@ -51,7 +55,7 @@ class OddsProbabilities(RowMap):
         return {"probability": probabilities_of_indicators(values), "prediction": values.argmax(axis=1)}
 
     def scratch_bytes(self, rows: int) -> int:
-        return self.indicators.scratch_bytes(rows) + 48 * rows
+        return self.indicators.scratch_bytes(rows) + 24 * rows * self._classes
 
     def flops_per_row(self) -> float:
-        return self.indicators.flops_per_row() + 100.0
+        return self.indicators.flops_per_row() + 50.0 * self._classes

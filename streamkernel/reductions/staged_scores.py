@@ -35,7 +35,7 @@ class StagedSums:
     rows : (2,) sums of the weights.
     squares : (2, S, d) squared error of each target.
     wrong : (2, S) of how many rows the class is told wrongly, or a target missed by more than gamma; 0 without either.
-    losses : (2, S) sums of the logistic loss; 0 for others.
+    losses : (2, S) sums of the logistic loss, of softmax where there is a target for each class; 0 for others.
     outside : (S,) rows of the fit that are wrong and are none of the functions of that size, each counted once.
     counted : rows of the fit, each counted once.
     """
@@ -62,7 +62,7 @@ class StagedScores(Reduction[StagedSums]):
     coding : (classes, d) takes indicators of classes to targets; None for targets as they are.
     held_out : rows that stayed out of the fit.
     gamma : a target that is missed by more is wrong; None for classes, which are right or wrong.
-    logistic : whether the logistic loss of two classes is summed.
+    logistic : whether the logistic loss is summed.
     """
 
     basis: Basis
@@ -92,6 +92,7 @@ class StagedScores(Reduction[StagedSums]):
         along = self._along(block)
         squares = np.empty((2, self.sizes, Y.shape[1]))
         losses = np.zeros((2, self.sizes))
+        total, own = None, np.zeros((len(Y), self.sizes))  # log sum exp over the classes; f of the right one
         wrong = np.zeros((len(Y), self.sizes), dtype=np.bool_)
         best = np.full((len(Y), self.sizes), -np.inf) if self.coding is not None and Y.shape[1] > 1 else None
         for target in range(Y.shape[1]):
@@ -99,8 +100,11 @@ class StagedScores(Reduction[StagedSums]):
             f += self.offset[target]
             y = Y[:, target, None]
             squares[:, :, target] = both @ (y - f) ** 2
-            if self.logistic:
+            if self.logistic and Y.shape[1] == 1:
                 losses = both @ np.logaddexp(0.0, -y * f)
+            elif self.logistic:
+                total = f if total is None else np.logaddexp(total, f)
+                own += y * f
             if best is not None:
                 # The first of equal ones wins, as argmax has it.
                 larger = f > best
@@ -110,6 +114,8 @@ class StagedScores(Reduction[StagedSums]):
                 wrong = (f > 0.0) != (y > 0.0)
             elif self.gamma is not None:
                 wrong |= np.abs(y - f) > self.gamma
+        if total is not None:
+            losses = both @ (total - own)
         sums = both @ wrong
         for step in np.flatnonzero((self.chosen >= block.start) & (self.chosen < block.start + len(Y))):
             wrong[self.chosen[step] - block.start, step + 1 :] = False
@@ -150,7 +156,7 @@ class StagedScores(Reduction[StagedSums]):
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
-        return int(8 * rows * (2 * n + p + 6 * self.sizes + 4))
+        return int(8 * rows * (2 * n + p + 8 * self.sizes + 4))
 
     def flops_per_row(self) -> float:
         n, p = self.basis.points.shape

@@ -75,7 +75,8 @@ def _loss_card(model: PursuitModel) -> Card:
         return Card(
             "Squares left", percent(float(np.mean(model.config["solution"]["relative_rss"]))), "of a constant's"
         )
-    return Card("Logistic loss", significant(losses.at_kept(False)), "nats a row of the fit; a coin has 0.693")
+    guess = significant(float(losses.training[0]))
+    return Card("Logistic loss", significant(losses.at_kept(False)), f"nats a row of the fit; {guess} for a guess")
 
 
 def _validation_card(model: PursuitModel) -> Card:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fuzz.damage import Files, arrays_damaged, json_damaged, lay, resealed
+from fuzz.damage import Files, arrays_damaged, json_damaged, lay, resealed, taken
 from fuzz.limits import Yard
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamkernel.errors import StreamKernelError
 from streamkernel.store import Bundle, read_bundle, write_bundle
 
-__all__ = ["Forgery", "of_inputs"]
+__all__ = ["Forgery", "of_inputs", "reconfigured"]
 
 
 def of_inputs(examples: int) -> settings:
@@ -23,6 +23,15 @@ def of_inputs(examples: int) -> settings:
         max_examples=examples, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
+
+
+def reconfigured(path: Path, config: dict[str, Any]) -> None:
+    """Give the bundle at a path another configuration, which its manifest vouches for."""
+    files = taken(path)
+    header = {**json.loads(files["config.json"]), "config": config}
+    files = resealed({**files, "config.json": json.dumps(header).encode()})
+    for name in ("config.json", "COMPLETE"):
+        (path / name).write_bytes(files[name])
 
 
 class Forgery:

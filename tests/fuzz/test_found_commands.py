@@ -11,6 +11,7 @@ import pytest
 from fuzz.cases import JOB, X, Y
 from fuzz.command import Refused, commanded
 from fuzz.damage import resealed, snapshot, taken
+from fuzz.forgery import reconfigured
 from fuzz.jobs import place_of_job
 from fuzz.limits import Yard
 
@@ -20,7 +21,7 @@ from streamkernel.jobs.records import JobRecords
 from streamkernel.service import JobsPlace
 from streamkernel.service.desk import JobDesk
 from streamkernel.service.roots import Roots
-from streamkernel.store import Bundle, read_bundle, write_bundle
+from streamkernel.store import read_bundle
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_models_that_cannot_tell_of_their_update(yard: Yard, field: str) -> None
     KernelRidge(5).fit(X, Y).save(model)
     bundle = read_bundle(model, "kernel-ridge")
     config: dict[str, Any] = {name: value for name, value in bundle.config.items() if name != field}
-    write_bundle(model, Bundle(bundle.kind, bundle.version, config, bundle.arrays), overwrite=True)
+    reconfigured(model, config)
     ingest(np.column_stack([X + 1, Y]), table, target=3)
     before = snapshot(model)
     command = ("update", model, table, "--scheduler", "threads", "--quiet")
@@ -58,8 +59,7 @@ def test_classes_that_are_no_list(yard: Yard) -> None:
     KernelRidgeClassifier(5).fit(X, np.where(Y > 0, "a", "b")).save(path)
     bundle = read_bundle(path, "kernel-ridge")
     for classes in ("ab", ["a"]):
-        changed = Bundle(bundle.kind, bundle.version, {**bundle.config, "classes": classes}, bundle.arrays)
-        write_bundle(path, changed, overwrite=True)
+        reconfigured(path, {**bundle.config, "classes": classes})
         error = yard.run(lambda: KernelRidgeClassifier.load(path))
         assert isinstance(error, ModelFormatError)
 

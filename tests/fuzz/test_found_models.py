@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fuzz.command import Refused, commanded
 from fuzz.damage import resealed, taken
+from fuzz.forgery import reconfigured
 from fuzz.limits import Yard
 
 from streamkernel import (
@@ -55,7 +56,7 @@ def test_models_without_a_field(yard: Yard, estimator: Any) -> None:
     bundle = read_bundle(path, kind, versions=range(9))
     for field in ("kernel", "scaler", "columns", "estimator", "targets_are_2d", "certificate", "lengthscale"):
         config = {name: value for name, value in bundle.config.items() if name != field}
-        write_bundle(path, Bundle(kind, bundle.version, config, bundle.arrays), overwrite=True)
+        reconfigured(path, config)
         refused(yard, lambda: estimator.load(path), ModelFormatError, "fit it again")
 
 
@@ -70,8 +71,7 @@ def test_views_of_columns_that_the_input_has_not(yard: Yard, groups: Any) -> Non
     if groups is not None:
         changed += [{"views": [first, {**second, "columns": [3]}]}, {"views": [{**first, "columns": None}, second]}]
     for fields in changed:
-        forged = Bundle(bundle.kind, bundle.version, {**bundle.config, **fields}, bundle.arrays)
-        write_bundle(path, forged, overwrite=True)
+        reconfigured(path, {**bundle.config, **fields})
         refused(yard, lambda: KernelCCA.load(path), ModelFormatError, "fit it again")
 
 
@@ -93,8 +93,7 @@ def test_factors_with_fields_of_another_kind(yard: Yard, field: str, value: Any)
     path = yard.place("f")
     factorize(X, path, n_components=5)
     bundle = read_bundle(path / "basis", "factor")
-    changed = Bundle(bundle.kind, bundle.version, {**bundle.config, field: value}, bundle.arrays)
-    write_bundle(path / "basis", changed, overwrite=True)
+    reconfigured(path / "basis", {**bundle.config, field: value})
     refused(yard, lambda: Factor.load(path), StoreError, str(path))
 
 
@@ -112,8 +111,7 @@ def test_models_with_fields_of_another_kind(yard: Yard, command: str, field: str
     path, out = yard.place("m"), yard.place("out.html")
     KernelRidge(5).fit(X, X[:, 0]).save(path)
     bundle = read_bundle(path, "kernel-ridge")
-    changed = Bundle(bundle.kind, bundle.version, {**bundle.config, field: value}, bundle.arrays)
-    write_bundle(path, changed, overwrite=True)
+    reconfigured(path, {**bundle.config, field: value})
     refused(yard, lambda: commanded(command, path, *[out][command == "info" :]), Refused, "a field is missing or")
     assert not out.exists()
 
@@ -154,8 +152,7 @@ def test_pursuits_whose_fields_disagree_with_their_arrays(yard: Yard, estimator:
     if estimator is KernelMatchingPursuit:
         changed.append({"settings": {**settings, "loss": "logistic"}})
     for fields in changed:
-        forged = Bundle(bundle.kind, bundle.version, {**bundle.config, **fields}, bundle.arrays)
-        write_bundle(path, forged, overwrite=True)
+        reconfigured(path, {**bundle.config, **fields})
         refused(yard, lambda: estimator.load(path), ModelFormatError, "fit it again")
 
 
@@ -177,6 +174,5 @@ def test_components_of_which_the_rows_are_not_known(yard: Yard, rows: Any) -> No
     path = yard.place("m")
     KernelPCA(2, sparse=6).fit(X).save(path)
     bundle = read_bundle(path, "kernel-pca")
-    changed = Bundle(bundle.kind, bundle.version, {**bundle.config, "rows": rows}, bundle.arrays)
-    write_bundle(path, changed, overwrite=True)
+    reconfigured(path, {**bundle.config, "rows": rows})
     refused(yard, lambda: KernelPCA.load(path), ModelFormatError, "fit it again")

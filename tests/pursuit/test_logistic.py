@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pursuit.pursuits import run
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 from streamkernel import KernelMatchingPursuit, KernelMatchingPursuitClassifier
 from streamkernel.errors import ParameterError
@@ -79,9 +80,50 @@ def test_classes_that_are_apart() -> None:
     assert np.isfinite(model.dual_coef_).all()
 
 
+def test_more_classes_than_two() -> None:
+    """Near the least loss of the functions picked, down to it step by step; probabilities are those that are meant."""
+    logits = np.column_stack([F, -F, np.zeros(500)])
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = np.array([RNG.choice(3, p=chance) for chance in chances])
+    rule = MatchingPursuit(pools=Pools("shared", picks=3), loss="logistic")
+    found, _ = run(rule, X, labels, 8, Gaussian(1.0), classify=True)
+    columns = np.column_stack([np.ones(500), Gaussian(1.0)(X, X[found.basis.rows])])
+    Y = np.eye(3)[labels]
+
+    def objective(a: Any) -> tuple[float, Any]:
+        f = columns @ a.reshape(-1, 3)
+        p = np.exp(f - logsumexp(f, axis=1)[:, None])
+        return -(Y * np.log(p)).sum(), (columns.T @ (p - Y)).ravel()
+
+    best = minimize(objective, np.zeros(27), jac=True, method="BFGS", options={"gtol": 1e-4})
+    ours = np.vstack([found.stages.intercept, found.stages.coefficients])
+    np.testing.assert_allclose(ours.sum(axis=1), 0.0, atol=1e-6 * np.abs(ours).max())
+    assert objective(ours.ravel())[0] <= best.fun * 1.01
+    losses = found.path.losses[:, 0]
+    assert losses[0] == pytest.approx(500 * np.log(3))
+    assert (np.diff(losses) < 0).all()
+    assert losses[-1] > objective(ours.ravel())[0]
+
+
+def test_probabilities_of_more_classes_and_rows_that_are_watched() -> None:
+    labels = np.array(["a", "b", "c"])[np.digitize(F + RNG.logistic(size=500), [-1.0, 1.0])]
+    fit, rest = slice(0, 350), slice(350, None)
+    options: dict[str, Any] = {"loss": "logistic", "picks": 3}
+    other = KernelMatchingPursuitClassifier(12, validation=(X[rest], labels[rest]), **options)
+    model = other.fit(X[fit], labels[fit])
+    P = model.predict_proba(X[rest])
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X[rest]))
+    path = model.path_
+    wrong = [(stage != labels[rest]).sum() for stage in model.staged_predict(X[rest])]
+    np.testing.assert_array_equal(path.errors[1:, 1], wrong)
+    assert len(model.active_set_) == path.sizes[1 + path.losses[1:, 1].argmin()]
+    np.testing.assert_allclose(path.losses[0], [350 * np.log(3), 150 * np.log(3)])
+    truth = np.eye(3)[np.searchsorted(model.classes_, labels[rest])]
+    assert -(truth * np.log(P)).sum() == pytest.approx(path.losses[1:, 1].min(), rel=0.1)
+
+
 def test_refused() -> None:
-    with pytest.raises(ParameterError, match="3 classes"):
-        KernelMatchingPursuitClassifier(3, loss="logistic").fit(X, np.arange(500) % 3)
     with pytest.raises(ParameterError, match="targets are numbers"):
         KernelMatchingPursuit(3, loss="logistic").fit(X, F)
     with pytest.raises(ParameterError, match="another variant than basic"):
