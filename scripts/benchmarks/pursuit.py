@@ -41,7 +41,11 @@ def run(quick: bool = False) -> dict[str, Any]:
             for m in sizes if noise == NOISES[0] else sizes[-1:]:
                 store = Path(folder) / f"{m}-{noise}.zarr"
                 write_store(
-                    store, lambda start, count: friedman(count, P, noise, start=start), m, P, "float32"  # noqa: B023
+                    store,
+                    lambda start, count: friedman(count, P, noise, start=start),
+                    m,
+                    P,
+                    "float32",  # noqa: B023
                 )
                 asked = {"store": str(store), "lengthscale": LENGTHSCALE}
                 found[m] = measured("streamed", m, noise, what="streamed", options={}, **asked)
