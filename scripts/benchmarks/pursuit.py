@@ -8,12 +8,13 @@ in single precision (10 GB); every row competes for every term. Errors are to th
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from _report import at_most, in_fresh_process, main, unasked
 from _tables import write_store
-from data_sets import friedman
+from data_sets import Rows, friedman
 
 P, TERMS, HELD, THREADS, LENGTHSCALE = 10, 1000, 50_000, 2, 1.27
 SIZES, NOISES = (250_000, 1_000_000), (1.0, 0.1)
@@ -40,13 +41,7 @@ def run(quick: bool = False) -> dict[str, Any]:
             found = {}
             for m in sizes if noise == NOISES[0] else sizes[-1:]:
                 store = Path(folder) / f"{m}-{noise}.zarr"
-                write_store(
-                    store,
-                    lambda start, count: friedman(count, P, noise, start=start),
-                    m,
-                    P,
-                    "float32",  # noqa: B023
-                )
+                write_store(store, _rows(noise), m, P, "float32")
                 asked = {"store": str(store), "lengthscale": LENGTHSCALE}
                 found[m] = measured("streamed", m, noise, what="streamed", options={}, **asked)
             sample = measured("one at a time", held, noise, what="in memory", rows=held, **asked)
@@ -66,6 +61,10 @@ def run(quick: bool = False) -> dict[str, Any]:
         "rows": rows,
         "claims": unasked(claims, "--quick") if quick else claims,
     }
+
+
+def _rows(noise: float) -> Callable[[int, int], Rows]:
+    return lambda start, count: friedman(count, P, noise, start=start)
 
 
 if __name__ == "__main__":
