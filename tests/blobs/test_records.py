@@ -194,6 +194,7 @@ while time.monotonic() < end:
 """
 
 
+@pytest.mark.slow
 def test_processes_killed_at_any_moment_never_hold_it_together(tmp_path: Path) -> None:
     def start() -> subprocess.Popen[str]:
         return subprocess.Popen(

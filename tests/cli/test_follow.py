@@ -195,6 +195,7 @@ def test_a_store_that_may_not_be_read_for_a_time(own: Path, running: Running, mo
     assert json.loads(running.line())["rows"] == 5200
 
 
+@pytest.mark.slow
 def test_killed_while_rows_are_appended(tmp_path: Path) -> None:
     found = killed_again_and_again(tmp_path / "f", 3, seed=1, longest=1.5, pause=0.1)
     print(found)

@@ -73,6 +73,7 @@ def test_local_clusters(store: str, digests: dict[str, str], workers: int, threa
         assert fit(store, names[0], other).digest == digests[names[0]]
 
 
+@pytest.mark.slow
 def test_killed_workers_cost_time_and_no_bit(store: str, digests: dict[str, str]) -> None:
     """kill -9 in mid-reduction, one worker of two and later both: tasks run again, the sums are the same."""
     with local_cluster(2, 1) as executor:

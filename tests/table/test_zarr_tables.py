@@ -22,7 +22,7 @@ from streamkernel.table import open_table, table_info
 from streamkernel.table.ingest import ingest
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_chunking_reads_the_same_rows(tmp_path, data):
     x_chunks = (data.draw(st.integers(1, 240)), data.draw(st.integers(1, 6)))
