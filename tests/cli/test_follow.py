@@ -74,6 +74,7 @@ def test_a_line_for_each_fold(cli: Callable, own: Path, more: Callable) -> None:
     assert sorted(path.name for path in own.iterdir()) == ["m", "s"]
 
 
+@pytest.mark.slow
 def test_the_default_scheduler_gives_the_bits_of_threads(cli: Callable, own: Path, more: Callable) -> None:
     shutil.copytree(own / "m", own / "n")
     more(own, 5000, 6000)

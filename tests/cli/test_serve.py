@@ -89,6 +89,7 @@ def test_it_serves_a_folder_and_ends_when_told(model: Path, tmp_path: Path) -> N
         assert predicted(url, model) == (200, expected(model))
 
 
+@pytest.mark.slow
 def test_it_serves_a_bucket(model: Path, s3: str, s3_server: S3Server) -> None:
     RidgeModel.load(model).save(f"{s3}/models/{model.name}")
     with flaky(s3_server.endpoint) as proxy, pytest.MonkeyPatch.context() as patch:

@@ -193,6 +193,7 @@ def test_killed_at_any_moment(
     }
 
 
+@pytest.mark.slow
 def test_killed_while_the_model_is_written(cli: Callable, store: Path, own: Path, updated: str) -> None:
     """The second bundle that is written is the model; the first is the checkpoint."""
     before = RidgeModel.load(own).digest

@@ -13,6 +13,7 @@ from streamkernel.engine.security import tls_security
 from streamkernel.errors import SecurityError
 
 
+@pytest.mark.slow
 def test_a_job_has_the_bits_of_threads(
     tls_cluster: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,10 +61,11 @@ def test_the_digest_tells_fits_apart(digests: dict[str, str]) -> None:
     ("workers", "threads", "names"),
     [
         (2, 1, ["trace", "prediction"]),
-        pytest.param(1, 1, ["trace", "rpcholesky"], marks=pytest.mark.slow),
-        pytest.param(1, 2, ["mixture, tolerance", "sgma shared"], marks=pytest.mark.slow),
+        (1, 1, ["trace", "rpcholesky"]),
+        (1, 2, ["mixture, tolerance", "sgma shared"]),
     ],
 )
+@pytest.mark.slow
 def test_local_clusters(store: str, digests: dict[str, str], workers: int, threads: int, names: list[str]) -> None:
     with local_cluster(workers, threads) as executor:
         for name in names:

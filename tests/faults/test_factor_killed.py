@@ -44,6 +44,7 @@ def chunks(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.fault("factor")
+@pytest.mark.slow
 def test_it_is_gone_on_with(store: str, tmp_path: Path, figure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factorize, "_CHUNK_BYTES", CHUNK_BYTES)
     assert main(options(store, tmp_path / "undisturbed")) == 0

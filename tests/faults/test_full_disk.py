@@ -51,6 +51,7 @@ def test_output(store: str, whole: Any, tmp_path: Path, figure: Any) -> None:
 
 
 @pytest.mark.fault("full checkpoint")
+@pytest.mark.slow
 def test_checkpoint(store: str, whole: Any, tmp_path: Path, figure: Any) -> None:
     found = run("checkpoint", store, tmp_path)
     check(found, whole, ["model", "run"])

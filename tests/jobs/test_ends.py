@@ -28,6 +28,7 @@ from streamkernel.jobs.work import Work, described
 # --- cancelling ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_path: Path) -> None:
     job = session.submit(estimator(), store, tmp_path / "model", lease_seconds=2.0)
     until(lambda: len(sweeps_begun(job)) >= 3)

@@ -51,6 +51,7 @@ def repeated(job: Job) -> int:
     return len(begun) - len(set(begun))
 
 
+@pytest.mark.slow
 def test_a_client_that_is_killed_is_not_missed(dask_cluster: Cluster, store: str, digest: str, tmp_path: Path) -> None:
     """Submit, kill -9, come back by id from another process: same bits as a local fit."""
     here = Path(__file__).parent

@@ -108,6 +108,7 @@ def test_a_reader_keeps_its_generation_while_one_is_written(url: str, sources: t
     assert open_table(url).n_rows == 700
 
 
+@pytest.mark.slow
 def test_readers_while_it_is_overwritten_again_and_again(url: str, sources: tuple[Path, Path]) -> None:
     want = {}
     for source in sources:

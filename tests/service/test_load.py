@@ -20,6 +20,7 @@ CLIENTS, SECONDS = 8, 1.2
 ROUTES = ("/healthz", "/v1/models", "/metrics", "/")
 
 
+@pytest.mark.slow
 def test_a_reload_under_load(models: Path, estimators: dict[str, Any], rows: np.ndarray, live: Any) -> None:
     running = live(Settings(models))
     bodies = [json.dumps({"row": row}).encode() for row in rows.tolist()]

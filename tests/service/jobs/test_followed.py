@@ -113,6 +113,7 @@ def _submitted(client: httpx.Client, model: str) -> str | None:
 
 
 @pytest.mark.skipif(missing is not None, reason=missing or "")
+@pytest.mark.slow
 def test_the_page_follows_a_job(asking: httpx.Client, running: Live, tmp_path: Path) -> None:
     id = asking.post("/v1/jobs", json=asked("watched", "large.zarr", options=LONG)).json()["id"]
     until(lambda: asking.get(f"/v1/jobs/{id}").json()["progress"])
