@@ -184,7 +184,7 @@ class ModelSoFar:
         self.rss = self.stages.errors(D, Y)
         if roots.check is not None:
             self.check = self.stages.errors(self._ordered(roots.check, new), roots.check[:, -d:])
-        self._last = roots, D
+        self._last = replace(roots, gram=None), D
         self.basis = grown
         self.known = None
         if roots.gram is not None:

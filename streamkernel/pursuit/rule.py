@@ -119,8 +119,10 @@ class MatchingPursuit(Rule):
             basis, pool = unfilled_basis(problem, last * c), unfilled_basis(problem, k)
             work = self._reduction(problem, basis, pool, None, 0)
             width = work.columns.width
-            # The root, its raw columns and their projections; the steps of the path over the rows of both roots.
-            held = 8 * (8 * width**2 + 4 * width * (last + 1) * c)
+            # Of both sweeps the sums, their roots and raw columns, and what the allocator keeps of those outgrown; the
+            # steps of the path over the rows of both roots.
+            parts = 1 if self.held_out(problem) is None else 2
+            held = 8 * (6 * (1 + parts) * width**2 + 4 * width * (last + 1) * c)
             name = f"pursue up to {min((last + 1) * c, problem.n)} terms"
             steps.append(step_of(name, work, m, kernel_columns=width, times=last - first + 1, held_bytes=held))
         if self.logistic:
