@@ -13,10 +13,10 @@ from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
 from streamkernel.cli.output import stderr
 from streamkernel.engine import format_bytes
-from streamkernel.errors import ClusterError, CorruptMetadataError, StreamKernelError
+from streamkernel.errors import ClusterError
 from streamkernel.jobs import JobsSession, connect
 
-__all__ = ["job_session", "jobs_option", "looking_options", "looking_session", "moment", "records_of", "shown"]
+__all__ = ["job_session", "jobs_option", "looking_options", "looking_session", "moment", "shown"]
 
 _PATIENCE = 2.0  # seconds for a scheduler's answer, of who can do without
 
@@ -70,29 +70,12 @@ def _connected(place: str | None, scheduler: Scheduler, timeout: float = 10.0) -
     return connect(address, security, jobs=place, insecure=scheduler.insecure, timeout=timeout)
 
 
-@contextlib.contextmanager
-def records_of(id: str, place: str) -> Iterator[None]:
-    """Around what shows the records of a job, which may be damaged in what only people are told.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A field is missing or is not what it should be.
-    """
-    try:
-        yield
-    except (StreamKernelError, BrokenPipeError):
-        raise
-    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError) as error:
-        raise CorruptMetadataError(
-            f"a record of job {id} in {place} lacks a field or has a strange one ({error!r:.200}); restore it from a "
-            "copy, or remove the job's records"
-        ) from error
-
-
 def moment(seconds: float) -> str:
     """A time for people, of this machine's zone."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except OSError as error:
+        raise ValueError(f"{seconds} is no time") from error
 
 
 def shown(told: Mapping[str, Any]) -> dict[str, Any]:

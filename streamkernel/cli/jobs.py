@@ -12,11 +12,11 @@ import click
 from rich.table import Table as RichTable
 
 from streamkernel.blobs import is_url, local_path
-from streamkernel.cli.job_options import looking_options, looking_session, moment, records_of
+from streamkernel.cli.job_options import looking_options, looking_session, moment
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import Output, emit
 from streamkernel.errors import ParameterError, StoreNotFoundError
-from streamkernel.jobs.records import DONE, UNREADABLE
+from streamkernel.jobs.records import DONE, UNREADABLE, telling_damage
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(
         if told["status"] == UNREADABLE:
             table.add_row(told["id"], told["status"], *"----")
             continue
-        with records_of(told["id"], told["jobs"]):
+        with telling_damage(told["id"], told["jobs"]):
             progress = told["progress"]
             sweeps = _sweeps(told["status"], progress)
             name = PurePosixPath(told["model"]).name

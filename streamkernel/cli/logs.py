@@ -7,10 +7,11 @@ import sys
 
 import click
 
-from streamkernel.cli.job_options import looking_options, moment, records_of
+from streamkernel.cli.job_options import looking_options, moment
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.jobs import connect
+from streamkernel.jobs.records import telling_damage
 
 __all__ = ["command"]
 
@@ -36,7 +37,7 @@ def command(
         if as_json and not follow:
             emit({"id": found.id, "events": list(found.logs())}, as_json=True, title="job")
             return
-        with records_of(found.id, found.jobs):
+        with telling_damage(found.id, found.jobs):
             for event in found.logs(follow=follow):
                 if as_json:
                     json.dump(event, sys.stdout)

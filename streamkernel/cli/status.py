@@ -6,12 +6,12 @@ import time
 
 import click
 
-from streamkernel.cli.job_options import looking_options, looking_session, records_of, shown
+from streamkernel.cli.job_options import looking_options, looking_session, shown
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import JobBar
 from streamkernel.jobs import Job
-from streamkernel.jobs.records import ENDED
+from streamkernel.jobs.records import ENDED, telling_damage
 
 __all__ = ["command"]
 
@@ -40,7 +40,7 @@ def command(
         found = session.job(job)
         if follow:
             _follow(found, quiet)
-        with records_of(found.id, found.jobs):
+        with telling_damage(found.id, found.jobs):
             told = found.to_config()
             emit(told, as_json=as_json, title="job", shown=shown(told))
         if follow:

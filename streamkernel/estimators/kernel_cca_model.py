@@ -151,13 +151,11 @@ class KernelCCAModel(TransformerModel):
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        try:
+        with self._of_fields(path):
             scaler, q = self.scaler_of(1), len(self.config["views"][1]["names"])
             fits = self.bases[1].points.shape[1] == q and (scaler is None or scaler.n_features == q)
             fits = fits and self._columns_fit()
             assert self.bound is None or self.bound.minimum is not None
-        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
-            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
         if not fits:
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self

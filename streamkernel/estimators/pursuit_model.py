@@ -134,7 +134,7 @@ class PursuitModel(PredictingModel):
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        try:
+        with self._of_fields(path):
             solution, size = self.config["solution"], len(self.arrays["components"])
             told, steps = int(solution["terms"]), self.stages.terms
             fits = told == steps <= len(self.arrays["path_rows"]) and told >= 0
@@ -145,8 +145,6 @@ class PursuitModel(PredictingModel):
             if loss not in ("squared", "logistic") or (loss == "logistic" and labels is None):
                 raise ValueError(f"its loss is {loss!r:.40}")
             assert self.bound is None or self.bound.minimum is not None
-        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
         if not fits:
             raise ModelFormatError(f"{path}: its steps are not those of its arrays; {self._AGAIN}")
         return self

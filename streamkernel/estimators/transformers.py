@@ -118,11 +118,9 @@ class KernelPCAModel(TransformerModel):
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        try:
+        with self._of_fields(path):
             # All that the bound takes beside the basis.
             fits = int(self.config["rows"]["count"]) >= len(self.residual_path) - 1
-        except (LookupError, ValueError, TypeError, ArithmeticError) as error:
-            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error!r:.200}; {self._AGAIN}") from error
         if not fits:
             raise ModelFormatError(f"{path} has more functions than rows; {self._AGAIN}")
         return self

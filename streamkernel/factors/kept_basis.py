@@ -5,6 +5,8 @@ That is also how it lies on disk, as a bundle (`streamkernel.store`); docs/model
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -157,17 +159,23 @@ class KeptBasis:
         ModelFormatError
             A field is missing or is not what it should be; shapes disagree.
         """
-        try:
+        with self._of_fields(path):
             scaler, sizes = self.scaler, {"p": len(self.column_names)}
             wrong = [name for name in {**self.SHAPES, **self.OPTIONAL} if not self._fits(name, sizes)]
             assert self.basis.kernel is not None
             if not all(isinstance(name, str) for name in self.config.get("volatile", [])):
                 raise ValueError("its volatile parts are not named")
-        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
-            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
         if wrong or (scaler is not None and scaler.n_features != sizes["p"]):
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self
+
+    @contextmanager
+    def _of_fields(self, path: str | PathLike[str]) -> Iterator[None]:
+        """Around what takes fields of it: whole to its digests, it may yet say what none of ours says."""
+        try:
+            yield
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
+            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
 
     def _fits(self, name: str, sizes: dict[str, int]) -> bool:
         """Whether an array has its shape; letters without a size get theirs."""

@@ -19,6 +19,8 @@ import json
 import re
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from streamkernel.blobs import Lease, Record, RecordLog, blobs_at, joined
@@ -49,6 +51,7 @@ __all__ = [
     "is_id",
     "job_ids",
     "new_id",
+    "telling_damage",
 ]
 
 QUEUED, RUNNING, INTERRUPTED = "queued", "running", "interrupted"
@@ -242,6 +245,27 @@ class JobRecords:
             found.append(record)
             after += 1
         return found
+
+
+@contextmanager
+def telling_damage(id: str, place: str | None = None) -> Iterator[None]:
+    """Around what shows the records of a job: whole as they are, they may yet say what no driver says.
+
+    Raises
+    ------
+    CorruptMetadataError
+        A field is missing or is not what it should be; it tells which only where the `place` may be told.
+    """
+    try:
+        yield
+    except StreamKernelError:
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        where, what = ("", "") if place is None else (f" in {place}", f" ({error!r:.200})")
+        raise CorruptMetadataError(
+            f"a record of job {id}{where} lacks a field or has a strange one{what}; restore it from a copy, or remove "
+            "the job's records"
+        ) from error
 
 
 def _is_time(value: Any) -> bool:

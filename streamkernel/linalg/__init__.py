@@ -1,6 +1,6 @@
 """Small dense algebra on n x n matrices: in place, one BLAS thread, NaN looked for before every factorisation."""
 
-from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, syrk
+from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, symmetric_eigen
@@ -30,6 +30,7 @@ __all__ = [
     "solve_lower",
     "solve_lower_t",
     "subtract_gram",
+    "subtract_product",
     "symmetric_eigen",
     "syrk",
 ]

@@ -168,5 +168,4 @@ class LogisticSoFar(ModelSoFar):
 
     def _squares(self, kernel: Kernel, basis: Basis) -> Float | None:
         assert self._last is not None
-        squares = self._last[0].squares
-        return squares if kernel.positive_definite and self.whitened and squares is not None else None
+        return self._last[0].squares

@@ -77,7 +77,6 @@ class ModelSoFar:
         self.check_wrong: Float | None = None  # of every size, on held-out rows
         self.counted: StagedSums | None = None
         self._last: tuple[Roots, Float] | None = None
-        self.whitened = False  # the columns of the last sums
         self.known: Gram | None = None  # that need not be summed again
         self.watched = False  # rows are held out
         # Of the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.

@@ -128,7 +128,7 @@ class MatchingPursuit(Rule):
         if self.logistic:
             work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
             width, held = work.columns.width, 8 * 12 * work.columns.width**2
-            times = _REFITS if work.columns.width == problem.n + int(self.constant) + 1 else _MOST_REFITS
+            times = _REFITS if len(self._targets(problem)[0]) == 1 else _MOST_REFITS
             steps.append(step_of("fit again", work, m, kernel_columns=width, times=times, held_bytes=held))
         # The last roots, and the columns of the model among them.
         held = 8 * 4 * (problem.n + k) ** 2
@@ -201,7 +201,6 @@ class MatchingPursuit(Rule):
                     f"validation = {self.validation} holds out {roots.check_rows:g} of {table.n_rows} rows; there must "
                     "be rows on both sides: give another share, or more rows"
                 )
-            model.whitened = isinstance(work.columns, PoolColumns)
             if not model.accepts(roots):
                 continue
             candidates = model.candidates(roots, pool, groups)
@@ -249,7 +248,6 @@ class MatchingPursuit(Rule):
         for _ in range(_MOST_REFITS):
             work = replace(self._reduction(problem, model.basis, unfilled_basis(problem, 0), model, 0), draw=None)
             roots = session.sweep(work, problem.table, f"fit {model.terms} terms again")
-            model.whitened = isinstance(work.columns, PoolColumns)
             if not model.accepts(roots):
                 continue
             if not cut:

@@ -54,6 +54,7 @@ from streamkernel.reductions.view_times import ViewTimes
 from streamkernel.reductions.views import View
 
 __all__ = [
+    "Gram",
     "LIKELIHOODS",
     "Bernoulli",
     "BlockNoise",
@@ -73,8 +74,6 @@ __all__ = [
     "DiagonalNoise",
     "DictionaryColumns",
     "DictionarySums",
-    "Gram",
-    "ResidualColumns",
     "EvidenceGradient",
     "EvidenceSlopes",
     "FeatureGram",
@@ -119,6 +118,7 @@ __all__ = [
     "ProbabilityScores",
     "Reduction",
     "RegressionScores",
+    "ResidualColumns",
     "ResidualReservoir",
     "Reliability",
     "RidgeSums",

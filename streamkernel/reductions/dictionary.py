@@ -49,8 +49,8 @@ class Roots:
     trace : sum of k(x, x) over the rows of the fit.
     loss, wrong : (2,) of the model that the sweep began with, on the rows of the fit and on those held out: sum of the
         losses, and how many classes it gets wrong.
-    squares : (n,) of the columns of the model over the rows of the fit, as of `DictionarySums.columns`; where U is
-        weighted by curvatures, else None.
+    squares : (n,) of the whitened columns of the model over the rows of the fit; where U is weighted by curvatures,
+        else None.
     drawn : candidates for the next sweep, where these were asked for.
     gram : what U is a root of, of whitened columns; where it came from these, and no row was weighted by curvature.
     """
@@ -101,6 +101,11 @@ class DictionarySums(Reduction[Roots]):
         return {**self.__dict__, "known": None}
 
     @property
+    def _tells_squares(self) -> bool:
+        # Else they are those of the sums, which no curvature weighs.
+        return self.logistic and isinstance(self.columns, PoolColumns)
+
+    @property
     def _products(self) -> InnerProducts:
         return inner_products(self.columns)
 
@@ -145,7 +150,10 @@ class DictionarySums(Reduction[Roots]):
                 wrong = (predicted.argmax(axis=1) != Y.argmax(axis=1)) if d > 1 else ((predicted > 0) != (Y > 0))[:, 0]
                 totals[5:] = (weights * wrong)[fitted].sum(), (weights * wrong)[~fitted].sum()
             if self.logistic:
-                left, weights, state["squares"] = self._newton(columns, Y, left, weights, fitted, totals)
+                if self._tells_squares:
+                    own = columns[fitted, : len(self.columns.basis)]
+                    state["squares"] = np.einsum("ij,ij->j", own, own)
+                left, weights = self._newton(columns, Y, left, weights, fitted, totals)
             if self.draw is not None:
                 size = np.sqrt(((left / (1.0 if self.scale is None else self.scale)) ** 2).sum(axis=1))
                 state |= self.draw.of(block.start, block.X, np.where(fitted, size, 0.0))
@@ -157,14 +165,8 @@ class DictionarySums(Reduction[Roots]):
 
     def _newton(
         self, columns: Float, Y: Float, left: Float, weights: Float, fitted: NDArray[np.bool_], totals: Float
-    ) -> tuple[Float, Float, Float]:
-        """Responses in place of the targets, losses into the totals.
-
-        Gives the slope of the loss by f, the weights of the rows, and
-        squares of the columns of the model, as they are without these weights.
-        """
-        n = len(self.columns.basis)
-        squares: Float = np.einsum("ij,ij->j", columns[fitted, :n], columns[fitted, :n])
+    ) -> tuple[Float, Float]:
+        """Responses in place of the targets, losses into the totals; the slope of the loss by f, and rows' weights."""
         f = Y - left
         if Y.shape[1] == 1:
             margin = Y * f
@@ -179,7 +181,7 @@ class DictionarySums(Reduction[Roots]):
         totals[3:5] = losses[fitted].sum(), losses[~fitted].sum()
         curvature = np.maximum(curvature, _LEAST_CURVATURE)
         columns[:, -Y.shape[1] :] = f + slope / curvature
-        return slope, weights * curvature[:, 0], squares
+        return slope, weights * curvature[:, 0]
 
     def finalize(self, state: State) -> Roots:
         totals, known = state["totals"], self.known
@@ -216,7 +218,7 @@ class DictionarySums(Reduction[Roots]):
 
     def state_bytes(self) -> int:
         parts = 1 if self.held_out is None else 2
-        sums = 56 + (8 * len(self.columns.basis) if self.logistic else 0)
+        sums = 56 + (8 * len(self.columns.basis) if self._tells_squares else 0)
         return parts * 8 * math.prod(self._products.shape()) + sums + (0 if self.draw is None else self.draw.bytes())
 
     def scratch_bytes(self, rows: int) -> int:

@@ -126,11 +126,8 @@ class GramMatrix:
 
 
 @dataclass(frozen=True)
-class GramBeyond:
+class GramBeyond(GramMatrix):
     columns: ResidualColumns
-
-    def empty(self) -> Float:
-        return np.zeros(self.shape())
 
     def add(self, sums: Float, rows: Float) -> Float:
         first, last = self._candidates()
@@ -139,9 +136,6 @@ class GramBeyond:
         syrk(R, into=sums[:, first:last])
         add_product(R, rows[:, last:], into=sums[:, last:])
         return sums
-
-    def both(self, left: Float, right: Float) -> Float:
-        return left + right
 
     def gram(self, sums: Float, known: Float | None) -> Float:
         assert known is not None
@@ -152,8 +146,7 @@ class GramBeyond:
         gram[np.ix_(others, others)] = known
         gram[first:last] = sums
         mirror_upper(gram[first:last, first:last])
-        if n:
-            gram[first:last, :n] = solve_lower(self.columns.basis.L, sums[:, :n].T).T
+        gram[first:last, :n] = solve_lower(self.columns.basis.L, sums[:, :n].T).T
         gram[others, first:last] = gram[first:last, others].T
         return gram
 

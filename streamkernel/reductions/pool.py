@@ -109,7 +109,7 @@ class PoolColumns(SentAsFields):
     def coordinates(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """Coefficients (n, d) of the functions as those of the first n columns."""
         found: NDArray[np.float64] = self.basis.L.T @ coefficients
-        return found if len(self.basis) else coefficients
+        return found
 
     def totals(self, block: RowBlock) -> NDArray[np.float64]:
         """Sum of the row weights, and of ``w k(x, x)``."""

@@ -11,7 +11,6 @@ from typing import Any
 from streamkernel.engine.security import connect_client, tls_security
 from streamkernel.errors import (
     ClusterError,
-    CorruptMetadataError,
     ParameterError,
     SecurityError,
     StoreError,
@@ -20,7 +19,7 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.jobs.job import Job
-from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids
+from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, telling_damage
 from streamkernel.jobs.session import JobsSession
 from streamkernel.jobs.work import described
 from streamkernel.service.described_jobs import JobLogs, JobTold
@@ -91,7 +90,7 @@ class JobDesk:
         with self._refusing():
             self._job(id)
             records = JobRecords(self._place.location, id).events(after)[:_MOST_EVENTS]
-            with _of_records(id):
+            with telling_damage(id):
                 names = ("time", "event", "level", "text")
                 events = [{name: record.value[name] for name in names} for record in records]
                 for event in events:
@@ -198,7 +197,7 @@ class JobDesk:
         return Job(JobRecords(self._place.location, id))
 
     def _told(self, job: Job) -> dict[str, Any]:
-        with _of_records(job.id):
+        with telling_damage(job.id):
             config = job.to_config()
             error, progress, result = config["error"], config["progress"], config["result"]
             told = {
@@ -233,20 +232,6 @@ class JobDesk:
             return Refused(422 if submitting else 503, message, kind)
         found = refusal_of(error)
         return Refused(found.status, message, kind)
-
-
-@contextlib.contextmanager
-def _of_records(id: str) -> Iterator[None]:
-    """Around what is made of a job's records: whole as they are, they may yet say what no driver says."""
-    try:
-        yield
-    except StreamKernelError:
-        raise
-    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-        raise CorruptMetadataError(
-            f"a record of job {id} lacks a field or has a strange one; restore it from a copy, or remove the job's "
-            "records"
-        ) from error
 
 
 def _answers(client: Any) -> bool:
