@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import data_sets
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from private_modules import REPRODUCTIONS, private
 
 Float = NDArray[np.float64]
-REPRODUCTIONS = Path(__file__).resolve().parents[1] / "scripts" / "reproductions"
-
-
-def private(name: str) -> ModuleType:
-    path = REPRODUCTIONS / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # A dataclass looks its module up there.
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 least_squares = private("_least_squares")

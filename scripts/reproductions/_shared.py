@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 sys.path.insert(0, str(ROOT / "tests"))
 
-import data_sets  # noqa: E402
+import data_sets  # noqa: E402  (beside the tests)
 
 __all__ = ["RESULTS", "ROOT", "data_sets", "factor_of", "finish", "write_page"]
 

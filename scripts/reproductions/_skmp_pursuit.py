@@ -21,8 +21,7 @@ from streamkernel.pursuit import Stages
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-KEPT = 20_000  # rows up to which the kernel matrix is held: 3.2 GB
-BLOCK = 512  # rows of it that are made at a time where it is not
+BLOCK = 512  # rows of the kernel matrix that are at work at a time
 AHEAD = 64  # columns of K^2 that full KMP makes together
 
 
@@ -36,30 +35,38 @@ class Path:
 
 
 class Dictionary:
-    """The columns ``d_j = k(X, x_j)``: rows of a symmetric matrix K (m, m), held where m is small."""
+    """The columns ``d_j = k(X, x_j)``: rows of the symmetric matrix K (m, m), in the precision that is asked for.
 
-    def __init__(self, X: Float, gamma: float, kept: int = KEPT) -> None:
+    In single precision K is rounded as it is stored; what is summed of it is summed in double.
+    """
+
+    def __init__(self, X: Float, gamma: float, precision: type[np.floating[Any]] = np.float64) -> None:
         self.X = X
         self.kernel = Gaussian(lengthscale=float(np.sqrt(0.5 / gamma)))
-        self._points = self.kernel.prepare(X)
-        self._matrix: Any = self._points.block(X) if len(X) <= kept else None
-        self.norms: Float = np.sqrt(np.concatenate([np.einsum("ij,ij->i", part, part) for part in self._parts()]))
+        self._matrix = np.empty((len(X), len(X)), dtype=precision)
+        points = self.kernel.prepare(X)
+        for rows in self._parts:
+            self._matrix[rows] = points.block(X[rows])
+        self.norms: Float = np.sqrt(np.concatenate([np.einsum("ij,ij->i", part, part) for part in self._blocks()]))
 
     def columns(self, rows: Int, out: Float | None = None) -> Float:
         """(s, m), a column in each row."""
-        if self._matrix is None:
-            return self._points.block(self.X[rows], out)
-        found: Float = np.take(self._matrix, rows, axis=0, out=out, mode="clip")
+        found: Float = np.empty((len(rows), len(self.X))) if out is None else out
+        for row, column in zip(rows, found, strict=True):
+            column[:] = self._matrix[row]
         return found
 
     def times(self, V: Float) -> Float:
         """``K V``, (m, k)."""
-        return np.concatenate([part @ V for part in self._parts()])
+        return np.concatenate([part @ V for part in self._blocks()])
 
-    def _parts(self) -> Iterator[Float]:
-        for first in range(0, len(self.X), BLOCK):
-            rows = slice(first, first + BLOCK)
-            yield self._points.block(self.X[rows]) if self._matrix is None else self._matrix[rows]
+    @property
+    def _parts(self) -> list[slice]:
+        return [slice(first, first + BLOCK) for first in range(0, len(self.X), BLOCK)]
+
+    def _blocks(self) -> Iterator[Float]:
+        for rows in self._parts:
+            yield self._matrix[rows].astype(np.float64, copy=False)
 
 
 @single_threaded_blas()

@@ -8,7 +8,7 @@ from streamkernel.errors import ParameterError
 try:
     from streamkernel.blobs.object_store import ObjectBlobs
 except ImportError:  # pragma: no cover - the extra is part of the development environment
-    ObjectBlobs = None  # type: ignore[assignment,misc]
+    ObjectBlobs = None  # type: ignore[assignment,misc]  # a class may not be None
 
 from streamkernel.blobs.filesystem import FilesystemBlobs
 

@@ -111,7 +111,7 @@ def _says_option(function: F) -> F:
         except StoreExistsError as error:
             raise StoreExistsError(str(error).replace("ask for overwrite", "give --overwrite")) from error
 
-    return command  # type: ignore[return-value]
+    return command  # type: ignore[return-value]  # click hands over what the function asks for
 
 
 overwrite = stack(
@@ -158,7 +158,7 @@ def scheduler_as_one(function: F) -> F:
         asked = Scheduler(scheduler, tls_ca, tls_cert, tls_key, insecure)
         return function(*arguments, scheduler=asked, **options)
 
-    return command  # type: ignore[return-value]
+    return command  # type: ignore[return-value]  # click hands over what the function asks for
 
 
 def _tls(what: str, help: str) -> Callable[[F], F]:

@@ -58,7 +58,7 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
         """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._labels(self._values(X, self._fitted().predictions(argmax=True)))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, (m, C); of the logistic loss alone."""
         values = self._values(X, self._fitted().predictions())

@@ -174,8 +174,8 @@ class KernelPCA(BasisTransformer):
         It holds for independent rows, and a kernel that was not fitted to them: lengthscale and scale given, not found.
         """
         check_is_fitted(self, "model_")
-        bound: CompressionBound | None = self.model_.bound  # type: ignore[attr-defined]
-        return bound
+        assert isinstance(self.model_, KernelPCAModel)
+        return self.model_.bound
 
     def _settings(self, n: int | None, **others: Any) -> BasisSettings:
         if self.sparse is None or not isinstance(self.rule, str) or self.rule != "few-sweep":

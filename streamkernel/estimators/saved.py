@@ -21,7 +21,7 @@ class SavedModel(KeptBasis):
 
     def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """The same kind of model of other parts."""
-        return type(self)(config, arrays)  # type: ignore[call-arg]
+        return type(self)(config, arrays)  # type: ignore[call-arg]  # a dataclass of these two
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model as a Zarr group with JSON beside it, whole or not at all."""
@@ -36,7 +36,7 @@ class SavedModel(KeptBasis):
         StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
         """
         bundle = cls.read(path)
-        return cls(bundle.config, bundle.arrays).checked(path)  # type: ignore[call-arg]
+        return cls(bundle.config, bundle.arrays).checked(path)  # type: ignore[call-arg]  # a dataclass of these two
 
 
 class SavedEstimator(ABC):
@@ -52,7 +52,7 @@ class SavedEstimator(ABC):
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write what was fitted as a Zarr group with JSON beside it: no pickle."""
         check_is_fitted(self, "model_")
-        model: SavedModel = self.model_  # type: ignore[attr-defined]
+        model: SavedModel = self.model_  # type: ignore[attr-defined]  # set by _adopt
         model.save(path, overwrite=overwrite)
 
     @classmethod

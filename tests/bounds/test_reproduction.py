@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import data_sets
 import naive
 import numpy as np
 import pytest
+from private_modules import REPRODUCTIONS, private
 
 from streamkernel.bounds import compression_bound
 
-REPRODUCTIONS = Path(__file__).resolve().parents[2] / "scripts" / "reproductions"
 CARD = naive.card()
-
-
-def private(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, REPRODUCTIONS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # A dataclass looks its module up there.
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 curves = private("_bounds_curves")

@@ -20,7 +20,7 @@ from fuzz.writes import written_outside
 
 from streamkernel.errors import StreamKernelError
 
-__all__ = ["Outcomes", "Yard"]
+__all__ = ["Outcomes", "Yard", "refused"]
 
 # Of the processor, and by the clock: of a machine that others share the second says little.
 SECONDS, PATIENCE = 5, 40
@@ -93,6 +93,12 @@ class Yard:
             assert str(error).strip()
             assert "\n" not in str(error), str(error)
         return error
+
+
+def refused(yard: Yard, action: Callable[[], Any], kind: type[StreamKernelError], words: str) -> None:
+    error = yard.run(action)
+    assert isinstance(error, kind), error
+    assert words in str(error)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from fuzz.command import Refused, commanded
 from fuzz.damage import resealed, taken
 from fuzz.forgery import reconfigured
-from fuzz.limits import Yard
+from fuzz.limits import Yard, refused
 
 from streamkernel import (
     Factor,
@@ -34,17 +33,6 @@ from streamkernel.errors import (
 from streamkernel.store import Bundle, read_bundle, write_bundle
 
 X = np.random.default_rng(0).standard_normal((20, 3))
-
-
-@pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    return Yard(tmp_path / "yard")
-
-
-def refused(yard: Yard, action: Any, kind: type[StreamKernelError], words: str) -> None:
-    error = yard.run(action)
-    assert isinstance(error, kind), error
-    assert words in str(error)
 
 
 @pytest.mark.parametrize("estimator", [KernelRidge, GaussianProcessRegressor])

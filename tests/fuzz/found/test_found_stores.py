@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fuzz.cases import JOB
 from fuzz.command import Refused, commanded
 from fuzz.jobs import place_of_job
-from fuzz.limits import Yard
+from fuzz.limits import Yard, refused
 
 from streamkernel import Factor, ingest, open_table
 from streamkernel.blobs import LocalBlobs, RecordLog, blobs_at
@@ -35,17 +35,6 @@ from streamkernel.manifest import parse_manifest
 from streamkernel.store import Bundle, bundle_kind, check_target, read_bundle, write_bundle
 
 X = np.random.default_rng(0).standard_normal((20, 3))
-
-
-@pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    return Yard(tmp_path / "yard")
-
-
-def refused(yard: Yard, action: Any, kind: type[StreamKernelError], words: str) -> None:
-    error = yard.run(action)
-    assert isinstance(error, kind), error
-    assert words in str(error)
 
 
 def stand_in(path: Path, what: str) -> None:

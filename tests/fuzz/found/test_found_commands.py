@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,6 @@ from streamkernel.service import JobsPlace
 from streamkernel.service.desk import JobDesk
 from streamkernel.service.roots import Roots
 from streamkernel.store import read_bundle
-
-
-@pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    return Yard(tmp_path / "yard")
 
 
 @pytest.mark.parametrize("field", ["basis_size", "certificate", "solution", "target_scale"])
