@@ -10,6 +10,8 @@ stamp="$root/.venv/streamkernel.stamp"
 
 # Another checkout on the path would be tested in place of this one.
 unset PYTHONPATH PYTHONHOME
+# Hundreds of processes are started by the tests: none compiles again what another one has compiled.
+unset PYTHONDONTWRITEBYTECODE
 
 find_python() {
   local candidate

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from os import PathLike
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import ParameterError
+from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.reductions import (
     ClassProbabilities,
@@ -76,6 +77,19 @@ class GeneralisedModel(PredictingModel):
             self.config["residual_share"],
             self.config.get("covariance_share", 1.0),
         )
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        with self._of_fields(path):
+            posterior = self.posterior
+            for share in (posterior.signal_variance, posterior.residual_share, posterior.covariance_share):
+                if not 0.0 <= share < np.inf:
+                    raise ValueError(f"a variance of it is {share!r:.40}")
+            functions, free = self.arrays["contrasts"].shape
+            fits = functions == self.target_count and posterior.covariance.free == free
+        if not fits:
+            raise ModelFormatError(f"{path}: its functions are not those of its arrays; {self._AGAIN}")
+        return self
 
     def predictions(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:
         """The row map that predicts, on rows that are scaled already."""

@@ -175,7 +175,8 @@ class KeptBasis:
         try:
             yield
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
-            raise ModelFormatError(f"{path} is not a {self._NOUN}: {error}; {self._AGAIN}") from error
+            why = f"it lacks {error}" if isinstance(error, KeyError) else error
+            raise ModelFormatError(f"{path} is not a {self._NOUN}: {why}; {self._AGAIN}") from error
 
     def _fits(self, name: str, sizes: dict[str, int]) -> bool:
         """Whether an array has its shape; letters without a size get theirs."""

@@ -104,3 +104,11 @@ def test_targets_near_the_end_of_their_range(cli: Callable, tmp_path: Path, stor
         ran = cli("evaluate", tmp_path / "m", tmp_path / "large", *THREADS, "--json")
     assert ran.result["rmse"] == pytest.approx(1e139 * np.sqrt(np.mean((F / np.abs(F).max()) ** 2)), rel=1e-6)
     assert ran.err == ""
+
+
+@pytest.mark.parametrize(("given", "meant"), [("fitt", "fit"), ("evalute", "evaluate"), ("job", "jobs")])
+def test_a_mistyped_command(cli: Callable, given: str, meant: str) -> None:
+    found = cli(given, "a", "b")
+    assert found.status == 2
+    assert f"No such command '{given}'. Did you mean '{meant}'?" in found.err
+    assert "Did you mean" not in cli("xyzzy").err

@@ -41,10 +41,23 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: zarr_of_chunks(folder / f"{name}.zarr", X, y, CHUNK) for name, y in targets.items()}
 
 
+class Spans(Silent):
+    """Counts the tasks of every sweep."""
+
+    def __init__(self) -> None:
+        self.tasks: list[int] = []
+
+    def begin(self, name: str, rows: int, tasks: int) -> None:
+        self.tasks.append(tasks)
+
+
 @pytest.fixture(scope="module")
 def whole(stores: dict[str, str]) -> dict[str, Any]:
     """One thread, one task after the other."""
-    return {name: fit_recipe(store, name) for name, store in stores.items()}
+    spans = Spans()
+    found = {name: fit_recipe(store, name, progress=spans) for name, store in stores.items()}
+    assert min(spans.tasks) >= 4
+    return found
 
 
 def shuffled(leaves: list[int]) -> list[int]:
@@ -57,22 +70,11 @@ def test_threads(stores: dict[str, str], whole: dict[str, Any], executor: Thread
     assert fit_recipe(stores[name], name, executor).digest == whole[name].digest
 
 
+@pytest.mark.slow
 def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
     with local_cluster(2, 1) as executor:
         for name in ("kmp", "gp-classifier", "committee"):
             assert fit_recipe(stores[name], name, executor).digest == whole[name].digest, name
-
-
-def test_several_spans_exist(stores: dict[str, str]) -> None:
-    tasks: list[int] = []
-
-    class Watcher(Silent):
-        def begin(self, name: str, rows: int, tasks_: int) -> None:
-            tasks.append(tasks_)
-
-    for name, store in stores.items():
-        fit_recipe(store, name, progress=Watcher())
-        assert min(tasks) >= 4
 
 
 @pytest.mark.parametrize(

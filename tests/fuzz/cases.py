@@ -15,8 +15,11 @@ import zarr
 from fuzz.damage import Files, taken
 
 from streamkernel import (
+    BayesianCommitteeMachine,
     Factor,
     GaussianModel,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
     KernelCCA,
     KernelMatchingPursuit,
@@ -24,6 +27,7 @@ from streamkernel import (
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
+    Nystroem,
     PursuitModel,
     RidgeModel,
     factorize,
@@ -40,6 +44,8 @@ __all__ = ["MODELS", "SOURCES", "STORES", "Case", "read_table"]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
 Y = np.sin(X[:, 0])
+LABELS = np.array(["low", "middle", "high"])[np.digitize(Y, [-0.5, 0.5])]
+COUNTS = np.round(1.0 + Y)
 JOB = "20260131-235959-0a1b2c3d"
 CONFIG = {"alpha": 0.5, "input": {"rows": 60, "digest": "ab"}}
 
@@ -186,6 +192,19 @@ MODELS: dict[str, Case] = {
         lambda path: GaussianProcessRegressor(8, lengthscale=1.5, tune="none").fit(X, Y).save(path),
         GaussianModel.load,
     ),
+    "gp classifier": (
+        lambda path: GaussianProcessClassifier(8, lengthscale=1.5, tune="none").fit(X, LABELS).save(path),
+        lambda path: GaussianProcessClassifier.load(path).predict_proba(X[:3]),
+    ),
+    "poisson": (
+        lambda path: GaussianProcessPoissonRegressor(8, lengthscale=1.5, tune="none").fit(X, COUNTS).save(path),
+        lambda path: GaussianProcessPoissonRegressor.load(path).predict(X[:3]),
+    ),
+    "committee": (
+        lambda path: BayesianCommitteeMachine(8, block_size=20, lengthscale=1.5, tune="none").fit(X, Y).save(path),
+        lambda path: BayesianCommitteeMachine.load(path).predict(X[:3], return_std=True),
+    ),
+    "nystroem": (lambda path: Nystroem(8).fit(X).save(path), lambda path: Nystroem.load(path).transform(X[:3])),
     "kernel pca": (
         lambda path: KernelPCA(2, basis_size=8).fit(X).save(path),
         lambda path: KernelPCA.load(path).transform(X[:3]),

@@ -14,6 +14,8 @@ from fuzz.limits import Yard, refused
 
 from streamkernel import (
     Factor,
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
     GaussianProcessRegressor,
     KernelCCA,
     KernelMatchingPursuit,
@@ -164,3 +166,24 @@ def test_components_of_which_the_rows_are_not_known(yard: Yard, rows: Any) -> No
     bundle = read_bundle(path, "kernel-pca")
     reconfigured(path, {**bundle.config, "rows": rows})
     refused(yard, lambda: KernelPCA.load(path), ModelFormatError, "fit it again")
+
+
+def test_posteriors_without_their_covariance(yard: Yard) -> None:
+    """A KeyError, of the form that the covariance might have had instead."""
+    path = yard.place("m")
+    GaussianProcessClassifier(5, lengthscale=1.0, tune="none").fit(X, X[:, 0] > 0).save(path)
+    bundle = read_bundle(path, "generalised-gaussian-process")
+    arrays = {key: values for key, values in bundle.arrays.items() if key != "covariance"}
+    write_bundle(path, Bundle(bundle.kind, bundle.version, bundle.config, arrays), overwrite=True)
+    refused(yard, lambda: GaussianProcessClassifier.load(path), ModelFormatError, "lacks 'covariance_vectors'; fit it")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("signal_variance", -1.0), ("signal_variance", "1"), ("covariance_share", [1.0])]
+)
+def test_posteriors_whose_variances_are_none(yard: Yard, field: str, value: Any) -> None:
+    path = yard.place("m")
+    GaussianProcessPoissonRegressor(5, lengthscale=1.0, tune="none").fit(X, np.round(X[:, 0] ** 2)).save(path)
+    bundle = read_bundle(path, "generalised-gaussian-process")
+    reconfigured(path, {**bundle.config, field: value})
+    refused(yard, lambda: GaussianProcessPoissonRegressor.load(path), ModelFormatError, "fit it again")
