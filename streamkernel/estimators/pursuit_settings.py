@@ -63,14 +63,18 @@ class PursuitSettings(BasisSettings):
                 f"{what} means nothing to matching pursuit, which chooses functions by its own rule; leave it out, or "
                 "choose another estimator"
             )
-        super().__post_init__()
+        # Before the rule is made of them, which that does.
         checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
         checked_choice("choose_by", self.choose_by, ("loss", "error"))
         if self.bound_gamma is not None:
             checked_number("bound_gamma", self.bound_gamma, least=0.0, exclusive=True)
+        super().__post_init__()
         if self.choose_by == "error" and self.validation is None:
             raise ParameterError("choose_by='error' counts held-out rows, and there are none; give validation")
         if self.validation is not None and not isinstance(self.validation, (str, Table)):
+            if isinstance(self.validation, bool) or not isinstance(self.validation, (int, float, np.number)):
+                kind = type(self.validation).__name__
+                raise ParameterError(f"validation is of type {kind}; give a share of the rows, (X, y) or a table")
             share = checked_number("validation", self.validation, least=0.0, exclusive=True, most=1.0)
             if share == 1.0:
                 raise ParameterError("validation = 1 leaves no rows to fit; give a share of the rows below 1")

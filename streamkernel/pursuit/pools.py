@@ -59,6 +59,11 @@ class Pools:
                 checked_integer(name, getattr(self, name))
         checked_probability("eps", self.eps)
         checked_probability("quantile", self.quantile)
+        if self.kind != "split" and (self.eps, self.quantile) != (Pools.eps, Pools.quantile):
+            raise ParameterError(
+                f"eps and quantile mean nothing to the pool {self.kind!r}: they size the sub-pools of 'split'; give "
+                "that pool, or leave them out"
+            )
         if self.kind == "full" and (self.candidates or self.picks or self.draw != "uniform"):
             raise ParameterError("the pool 'full' holds every row at every pick; leave draw, candidates and picks out")
 

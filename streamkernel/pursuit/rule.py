@@ -138,7 +138,7 @@ class MatchingPursuit(Rule):
         """(classes, d): two classes are the two signs of one target, more are indicators; None for numbers."""
         classes = problem.table.classes
         if self.logistic and classes is None:
-            raise ParameterError("the logistic loss is of classes, the targets are numbers; give loss='squared'")
+            raise ParameterError("the logistic loss is of classes, the targets are numbers; leave loss (--loss) out")
         if classes is None:
             return None
         return np.array([[-1.0], [1.0]]) if len(classes) == 2 else np.eye(len(classes))

@@ -125,8 +125,8 @@ def _path_keys(curve: PathCurve) -> tuple[Key, ...]:
     return tuple(keys)
 
 
-def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str) -> Panel:
-    """The bound, the errors that it bounds, and from where on it says nothing."""
+def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str = "terms") -> Panel:
+    """The bound, the errors that it bounds, and from where on it says nothing; `sizes` is what the axis counts."""
     title = "Bound on the error"
     if isinstance(found, Absent):
         return Panel("bound", title, reason=found.reason)
@@ -139,14 +139,17 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str) -> Panel:
     high = max(1.6, float(bound.values[finite].max()))
     limits = log_range(float(positive.min()), high, 0.08, 0.06)
     last = int(found.at[-1])
-    plot = new_plot("Terms", "Share of wrong rows", (-0.012 * last, 1.02 * last), limits, y_log=True, height=360)
+    plot = new_plot(sizes.capitalize(), "Share of wrong rows", (-0.012 * last, 1.02 * last), limits, y_log=True, height=360)
     band = BoxAnnotation(bottom=1.0, fill_color=BAND, fill_alpha=1.0, line_color=None)
     band.level = "image"
     plot.add_layout(band)
     plot.add_layout(Span(dimension="width", location=1.0, line_color=MUTED, line_dash=[2, 3], line_width=1))
+    # At the end where the bound is farther from the line.
+    ends = np.abs(np.log(bound.values[finite]))[[0, -1]]
+    left = bool(ends[0] >= ends[1])
     note(
-        plot, 0.0, 1.0, "vacuous from here on", x_offset=2, y_offset=4, text_font_size="11px", text_color=MUTED,
-        background_fill_alpha=0.0,
+        plot, 0.0 if left else last, 1.0, "vacuous from here on", x_offset=2 if left else -2, y_offset=4,
+        text_align="left" if left else "right", text_font_size="11px", text_color=MUTED, background_fill_alpha=0.0,
     )  # fmt: skip
     source = ColumnDataSource(
         {
@@ -161,7 +164,7 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str) -> Panel:
     line = plot.line("terms", "bound", source=source, line_color=INK, line_width=2)
     plot.line("terms", "share", source=source, line_color=BLUE, line_width=2)
     keys = [
-        Key(INK, "line", f"bound: {_least_words(found)}"),
+        Key(INK, "line", f"bound: {_least_words(found, sizes)}"),
         Key(BLUE, "line", "wrong rows of the fit, without the functions' own"),
     ]
     if found.held_out is not None:
@@ -171,16 +174,16 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str) -> Panel:
     at = int(found.at[bound.argmin])
     plot.scatter([at], [bound.minimum], size=10, fill_color=ORANGE, line_color=PAPER, line_width=1.5)
     keys.append(Key(ORANGE, "dot", "least bound"))
-    hover(plot, [line], [("terms", "@terms{0,0}"), ("bound", "@words"), ("wrong", "@seen")], mode="vline")
-    return Panel("bound", title, _bound_caption(found, theorem), plot, keys=tuple(keys))
+    hover(plot, [line], [(sizes, "@terms{0,0}"), ("bound", "@words"), ("wrong", "@seen")], mode="vline")
+    return Panel("bound", title, _bound_caption(found, theorem, sizes), plot, keys=tuple(keys))
 
 
-def _least_words(found: PursuitBound) -> str:
+def _least_words(found: PursuitBound, sizes: str) -> str:
     bound = found.bound
-    return f"least with {count(int(found.at[bound.argmin]))} terms, {significant(bound.minimum)}"
+    return f"least with {count(int(found.at[bound.argmin]))} {sizes}, {significant(bound.minimum)}"
 
 
-def _bound_caption(found: PursuitBound, theorem: str) -> str:
+def _bound_caption(found: PursuitBound, theorem: str, sizes: str) -> str:
     bound = found.bound
     words = (
         f"The probability that of a new row {found.wrong} is below the black line, for all sizes at once, with "
@@ -194,7 +197,7 @@ def _bound_caption(found: PursuitBound, theorem: str) -> str:
     elif bound.vacuous.any():
         useful = found.at[~bound.vacuous]
         words += (
-            f" It is vacuous but from {count(int(useful[0]))} to {count(int(useful[-1]))} terms, where it is below 1."
+            f" It is vacuous but from {count(int(useful[0]))} to {count(int(useful[-1]))} {sizes}, where it is below 1."
         )
     if found.fitted:
         words += (

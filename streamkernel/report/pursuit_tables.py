@@ -128,7 +128,7 @@ def pursuit_settings(model: PursuitModel) -> list[Table]:
         ("Size chosen by", {"loss": "the loss of held-out rows", "error": "the errors on held-out rows"}.get(
             str(settings.get("choose_by")), "") if settings.get("validation") else ""),
         ("Patience", plural(settings["patience"], "term") if settings.get("patience") else ""),
-        ("Gamma of the bound", significant(settings["bound_gamma"], 4) if settings.get("bound_gamma") else ""),
+        ("Gamma of the bound", f"{settings['bound_gamma']:g}" if settings.get("bound_gamma") else ""),
         ("Ended by", _ENDED.get(str(config.get("ended")), plain(config.get("ended", "–")))),
         ("Constant", "fitted" if settings.get("fit_intercept", True) else "none"),
         ("Features", scaling_words(model)),

@@ -167,7 +167,7 @@ def _cca(model: KernelCCAModel) -> _Parts:
     path = [
         residual_panel(paths, None, f"the {rows}, of either view,"),
         quotients_panel(np.asarray(arrays["gains"], dtype=np.float64)),
-        pursuit_bound_panel(bound, _THEOREM),
+        pursuit_bound_panel(bound, _THEOREM, "functions"),
     ]
     first, last = _common_cards(model)
     second = views[1]["lengthscale"]
@@ -188,8 +188,8 @@ def _cca(model: KernelCCAModel) -> _Parts:
         *_asked(model),
         ("Second view's kernel", kernel_words(views[1]["kernel"])),
         ("Second view's lengthscale", "several" if isinstance(second, list) else significant(second)),
-        ("Regularisation", significant(settings["regularization"], 4)),
-        ("Gamma of the bound", "none" if config["bound"] is None else significant(config["bound"]["gamma"], 4)),
+        ("Regularisation", f"{settings['regularization']:g}"),
+        ("Gamma of the bound", "none" if config["bound"] is None else f"{config['bound']['gamma']:g}"),
     ]
     singular = np.asarray(arrays["singular_values"], dtype=np.float64)
     return [Group("Variates", [correlations_panel(correlations, singular)]), Group("Path", path)], cards, asked
