@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamkernel.cli.machine import Place, place_of
 from streamkernel.cli.options import cut
 from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import parse_bytes
-from streamkernel.estimators.recipes import RECIPES, SETTINGS, Recipe, check_options, settings_of
+from streamkernel.estimators.named_stores import with_stores_opened
+from streamkernel.estimators.recipes import RECIPES, SETTINGS, Recipe, settings_of
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
 from streamkernel.table import Table, open_table
@@ -51,8 +49,6 @@ class Asked:
         return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
 
 
-_MOST_QUERIES = 5000
-
 _OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *NAMED}
 
 
@@ -74,17 +70,6 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
             )
     given = {SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
     return {**given, "rule_options": rule_options(options)}
-
-
-def _points(store: str) -> NDArray[Any]:
-    """The rows of a small table, in memory."""
-    table = open_table(store).without_targets()
-    if table.n_rows > _MOST_QUERIES:
-        raise ParameterError(
-            f"--queries {store} has {table.n_rows} rows; query points cost as basis functions do: give at most "
-            f"{_MOST_QUERIES}"
-        )
-    return np.asarray(table.read(table.start, table.stop).X)
 
 
 def asked(
@@ -121,14 +106,7 @@ def asked(
 def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Recipe, Asked]:
     """The same for `fit` and `plan`, whose `--estimator` says which settings there are."""
     recipe = RECIPES[options["estimator"]]
-    given = settings_given(options)
-    if given.get("queries") is not None:
-        # Not read for an estimator that would not look at them.
-        check_options(recipe, ["queries"])
-        given["queries"] = _points(given["queries"])
-    if isinstance(given.get("validation"), str):
-        check_options(recipe, ["validation"])
-        given["validation"] = open_table(given["validation"], classify=recipe.classify)
+    given = with_stores_opened(recipe, settings_given(options))
     settings = settings_of(recipe, given)
     found = asked(store, options, settings, recipe.plan, estimator=recipe.name, classify=recipe.classify)
     recipe.check(found.table, recipe.name)

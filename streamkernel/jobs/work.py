@@ -20,6 +20,7 @@ from streamkernel.estimators import (
     KernelRidgeClassifier,
 )
 from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
+from streamkernel.estimators.named_stores import with_stores_opened
 from streamkernel.estimators.recipes import RECIPES, Recipe, settings_of
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel
@@ -39,7 +40,6 @@ ESTIMATORS: dict[str, type[SupervisedEstimator]] = {
         KernelRidgeClassifier,
     )
 }
-_MOST_QUERIES = 5000
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,8 @@ class Work:
 
     def made_settings(self) -> Any:
         """The settings as an object; query points are read."""
-        given = dict(self.settings)
-        if self.queries is not None:
-            given["queries"] = _points(self.queries)
-        if isinstance(given.get("validation"), str):
-            given["validation"] = open_table(given["validation"], classify=self.recipe.classify)
-        return settings_of(self.recipe, given)
+        asked = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
+        return settings_of(self.recipe, with_stores_opened(self.recipe, asked))
 
     def tables(self) -> tuple[Table, Table]:
         """All rows of the table, and those of the fit."""
@@ -187,13 +183,3 @@ def location_of(what: str, value: Any) -> str:
         f"a job needs the location of the {what}, not a {type(value).__name__}: the cluster cannot see what is in this "
         "process; streamkernel.ingest(X, 'rows.zarr') writes rows to a store, and rows=(a, b) takes a part of them"
     )
-
-
-def _points(location: str) -> Any:
-    table = open_table(location).without_targets()
-    if table.n_rows > _MOST_QUERIES:
-        raise ParameterError(
-            f"queries at {location} are {table.n_rows} rows; query points cost as basis functions do: give at most "
-            f"{_MOST_QUERIES}"
-        )
-    return np.asarray(table.read(table.start, table.stop).X)

@@ -1,0 +1,45 @@
+"""Settings that name a store where the fit wants its rows: query points, held-out rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.recipes import Recipe, check_options
+from streamkernel.table import open_table
+
+__all__ = ["with_stores_opened"]
+
+_MOST_QUERIES = 5000
+
+
+def with_stores_opened(recipe: Recipe, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings with rows in the place of names.
+
+    Raises
+    ------
+    ParameterError
+        The estimator has no such setting: its store is not looked at. Or there are too many query points.
+    """
+    found = dict(given)
+    if isinstance(given.get("queries"), str):
+        check_options(recipe, ["queries"])
+        found["queries"] = _points(given["queries"])
+    if isinstance(given.get("validation"), str):
+        check_options(recipe, ["validation"])
+        found["validation"] = open_table(given["validation"], classify=recipe.classify)
+    return found
+
+
+def _points(store: str) -> NDArray[Any]:
+    """The rows of a small table, in memory."""
+    table = open_table(store).without_targets()
+    if table.n_rows > _MOST_QUERIES:
+        raise ParameterError(
+            f"--queries {store} has {table.n_rows} rows; query points cost as basis functions do: give at most "
+            f"{_MOST_QUERIES}"
+        )
+    return np.asarray(table.read(table.start, table.stop).X)
