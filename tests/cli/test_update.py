@@ -76,6 +76,7 @@ def test_ranges_and_an_appended_store(cli: Callable, own: Path, store: Path, tmp
     assert cli("report", own, tmp_path / "r.html").status == 0
 
 
+@pytest.mark.slow
 def test_alpha_and_the_default_scheduler(cli: Callable, store: Path, own: Path, updated: str) -> None:
     before = RidgeModel.load(own).config["alpha"]
     copy = shutil.copytree(own, own.with_name("copy"))
@@ -211,6 +212,7 @@ def test_killed_while_the_model_is_written(cli: Callable, store: Path, own: Path
     assert [path.name for path in own.parent.iterdir()] == ["m"]
 
 
+@pytest.mark.slow
 def test_what_another_update_left_is_of_no_use_to_this_one(cli: Callable, store: Path, own: Path, updated: str) -> None:
     moment = ("streamkernel.store", "Checkpoints", "save", "after")
     command = [sys.executable, "-c", _KILLED, *moment, "update", str(own), str(store), "--rows", "5000:5100", *THREADS]

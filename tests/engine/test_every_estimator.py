@@ -81,8 +81,10 @@ def test_local_clusters(stores: dict[str, str], whole: dict[str, Any]) -> None:
     "name",
     [
         "kmp",
-        "gp",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("kmp-classifier", "gp-classifier", "committee")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("kmp-classifier", "gp", "gp-classifier", "committee")
+        ),
     ],
 )
 def test_killed_and_resumed(stores: dict[str, str], whole: dict[str, Any], name: str, tmp_path: Path) -> None:

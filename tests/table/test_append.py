@@ -289,9 +289,11 @@ append_rows(source, store)
 @pytest.mark.parametrize(
     ("moment", "rows"),
     [
-        (("streamkernel.table.ingest.grown", "", "link_tree", 1, "after"), M),
+        pytest.param(("streamkernel.table.ingest.grown", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow),
         (("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
-        (("streamkernel.table.ingest.outlet", "", "publish_folder", 1, "before"), M),
+        pytest.param(
+            ("streamkernel.table.ingest.outlet", "", "publish_folder", 1, "before"), M, marks=pytest.mark.slow
+        ),
         (("streamkernel.atomic", "", "_exchange", 1, "before"), M),
         (("streamkernel.atomic", "", "_exchange", 1, "after"), 2 * M),
     ],
