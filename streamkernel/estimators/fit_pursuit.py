@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
+from streamkernel.errors import warn_user
 from streamkernel.estimators.choosing import choose_basis
 from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.pursuit_fitted import PursuitFitted
@@ -35,7 +36,10 @@ def fit_pursuit(
         watched=lambda fitted: _watched(fitted, settings),
         **options,
     )
-    return PursuitModel(parts.config, parts.arrays)
+    model = PursuitModel(parts.config, parts.arrays)
+    if model.path.terms == 0 and not model.path.rss.any():
+        warn_user("all rows of the fit have the same targets: the model is that constant, and has no functions")
+    return model
 
 
 def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> PursuitFitted:

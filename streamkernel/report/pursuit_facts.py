@@ -109,7 +109,7 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
 def error_words(model: PursuitModel) -> str:
     """When a row is called wrong."""
     gamma = (model.config.get("settings") or {}).get("bound_gamma")
-    return "its class is told wrongly" if gamma is None else f"the target is missed by more than {gamma:g}"
+    return "its class is told wrongly" if gamma is None else f"its target is missed by more than {gamma:g}"
 
 
 def error_rates(model: PursuitModel) -> PathCurve | Absent | None:
@@ -181,6 +181,6 @@ def variates_bound(model: KernelCCAModel) -> PursuitBound | Absent:
     if found is None:
         return Absent("it takes a gamma, by how much variates may differ, that was named before the fit (bound_gamma)")
     gamma = model.config["bound"]["gamma"]
-    wrong = f"its first pair of variates differ by more than {gamma:g} of their deviation"
+    wrong = f"its variates of the first pair differ by more than {gamma:g} of their deviation"
     fitted = [words for view in model.config["views"] for words in fitted_to_rows(view)]
     return PursuitBound(found, np.asarray(found.functions), None, wrong, tuple(dict.fromkeys(fitted)))

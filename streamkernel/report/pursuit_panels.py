@@ -41,7 +41,7 @@ def rate_panel(curve: PathCurve | Absent | None, wrong: str, *, chose: bool = Fa
         return []
     if isinstance(curve, Absent):
         return [Panel("rates", title, reason=curve.reason)]
-    caption = f"Share of the rows of which {wrong}, by the first terms, counted in one sweep."
+    caption = f"A row is wrong when {wrong}. Shares of wrong rows by the first terms, counted in one sweep."
     plot = _path_plot(curve, f"{curve.label}, %", 100.0)
     caption += f" {_kept_words(curve, 'share' if chose else '')}"
     return [Panel("rates", title, caption, plot, keys=_path_keys(curve))]
@@ -139,7 +139,9 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str =
     high = max(1.6, float(bound.values[finite].max()))
     limits = log_range(float(positive.min()), high, 0.08, 0.06)
     last = int(found.at[-1])
-    plot = new_plot(sizes.capitalize(), "Share of wrong rows", (-0.012 * last, 1.02 * last), limits, y_log=True, height=360)
+    plot = new_plot(
+        sizes.capitalize(), "Share of wrong rows", (-0.012 * last, 1.02 * last), limits, y_log=True, height=360
+    )
     band = BoxAnnotation(bottom=1.0, fill_color=BAND, fill_alpha=1.0, line_color=None)
     band.level = "image"
     plot.add_layout(band)
@@ -186,8 +188,8 @@ def _least_words(found: PursuitBound, sizes: str) -> str:
 def _bound_caption(found: PursuitBound, theorem: str, sizes: str) -> str:
     bound = found.bound
     words = (
-        f"The probability that of a new row {found.wrong} is below the black line, for all sizes at once, with "
-        f"probability {100 * (1 - bound.delta):g} % over independent rows ({theorem})."
+        f"A row is wrong when {found.wrong}. The probability that a new one is wrong is below the black line, for all "
+        f"sizes at once, with probability {100 * (1 - bound.delta):g} % over independent rows ({theorem})."
     )
     if bound.says_nothing:
         words += (

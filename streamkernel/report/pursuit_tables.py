@@ -90,6 +90,9 @@ def _validation_card(model: PursuitModel) -> Card:
     values = solution["validation_rmse"]
     if values is None:
         return Card("Held-out error", "–", "not kept")
+    if len(values) > 1 and model.classes is None:
+        ratio = np.asarray(values) / np.asarray(model.config.get("target_scale") or [1.0] * len(values))
+        return Card("Held-out RMSE", significant(float(np.sqrt((ratio**2).mean()))), f"in standard deviations, {where}")
     return Card("Held-out RMSE", significant(float(np.mean(values))), where)
 
 

@@ -181,7 +181,8 @@ def _cca(model: KernelCCAModel) -> _Parts:
             for name, view in zip(names, views, strict=True)
         ),
         _disagreement_card(bound),
-        *last,
+        _lengthscales_card(views, last[0]),
+        *last[1:],
     ]
     settings = config["settings"]
     asked = [
@@ -193,6 +194,14 @@ def _cca(model: KernelCCAModel) -> _Parts:
     ]
     singular = np.asarray(arrays["singular_values"], dtype=np.float64)
     return [Group("Variates", [correlations_panel(correlations, singular)]), Group("Path", path)], cards, asked
+
+
+def _lengthscales_card(views: list[dict[str, Any]], first: Card) -> Card:
+    """Of both views, where each has one number."""
+    values = [view["lengthscale"] for view in views]
+    if any(value is None or isinstance(value, list) for value in values):
+        return first
+    return Card("Lengthscales", " and ".join(significant(value) for value in values), first.note)
 
 
 def _residual_path(label: str, path: np.ndarray) -> FactorCurve | Absent:

@@ -22,7 +22,7 @@ from streamkernel import (
     open_table,
 )
 from streamkernel.engine import Machine
-from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError
+from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.estimators.fit_pursuit import plan_pursuit
 from streamkernel.estimators.pursuit_settings import PursuitSettings
 
@@ -171,11 +171,21 @@ def test_the_plan_and_its_limit() -> None:
         ({"patience": 0, "validation": 0.1}, "patience"),
         ({"picks": 0}, "picks"),
         ({"tol": 2.0}, "tol"),
+        ({"variant": "basic", "shrinkage": "half"}, "shrinkage must be a number"),
+        ({"eps": 0.01}, "mean nothing to the pool 'shared'"),
+        ({"validation": X}, "^validation is of type ndarray; give"),
     ],
 )
 def test_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         KernelMatchingPursuit(**{"n_components": 5, **options}).fit(X, y)
+
+
+def test_constant_targets_are_told_of() -> None:
+    with pytest.warns(StreamKernelWarning, match="is that constant, and has no functions"):
+        model = KernelMatchingPursuit(5).fit(X, np.full(len(X), 3.0))
+    assert len(model.active_set_) == 0
+    assert model.predict(X[:2]).tolist() == [3.0, 3.0]
 
 
 def test_std_is_not_to_be_had(fitted: dict[str, Any]) -> None:

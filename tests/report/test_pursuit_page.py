@@ -158,6 +158,7 @@ def test_kernel_cca() -> None:
     assert "Theorem 4" in page.text
     assert "It is vacuous" in page.text
     assert "Two views" in page.texts
+    assert "Lengthscales" in page.texts
     assert variates_bound(model).bound.minimum == model.bound.minimum
     plain = KernelCCA(1, basis_size=10).fit(X, Y).model_
     assert "Not drawn: bound on the error, as it takes a gamma" in Page(render_subspace(plain)).text
