@@ -16,9 +16,15 @@ from streamkernel.table.ingest import append_rows, ingest
 __all__ = ["command"]
 
 
-def _target(value: str | None) -> str | int | None:
-    if value is None:
+def _target(values: tuple[str, ...]) -> str | int | None:
+    if not values:
         return None
+    if len(values) > 1:
+        raise ParameterError(
+            f"--target is given {len(values)} times, and one column can be y; several targets are a y of several "
+            "columns: of an npz file, or from Python streamkernel.ingest(open_table(X, Y), STORE)"
+        )
+    value = values[0]
     return int(value) if value.lstrip("-").isdigit() else value
 
 
@@ -31,7 +37,7 @@ def _refuse(options: dict[str, Any]) -> None:
 @click.command("ingest")
 @click.argument("source")
 @click.argument("store")
-@click.option("--target", default=None, metavar="NAME|INDEX", help="Column that is y.")
+@click.option("--target", multiple=True, metavar="NAME|INDEX", help="Column that is y.")
 @click.option("--chunk-rows", type=int, default=None, help="Rows of a chunk. [default: about 8 MiB]")
 @click.option(
     "--dtype", type=click.Choice(["float32", "float64", "keep"]), default=None, help="Of X. [default: float32]"
@@ -44,7 +50,7 @@ def _refuse(options: dict[str, Any]) -> None:
 def command(
     source: str,
     store: str,
-    target: str | None,
+    target: tuple[str, ...],
     chunk_rows: int | None,
     dtype: Any,
     shuffle: bool,

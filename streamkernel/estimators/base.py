@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -22,7 +24,19 @@ from streamkernel.estimators.settings import BasisSettings
 from streamkernel.reductions import Collect, RowMap
 from streamkernel.table import Table, open_table
 
-__all__ = ["SupervisedEstimator", "is_array_like", "parse_bytes"]
+__all__ = ["SupervisedEstimator", "is_array_like", "names_of", "parse_bytes", "with_names"]
+
+
+def names_of(estimator: Any) -> list[str] | None:
+    """Names of the columns of the DataFrame that scikit-learn's checks have just made an array of."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def with_names(table: Table, names: Sequence[str] | None) -> Table:
+    """The table with these names of its columns, where there are any."""
+    return table if names is None else replace(table, columns=tuple(names))
+
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -91,12 +105,12 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         """
         settings = self._settings()
         limit = parse_bytes(self.memory_limit)
-        flat = False
+        flat, names = False, None
         if is_array_like(X):
             X, y = self._validated(X, y)
-            flat = np.ndim(y) == 2
+            flat, names = np.ndim(y) == 2, names_of(self)
         before = resident_bytes()
-        table = open_table(X, y, classify=self._classify)
+        table = with_names(open_table(X, y, classify=self._classify), names)
         session = Session(self._executor(), progress=self.progress)
         model = self._fit_model(
             table,

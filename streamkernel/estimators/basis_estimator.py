@@ -14,7 +14,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Executor, Session, ThreadExecutor, layout_of, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.estimators.base import is_array_like, parse_bytes
+from streamkernel.estimators.base import is_array_like, names_of, parse_bytes, with_names
 from streamkernel.estimators.basis_fit import BasisFit, fit_basis
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.saved import SavedEstimator
@@ -69,12 +69,13 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         self, X: Any, n: int | None, algebra: Callable[[FeatureRows, FeatureSums], Solved], **options: Any
     ) -> BasisFit[Solved]:
         """Choose a basis of n functions (None for the default); options are those of `fit_basis`."""
-        settings, limit = self._settings(n), parse_bytes(self.memory_limit)
+        settings, limit, names = self._settings(n), parse_bytes(self.memory_limit), None
         if is_array_like(X):
             X = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
             require_finite(X, "X", getattr(self, "feature_names_in_", None))
+            names = names_of(self)
         before = resident_bytes()
-        table = open_table(X)
+        table = with_names(open_table(X), names)
         executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
         session = Session(executor, progress=self.progress)
         return fit_basis(table, settings, session, algebra, memory_limit=limit, driver_bytes=before, **options)

@@ -86,7 +86,9 @@ class GeneralisedModel(PredictingModel):
                 if not 0.0 <= share < np.inf:
                     raise ValueError(f"a variance of it is {share!r:.40}")
             functions, free = self.arrays["contrasts"].shape
-            fits = functions == self.target_count and posterior.covariance.free == free
+            # Two classes are the signs of one function.
+            fits = functions == (1 if self.target_count == 2 else self.target_count)
+            fits = fits and posterior.covariance.free == free
         if not fits:
             raise ModelFormatError(f"{path}: its functions are not those of its arrays; {self._AGAIN}")
         return self

@@ -12,13 +12,13 @@ from streamkernel.bounds import MatchingPursuitBound
 from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.errors import EmptyDataError, ParameterError
-from streamkernel.estimators.base import is_array_like, parse_bytes
+from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
+from streamkernel.estimators.base import is_array_like, names_of, parse_bytes
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.kernel_cca_fit import fit_cca
 from streamkernel.estimators.kernel_cca_model import KernelCCAModel
 from streamkernel.estimators.kernel_cca_plan import CCASettings
-from streamkernel.estimators.kernel_cca_views import column_groups, paired_table
+from streamkernel.estimators.kernel_cca_views import paired_table
 from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.reductions import Collect
 from streamkernel.table import open_table
@@ -149,14 +149,12 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         parameters = self.get_params(deep=False)
         CCASettings.from_parameters(parameters, None)
         limit = parse_bytes(self.memory_limit)
-        groups = self.view_columns
+        names = None
         if is_array_like(X):
             X, y = self._validated(X, y)
-            if groups is not None:
-                names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(X.shape[1])])
-                groups = column_groups(groups, list(names))
+            names = names_of(self)
         before = resident_bytes()
-        paired = paired_table(X, y, groups)
+        paired = paired_table(X, y, self.view_columns, names)
         if paired.table.n_rows < 2:
             raise EmptyDataError("n_samples = 1: correlations need at least two rows")
         executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
@@ -208,7 +206,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         check_is_fitted(self, "model_")
         first = self._variates(X, 0)
-        return first if y is None else (first, self._variates(y, 1))
+        return first if y is None else _aligned(first, self._variates(y, 1))
 
     def canonical_variates(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         """Variates of both views, (m, r) each, of mean 0 and variance 1 over the rows of the fit.
@@ -222,7 +220,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             if y is not None:
                 raise ParameterError("both views are columns of X; leave y out")
             return self._variates(X, 0), self._variates(X, 1)
-        return self._variates(X, 0), self._variates(X if y is None else y, 1, of_targets=y is None)
+        return _aligned(self._variates(X, 0), self._variates(X if y is None else y, 1, of_targets=y is None))
 
     def _variates(self, X: Any, view: int, *, of_targets: bool = False) -> Any:
         """Of one view of the rows of X, or of its targets."""
@@ -247,3 +245,10 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags.target_tags.required = self.view_columns is None
         tags.target_tags.multi_output = True
         return tags
+
+
+def _aligned(first: Any, second: Any) -> tuple[Any, Any]:
+    """Both, of as many rows."""
+    if len(first) != len(second):
+        raise ShapeMismatchError(f"X has {len(first)} rows and y has {len(second)}; give the same rows of both views")
+    return first, second

@@ -137,10 +137,13 @@ def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tupl
     cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
     sample = cache.get(sampled)
     looks = []
-    for view, kernel, each in zip(views, kernels, settings.views, strict=True):
+    for view, kernel, each, name in zip(views, kernels, settings.views, ("first", "second"), strict=True):
         choice = None
         if each.searches_lengthscale:
-            choice = _median(view.of(sample.X, sample.Y), kernel)
+            try:
+                choice = _median(view.of(sample.X, sample.Y), kernel)
+            except DegenerateBandwidthError as error:
+                raise DegenerateBandwidthError(f"the {name} view: {error}") from None
             kernel = kernel.with_lengthscale(choice.value)
             session.progress.note(f"lengthscale {choice.value:.6g}")
         looks.append(_Look(view, kernel, choice))
@@ -157,7 +160,10 @@ def _median(points: Float, kernel: Kernel) -> LengthscaleChoice:
     try:
         return of(points)
     except DegenerateBandwidthError:
-        return of(np.unique(points, axis=0))
+        distinct = np.unique(points, axis=0)
+        if len(distinct) == 1 < len(points):
+            raise
+        return of(distinct)
 
 
 def _part(statistics: ColumnStatistics, columns: tuple[int, ...]) -> ColumnStatistics:

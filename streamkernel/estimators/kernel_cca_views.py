@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
+from streamkernel.estimators.base import with_names
 from streamkernel.reductions import View
 from streamkernel.table import Table, open_table
 from streamkernel.table.targets import Targets
@@ -41,7 +42,7 @@ class Paired:
         return len(self.names[0]), len(self.names[1])
 
 
-def paired_table(X: Any, y: Any, view_columns: Any) -> Paired:
+def paired_table(X: Any, y: Any, view_columns: Any, names: Sequence[str] | None = None) -> Paired:
     """Rows of both views, aligned, wherever they lie.
 
     Parameters
@@ -49,6 +50,7 @@ def paired_table(X: Any, y: Any, view_columns: Any) -> Paired:
     X : of any kind that `open_table` takes.
     y : the second view, of any of these kinds; None where X brings both, as columns or as targets.
     view_columns : two groups of the columns of X, by name or position; None for two inputs.
+    names : of the columns of X, where it does not tell them.
 
     Raises
     ------
@@ -58,11 +60,12 @@ def paired_table(X: Any, y: Any, view_columns: Any) -> Paired:
     if view_columns is not None:
         if y is not None:
             raise ParameterError("the second view is given twice, as y and by view_columns; leave one out")
-        table = replace(open_table(X).without_targets(), weights=None)
+        table = replace(with_names(open_table(X), names).without_targets(), weights=None)
         groups = column_groups(view_columns, table.columns)
         first, second = (tuple(table.columns[position] for position in group) for group in groups)
         return Paired(table, (View(groups[0]), View(groups[1])), (first, second), own_statistics=True)
     table = _with_table(open_table(X), open_table(y)) if _is_table(y) else open_table(X, y)
+    table = with_names(table, names)
     targets = table.targets
     if targets is None:
         raise ParameterError("there is no second view: give y, or name two groups of columns (view_columns)")

@@ -89,6 +89,9 @@ class Watch:
     def end(self, seconds: float) -> None:
         told = self._told
         told.sweeps_done += 1
+        if told.sweeps_planned is not None:
+            # A step that made things worse is taken back by a sweep that no plan knows of.
+            told.sweeps_planned = max(told.sweeps_planned, told.sweeps_done)
         if not self._sweeping:
             told.sweeps_resumed += 1
             self.tell("resumed", f"sweep {told.sweeps_done}: taken from its checkpoint")

@@ -42,7 +42,7 @@ _RESIDUAL = 24  # stream
 _EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 _DIGITS = 1e-6  # share of a column that sums of squares still tell of (ALGORITHMS 1.3, remedy 1)
 _STEPS = 8  # that the plan tells of
-_REFITS, _MOST_REFITS = 6, 15  # sweeps at the end of the logistic loss: expected, and at most
+_MOST_REFITS = 15  # sweeps at the end of the logistic loss
 
 LOSSES = ("squared", "logistic")
 
@@ -128,8 +128,7 @@ class MatchingPursuit(Rule):
         if self.logistic:
             work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
             width, held = work.columns.width, 8 * 12 * work.columns.width**2
-            times = _REFITS if len(self._targets(problem)[0]) == 1 else _MOST_REFITS
-            steps.append(step_of("fit again", work, m, kernel_columns=width, times=times, held_bytes=held))
+            steps.append(step_of("fit again", work, m, kernel_columns=width, times=_MOST_REFITS, held_bytes=held))
         # The last roots, and the columns of the model among them.
         held = 8 * 4 * (problem.n + k) ** 2
         return steps + self.watch.steps(problem, self.coding(problem), self.constant, self.logistic, rounds, held)
@@ -263,8 +262,9 @@ class MatchingPursuit(Rule):
             # Steps of more classes are small: this many are what they are given.
             return
         warn_user(
-            f"the logistic loss still falls after {_MOST_REFITS} sweeps for the coefficients alone: classes that a few "
-            "functions tell apart have none that are best; give fewer terms (--basis), or loss='squared'"
+            f"the logistic loss still falls after {_MOST_REFITS} sweeps for the coefficients alone: where the "
+            f"{model.terms} functions tell some rows apart for sure, no coefficients are the best; give fewer "
+            "terms (--basis), or the squared loss (--loss)"
         )
 
     def _pool(

@@ -220,7 +220,7 @@ def _path(axes: Axes, curve: PathCurve | Absent) -> None:
         return
     axes.plot(curve.terms, curve.training, color=BLUE, linewidth=1.8, label="rows of the fit")
     if curve.held_out is not None:
-        axes.plot(curve.terms, curve.held_out, color=line_style(2)[0], linewidth=1.8, label="held-out rows")
+        axes.plot(curve.terms, curve.held_out, color=line_style(2)[0], linewidth=1.8, label="validation rows")
     value = curve.at_kept(curve.held_out is not None)
     if value is not None:
         axes.plot([curve.kept], [value], "o", color=ORANGE, markersize=6, markeredgecolor="white", label="the model")

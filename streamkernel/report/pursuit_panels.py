@@ -61,10 +61,10 @@ def loss_panel(curve: PathCurve | None) -> list[Panel]:
 
 def _kept_words(curve: PathCurve, chosen_by: str) -> str:
     if curve.held_out is None:
-        return "No rows were held out: nothing here says at which size the model begins to fit noise."
+        return "There were no validation rows: nothing here says at which size the model begins to fit noise."
     if not chosen_by:
         return ""
-    return f"The {chosen_by} on held-out rows chose among {count(int(curve.terms[-1]))} sizes."
+    return f"The {chosen_by} on validation rows chose among {count(int(curve.terms[-1]))} sizes."
 
 
 def _path_plot(curve: PathCurve, label: str, unit: float) -> figure:
@@ -80,7 +80,7 @@ def _path_plot(curve: PathCurve, label: str, unit: float) -> figure:
     plot = new_plot("Terms", label, (-0.012 * last, 1.02 * last), limits, y_log=logarithmic, height=360)
     if logarithmic and unit == 100.0:
         percent_axis(plot.yaxis, *limits)
-    for values, colour, where in zip(shown, (BLUE, TEAL), ("training rows", "held-out rows"), strict=False):
+    for values, colour, where in zip(shown, (BLUE, TEAL), ("training rows", "validation rows"), strict=False):
         # Nothing is left of an exact fit, which a logarithmic axis has no place for.
         drawn = np.where(values > 0.0, values, np.nan) if logarithmic else values
         source = ColumnDataSource(
@@ -119,7 +119,7 @@ def _mark_kept(plot: figure, curve: PathCurve, unit: float, limits: tuple[float,
 def _path_keys(curve: PathCurve) -> tuple[Key, ...]:
     keys = [Key(BLUE, "line", "rows of the fit")]
     if curve.held_out is not None:
-        keys.append(Key(TEAL, "line", "held-out rows"))
+        keys.append(Key(TEAL, "line", "validation rows"))
     if curve.at_kept(curve.held_out is not None) is not None:
         keys.append(Key(ORANGE, "dot", "the model"))
     return tuple(keys)
@@ -172,7 +172,7 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str =
     if found.held_out is not None:
         held = np.where(found.held_out > 0.0, found.held_out, np.nan)
         plot.line(found.at.astype(np.float64), held, line_color=TEAL, line_width=2)
-        keys.append(Key(TEAL, "line", "wrong rows among those held out"))
+        keys.append(Key(TEAL, "line", "wrong validation rows"))
     at = int(found.at[bound.argmin])
     plot.scatter([at], [bound.minimum], size=10, fill_color=ORANGE, line_color=PAPER, line_width=1.5)
     keys.append(Key(ORANGE, "dot", "least bound"))

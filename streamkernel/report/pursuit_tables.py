@@ -30,7 +30,7 @@ _ENDED = {
     "terms": "as many as were asked for",
     "tolerance": "little enough was left",
     "rank": "no independent function was left",
-    "validation": "held-out rows liked these best",
+    "validation": "validation rows liked these best",
 }
 
 
@@ -82,18 +82,19 @@ def _loss_card(model: PursuitModel) -> Card:
 def _validation_card(model: PursuitModel) -> Card:
     solution, rows = model.config["solution"], round(float(model.config["totals"]["validation_rows"]))
     if not rows:
-        return Card("Held-out error", "–", "no rows were held out")
-    where = f"of {plural(rows, 'held-out row')}"
+        return Card("Validation error", "–", "no validation rows")
+    where = f"of {plural(rows, 'validation row')}"
     error = solution.get("validation_error")
     if model.classes is not None and error is not None:
-        return Card("Held-out error", percent(error), where)
+        return Card("Validation error", percent(error), where)
     values = solution["validation_rmse"]
     if values is None:
-        return Card("Held-out error", "–", "not kept")
+        return Card("Validation error", "–", "not kept")
     if len(values) > 1 and model.classes is None:
         ratio = np.asarray(values) / np.asarray(model.config.get("target_scale") or [1.0] * len(values))
-        return Card("Held-out RMSE", significant(float(np.sqrt((ratio**2).mean()))), f"in standard deviations, {where}")
-    return Card("Held-out RMSE", significant(float(np.mean(values))), where)
+        error = significant(float(np.sqrt((ratio**2).mean())))
+        return Card("Validation RMSE", error, f"in standard deviations, {where}")
+    return Card("Validation RMSE", significant(float(np.mean(values))), where)
 
 
 def pursuit_notices(model: PursuitModel) -> list[str]:
@@ -127,8 +128,8 @@ def pursuit_settings(model: PursuitModel) -> list[Table]:
         ("Picks of a sweep", count(settings["picks"]) if settings.get("picks") else "by default"),
         ("Terms asked for", count(config.get("requested_basis", config["basis_size"]))),
         ("Tolerance of the squared error", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
-        ("Held-out rows", _held_out_words(settings.get("validation"))),
-        ("Size chosen by", {"loss": "the loss of held-out rows", "error": "the errors on held-out rows"}.get(
+        ("Validation rows", _validation_words(settings.get("validation"))),
+        ("Size chosen by", {"loss": "the loss of validation rows", "error": "the errors on validation rows"}.get(
             str(settings.get("choose_by")), "") if settings.get("validation") else ""),
         ("Patience", plural(settings["patience"], "term") if settings.get("patience") else ""),
         ("Gamma of the bound", f"{settings['bound_gamma']:g}" if settings.get("bound_gamma") else ""),
@@ -140,7 +141,7 @@ def pursuit_settings(model: PursuitModel) -> list[Table]:
     return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
-def _held_out_words(validation: Any) -> str:
+def _validation_words(validation: Any) -> str:
     if isinstance(validation, dict):
         return f"a table of {plural(int(validation.get('rows', 0)), 'row')}"
     return "none" if not validation else f"{percent(float(validation))} of the table"

@@ -58,6 +58,8 @@ def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
     median = float(np.median(distances)) if len(distances) else 0.0
     if median <= 0.0:
         positive = distances[distances > 0.0]
+        if len(rows) == 1:
+            raise DegenerateBandwidthError("1 sampled row has no distance to another; give a lengthscale as a number")
         if len(positive) == 0:
             raise DegenerateBandwidthError(
                 f"all {min(len(X), _MEDIAN_ROWS)} sampled rows are equal, so that their median distance is 0; "

@@ -112,3 +112,11 @@ def test_a_mistyped_command(cli: Callable, given: str, meant: str) -> None:
     assert found.status == 2
     assert f"No such command '{given}'. Did you mean '{meant}'?" in found.err
     assert "Did you mean" not in cli("xyzzy").err
+
+
+def test_two_targets(cli: Callable, tmp_path: Path) -> None:
+    """The last of them was taken, and the first was a feature."""
+    (tmp_path / "rows.csv").write_text("a,u,v\n1,2,3\n4,5,6\n")
+    found = cli("ingest", tmp_path / "rows.csv", tmp_path / "t", "--target", "u", "--target", "v", "--quiet")
+    assert "given 2 times" in found.error
+    assert not (tmp_path / "t").exists()

@@ -15,7 +15,7 @@ import xarray as xr
 import zarr
 from problems import zarr_of_chunks
 
-from streamkernel import KernelRidge, KernelRidgeClassifier, ingest, open_table
+from streamkernel import KernelMatchingPursuit, KernelPCA, KernelRidge, KernelRidgeClassifier, ingest, open_table
 from streamkernel.errors import ShapeError, StoreNotFoundError, UncheckedChunksWarning
 
 RNG = np.random.default_rng(0)
@@ -154,3 +154,11 @@ def test_chunks_without_a_checksum_are_warned_of(tmp_path: Path) -> None:
     group.create_array("X", data=X, chunks=(CHUNK, 4))
     with pytest.warns(UncheckedChunksWarning):
         estimator().fit(group["X"], y)
+
+
+@pytest.mark.parametrize("estimator", [KernelRidge(10), KernelMatchingPursuit(10), KernelPCA(2, basis_size=10)])
+def test_names_of_a_data_frame_are_kept(estimator: Any) -> None:
+    """They were x0, x1, ...: scikit-learn's checks make an array of it."""
+    frame = pd.DataFrame(X, columns=[f"feature {j}" for j in range(X.shape[1])])
+    assert estimator.fit(frame, y).model_.column_names == list(frame.columns)
+    assert estimator.fit(X, y).model_.column_names == [f"x{j}" for j in range(X.shape[1])]

@@ -20,6 +20,7 @@ from sklearn.exceptions import NotFittedError
 from streamkernel import KernelCCA, KernelPCA, Nystroem, ingest, open_table
 from streamkernel.errors import (
     CorruptMetadataError,
+    DegenerateBandwidthError,
     IncompleteStoreError,
     ModelFormatError,
     NonFiniteDataError,
@@ -228,3 +229,29 @@ def test_what_is_no_whole_model(fitted: KernelCCA, saved: Path, tmp_path: Path) 
         write_bundle(tmp_path / "wrong", Bundle("kernel-cca", 1, changed, values), overwrite=True)
         with pytest.raises(ModelFormatError):
             KernelCCA.load(tmp_path / "wrong")
+
+
+def test_names_of_a_data_frame_are_kept(tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 3)), columns=["a", "b", "c"])
+    columns = KernelCCA(1, basis_size=4, view_columns=(["a", "c"], ["b"])).fit(frame)
+    assert columns.model_.config["columns"] == ["a", "b", "c"]
+    other = KernelCCA(1, basis_size=4).fit(frame, frame[["a"]] + 0.1)
+    other.save(tmp_path / "cca")
+    assert KernelCCA.load(tmp_path / "cca").model_.config["columns"] == ["a", "b", "c"]
+
+
+def test_variates_of_other_rows(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    cca = KernelCCA(1, basis_size=4).fit(X, X[:, :1])
+    for ask in (cca.transform, cca.canonical_variates):
+        with pytest.raises(ShapeMismatchError, match="60 rows and y has 20"):
+            ask(X, X[:20, :1])
+
+
+def test_a_view_without_a_distance_is_named() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    with (
+        pytest.warns(match="constant"),
+        pytest.raises(DegenerateBandwidthError, match="the second view: all 60 sampled rows are equal"),
+    ):
+        KernelCCA(1, basis_size=4).fit(X, np.ones((60, 2)))
