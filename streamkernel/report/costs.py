@@ -94,7 +94,7 @@ def _bars(
     )
     longest = max(values) / unit or 1.0
     # The words stand to the right of the bars, the longest bar included.
-    plot = new_plot(label, "", (0.0, 1.3 * longest), (k - 0.4, -0.6), height=70 + 34 * max(k, 3))
+    plot = new_plot(label, "", (0.0, 1.45 * longest), (k - 0.4, -0.6), height=70 + 34 * max(k, 3))
     plot.yaxis.axis_label = None
     plot.toolbar_location = None
     bars = plot.hbar("y", height=0.62, right="value", source=source, fill_color="colour", line_color=None)

@@ -129,7 +129,7 @@ def bound_panel(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) ->
     plot.add_layout(band)
     plot.add_layout(Span(dimension="width", location=1.0, line_color=MUTED, line_dash=[2, 3], line_width=1))
     note(
-        plot, n, 1.0, "vacuous from here on", x_offset=-2, y_offset=5, text_align="right", text_font_size="11px",
+        plot, n, 1.0, "vacuous above this line", x_offset=-2, y_offset=5, text_align="right", text_font_size="11px",
         text_color=MUTED, background_fill_alpha=0.0,
     )  # fmt: skip
     keys, lines = [], []

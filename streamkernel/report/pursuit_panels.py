@@ -6,6 +6,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource
 from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
+from numpy.typing import NDArray
 
 from streamkernel.report.axes import decades, log_range, padded
 from streamkernel.report.facts import Absent, Array
@@ -146,12 +147,10 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str =
     band.level = "image"
     plot.add_layout(band)
     plot.add_layout(Span(dimension="width", location=1.0, line_color=MUTED, line_dash=[2, 3], line_width=1))
-    # At the end where the bound is farther from the line.
-    ends = np.abs(np.log(bound.values[finite]))[[0, -1]]
-    left = bool(ends[0] >= ends[1])
+    at, align, offset = ((0.0, "left", 2), (0.5, "center", 0), (1.0, "right", -2))[_free_third(bound.values)]
     note(
-        plot, 0.0 if left else last, 1.0, "vacuous from here on", x_offset=2 if left else -2, y_offset=4,
-        text_align="left" if left else "right", text_font_size="11px", text_color=MUTED, background_fill_alpha=0.0,
+        plot, at * last, 1.0, "vacuous above this line", x_offset=offset, y_offset=4, text_align=align,
+        text_font_size="11px", text_color=MUTED, background_fill_alpha=0.0,
     )  # fmt: skip
     source = ColumnDataSource(
         {
@@ -180,6 +179,16 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str =
     return Panel("bound", title, _bound_caption(found, theorem, sizes), plot, keys=tuple(keys))
 
 
+def _free_third(values: NDArray[np.float64]) -> int:
+    """In which third of the sizes the bound leaves most room for words that stand on the line at 1."""
+    thirds = np.array_split(np.minimum(values, 2.0), 3)
+    covered = [
+        float(np.mean((third > 1.0) & (third < 1.7))) + float(np.any(third > 1.0) and np.any(third <= 1.0))
+        for third in thirds
+    ]
+    return min((0, 2, 1), key=lambda third: covered[third])
+
+
 def _least_words(found: PursuitBound, sizes: str) -> str:
     bound = found.bound
     return f"least with {count(int(found.at[bound.argmin]))} {sizes}, {significant(bound.minimum)}"
@@ -201,6 +210,8 @@ def _bound_caption(found: PursuitBound, theorem: str, sizes: str) -> str:
         words += (
             f" It is vacuous but from {count(int(useful[0]))} to {count(int(useful[-1]))} {sizes}, where it is below 1."
         )
+    if (bound.observed <= 0.0).any():
+        words += " Where the blue line stops, no row of the fit is wrong."
     if found.fitted:
         words += (
             f" {' and '.join(found.fitted).capitalize()} {'were' if len(found.fitted) > 1 else 'was'} taken from the "
