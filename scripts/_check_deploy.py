@@ -44,10 +44,14 @@ def tool(name: str, *arguments: object) -> Problems:
         yield from (done.stdout + done.stderr).strip().splitlines() or [f"exit status {done.returncode}"]
 
 
+def sources(folder: Path) -> list[Path]:
+    """Every file below the folder, but for what Python compiles beside its own."""
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+
+
 def shell_scripts() -> list[Path]:
     """Every file of ours that a shell runs, by its first line."""
-    folders = (ROOT / ".ci", ROOT / "scripts", DEPLOY)
-    candidates = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    candidates = [path for folder in (ROOT / ".ci", ROOT / "scripts", DEPLOY) for path in sources(folder)]
     first = re.compile(rb"#!.*\b(ba)?sh\b|# shellcheck shell=")
     return [path for path in candidates if first.match(path.read_bytes()[:80])]
 

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+import _check_deploy
 import pytest
 import yaml
 from clusters import ROOT
@@ -40,8 +41,7 @@ def test_images_are_of_this_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     named = [
         (path.name, found)
-        for path in sorted(DEPLOY.rglob("*"))
-        if path.is_file()
+        for path in _check_deploy.sources(DEPLOY)
         for found in re.findall(r"(?<![\w/])streamkernel:(\d[\w.]*)", path.read_text())
     ]
     assert len(named) >= 8
