@@ -61,7 +61,7 @@ def _protocol(found: Found) -> list[str]:
         "  and +1, no constant, Gaussian kernel exp(-0.5 |x - z|^2), 2,400 terms. SKMP draws its active set of 59 or",
         "  228 rows uniformly for every term. The same picks as `streamkernel.pursuit.pursue(variant='basic')`, of a",
         "  sub-pool for each: the tests hold them together. Of 50,000 rows the kernel matrix is held in single",
-        "  precision (10 GB), its entries rounded as they are stored; what is summed of them is summed in double.",
+        "  precision (10 GB): KMP compares its scores in it, too; every step, and all of SKMP, is summed in double.",
         "- *Machine*: scikit-learn's `SVC`, gamma = 0.03185 (the paper's). Its C is not in the paper: ours by 5-fold",
         "  cross-validation on the 5,000 rows. C = 10 stands beside it, for it has about as many support",
         "  vectors as the paper's machines.",

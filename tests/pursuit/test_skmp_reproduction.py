@@ -26,7 +26,11 @@ def test_all_columns_compete_as_the_card_prints(precision: type, rtol: float) ->
     dictionary = matching.Dictionary(CARD.X, GAMMA, precision)
     everything = matching.stochastic(dictionary, CARD.y, 40, 30, np.random.default_rng(0))
     expected = pursue(CARD.K, CARD.y[:, None], 30, variant="basic")
-    for found in (matching.full(dictionary, CARD.y, 30, ahead=3), everything):
+    for found in (
+        matching.full(dictionary, CARD.y, 30, ahead=3),
+        matching.full(dictionary, CARD.y, 30, 2, 5),
+        everything,
+    ):
         assert found.order[:6].tolist() == [27, 29, 36, 9, 22, 36]
         np.testing.assert_allclose(found.rss[1:7], [19.5645, 2.63163, 1.79622, 1.38947, 1.14150, 1.05464], rtol=6e-6)
         np.testing.assert_array_equal(found.order, expected.order)
