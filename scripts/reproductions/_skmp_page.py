@@ -245,6 +245,6 @@ def _closeness(found: Found, sizes: Sequence[int]) -> list[str]:
         f"- SKMP-228 is closer to KMP than SKMP-59: by what is left of the targets on {sum(closer['residual'])} of "
         f"{len(closer['residual'])} training sets, by test error on {sum(closer['error'])} of {len(closer['error'])}.",
         f"- {held}: SKMP-59 loses up to {100 * max(most):.2f} points to KMP from 200 terms on "
-        f"(asked: about 1; the paper: 0.5 to 1), more than one only up to {max(settled):,} terms, and at the end at most "
-        f"{100 * max(last):.2f}.",
+        f"(asked: about 1; the paper: 0.5 to 1), more than one only up to {max(settled):,} terms, and at the end "
+        f"at most {100 * max(last):.2f}.",
     ]
