@@ -52,8 +52,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = get_close_matches(args[0], _COMMANDS, 1)
-        if near and args[0] not in _COMMANDS:
+        if args[0] not in _COMMANDS and (near := get_close_matches(args[0], _COMMANDS, 1)):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 

@@ -27,17 +27,6 @@ from streamkernel.table import Table, open_table
 __all__ = ["SupervisedEstimator", "is_array_like", "names_of", "parse_bytes", "with_names"]
 
 
-def names_of(estimator: Any) -> list[str] | None:
-    """Names of the columns of the DataFrame that scikit-learn's checks have just made an array of."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
-def with_names(table: Table, names: Sequence[str] | None) -> Table:
-    """The table with these names of its columns, where there are any."""
-    return table if names is None else replace(table, columns=tuple(names))
-
-
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
@@ -61,6 +50,17 @@ def is_array_like(X: Any) -> bool:
     if isinstance(X, (str, PathLike, Table)):
         return False
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
+
+
+def names_of(estimator: Any) -> list[str] | None:
+    """Names of the columns of the DataFrame that scikit-learn's checks have just made an array of."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def with_names(table: Table, names: Sequence[str] | None) -> Table:
+    """The table with these names of its columns, where there are any."""
+    return table if names is None else replace(table, columns=tuple(names))
 
 
 class SupervisedEstimator(SavedEstimator, BaseEstimator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -20,7 +21,7 @@ __all__ = ["KernelPCAModel", "NystroemModel", "TransformerModel"]
 
 
 @dataclass(frozen=True)
-class TransformerModel(SavedModel):
+class TransformerModel(SavedModel, ABC):
     """Parameters
     ----------
     config : everything that is not an array; docs/model.md describes each field.
@@ -33,9 +34,9 @@ class TransformerModel(SavedModel):
     config: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
+    @abstractmethod
     def transformation(self) -> FeatureMap | FeatureTimes:
         """The row map that transforms, on rows that are scaled already."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

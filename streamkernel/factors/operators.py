@@ -14,6 +14,7 @@ ALGORITHMS 13.4).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -73,17 +74,17 @@ class RidgeFactor:
             return solve_lower_t(self._L, solve_lower(self._L, B))
 
 
-class _SymmetricOperator(LinearOperator):
+class _SymmetricOperator(LinearOperator, ABC):
     """An m x m matrix that is its own adjoint, given by what it does to columns."""
 
     def __init__(self, rows: FeatureRows, session: Session) -> None:
         m = rows.shape[0]
-        super().__init__(np.dtype(np.float64), (m, m))  # type: ignore[call-arg]
+        super().__init__(np.dtype(np.float64), (m, m))  # type: ignore[call-arg]  # of SciPy, which has no types
         self.rows = rows
         self.session = session
 
-    def _columns(self, V: Float) -> Float:
-        raise NotImplementedError
+    @abstractmethod
+    def _columns(self, V: Float) -> Float: ...
 
     def _matmat(self, V: NDArray[Any]) -> Float:
         return self._columns(FeatureRows.checked(V, self.rows.shape[0]))

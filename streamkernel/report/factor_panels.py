@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource
-from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
 
 from streamkernel.report.axes import log_range
 from streamkernel.report.costs import pace, time_unit
 from streamkernel.report.factor_facts import DELTA, MOST_ENDS, BoundCurve, FactorCurve, PcaCurve
 from streamkernel.report.facts import Absent, Sweeps
-from streamkernel.report.palette import BAND, BLUE, GREY, INK, MUTED, ORANGE, PALE_BLUE, line_style
+from streamkernel.report.palette import BLUE, GREY, INK, MUTED, ORANGE, PALE_BLUE, line_style
 from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import FONT, hover, name_ticks, new_plot, note, percent_axis
+from streamkernel.report.plots import FONT, hover, name_ticks, new_plot, percent_axis, vacuous_zone
 from streamkernel.report.words import count, duration, percent, plural, shortened, significant
 
 __all__ = ["bound_panel", "residual_panel", "sweeps_panel"]
@@ -124,14 +123,7 @@ def bound_panel(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) ->
         y_log=True,
         height=400,
     )
-    band = BoxAnnotation(bottom=1.0, fill_color=BAND, fill_alpha=1.0, line_color=None)
-    band.level = "image"
-    plot.add_layout(band)
-    plot.add_layout(Span(dimension="width", location=1.0, line_color=MUTED, line_dash=[2, 3], line_width=1))
-    note(
-        plot, n, 1.0, "vacuous above this line", x_offset=-2, y_offset=5, text_align="right", text_font_size="11px",
-        text_color=MUTED, background_fill_alpha=0.0,
-    )  # fmt: skip
+    vacuous_zone(plot, n)
     keys, lines = [], []
     for index, curve in drawn:
         colour, dash = line_style(index)

@@ -19,11 +19,11 @@ from bokeh.models import (
     Range1d,
     TickFormatter,
 )
-from bokeh.models.annotations import Label, Span
+from bokeh.models.annotations import BoxAnnotation, Label, Span
 from bokeh.plotting import figure
 
 from streamkernel.report.axes import decades, log_ticks
-from streamkernel.report.palette import GRID, INK, MUTED, ORANGE, PAPER, RULE
+from streamkernel.report.palette import BAND, GRID, INK, MUTED, ORANGE, PAPER, RULE
 
 __all__ = [
     "FONT",
@@ -34,6 +34,7 @@ __all__ = [
     "note",
     "percent_axis",
     "second_axis",
+    "vacuous_zone",
 ]
 
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
@@ -173,3 +174,16 @@ def note(plot: figure, x: float, y: float, text: str, **style: Any) -> None:
         **style,
     }
     plot.add_layout(Label(x=x, y=y, text=PlainText(text=text), **options))
+
+
+def vacuous_zone(plot: figure, last: float, third: int = 2) -> None:
+    """Where a bound is 1 or more and says nothing; the words that say so stand in a third of the axis 0 .. last."""
+    band = BoxAnnotation(bottom=1.0, fill_color=BAND, fill_alpha=1.0, line_color=None)
+    band.level = "image"
+    plot.add_layout(band)
+    plot.add_layout(Span(dimension="width", location=1.0, line_color=MUTED, line_dash=[2, 3], line_width=1))
+    align, offset = (("left", 2), ("center", 0), ("right", -2))[third]
+    note(
+        plot, 0.5 * third * last, 1.0, "vacuous above this line", x_offset=offset, y_offset=4, text_align=align,
+        text_font_size="11px", text_color=MUTED, background_fill_alpha=0.0,
+    )  # fmt: skip

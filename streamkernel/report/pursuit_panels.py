@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from bokeh.models import ColumnDataSource
-from bokeh.models.annotations import BoxAnnotation, Span
+from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from streamkernel.report.axes import decades, log_range, padded
 from streamkernel.report.facts import Absent, Array
-from streamkernel.report.palette import BAND, BLUE, INK, MUTED, ORANGE, PALE_BLUE, PAPER, line_style
+from streamkernel.report.palette import BLUE, INK, ORANGE, PALE_BLUE, PAPER, line_style
 from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, new_plot, note, percent_axis
+from streamkernel.report.plots import hover, new_plot, note, percent_axis, vacuous_zone
 from streamkernel.report.pursuit_facts import PathCurve, PursuitBound
 from streamkernel.report.words import count, percent, significant
 
@@ -143,15 +143,7 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str =
     plot = new_plot(
         sizes.capitalize(), "Share of wrong rows", (-0.012 * last, 1.02 * last), limits, y_log=True, height=360
     )
-    band = BoxAnnotation(bottom=1.0, fill_color=BAND, fill_alpha=1.0, line_color=None)
-    band.level = "image"
-    plot.add_layout(band)
-    plot.add_layout(Span(dimension="width", location=1.0, line_color=MUTED, line_dash=[2, 3], line_width=1))
-    at, align, offset = ((0.0, "left", 2), (0.5, "center", 0), (1.0, "right", -2))[_free_third(bound.values)]
-    note(
-        plot, at * last, 1.0, "vacuous above this line", x_offset=offset, y_offset=4, text_align=align,
-        text_font_size="11px", text_color=MUTED, background_fill_alpha=0.0,
-    )  # fmt: skip
+    vacuous_zone(plot, last, _free_third(bound.values))
     source = ColumnDataSource(
         {
             "terms": found.at,

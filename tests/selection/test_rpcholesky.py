@@ -72,7 +72,7 @@ def test_accept_reject_distribution_on_six_points() -> None:
     K = naive.gaussian(SIX, SIX, 1.0)
     rng = np.random.default_rng(0)
     draws = []
-    for _ in range(8_000):
+    for _ in range(20_000):
         picks: list[int] = []
         while len(picks) < 3:
             d = residual_of(picks)

@@ -38,7 +38,7 @@ def test_keys_are_windows_of_one_stream(seed, start, lengths):
     np.testing.assert_array_equal(whole, np.concatenate([row_keys(seed, start, middle), row_keys(seed, middle, stop)]))
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(1, 700),
     st.integers(0, 2**32),
