@@ -22,6 +22,7 @@ from streamkernel.kernels._tile import (
     ROWS,
     columns,
     fetch_for_writing,
+    full_width,
     fused,
     row_norms,
     scaled_by_power,
@@ -137,6 +138,7 @@ def logarithm_double(t):  # type: ignore[no-untyped-def]
 @njit(**INNER)
 def write_exponential(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
     """``exp(-t)``; the factor is part of high + low."""
+    full_width()
     _, _, high, low, cut, _, _ = constants
     for i in range(size):
         if wanted[i]:
@@ -148,6 +150,7 @@ def write_exponential(tiles, width, kept, wanted, size, out, row, column, consta
 @njit(**INNER)
 def write_matern12(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
     """``exp(-r)``, ``r = sqrt t``."""
+    full_width()
     factor, _, high, low, cut, _, _ = constants
     for i in range(size):
         if wanted[i]:
@@ -159,6 +162,7 @@ def write_matern12(tiles, width, kept, wanted, size, out, row, column, constants
 @njit(**INNER)
 def write_matern32(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
     """``(1 + r) exp(-r)``, ``r = sqrt t``."""
+    full_width()
     factor, _, high, low, cut, _, largest = constants
     for i in range(size):
         if wanted[i]:
@@ -173,6 +177,7 @@ def write_matern32(tiles, width, kept, wanted, size, out, row, column, constants
 @njit(**INNER)
 def write_matern52(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
     """``(1 + r + r^2 / 3) exp(-r)``, ``r = sqrt t``; 1/3 is `shape`."""
+    full_width()
     factor, _, high, low, cut, shape, largest = constants
     for i in range(size):
         if wanted[i]:
@@ -188,6 +193,7 @@ def write_matern52(tiles, width, kept, wanted, size, out, row, column, constants
 @njit(**INNER)
 def write_rational(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
     """``(1 + t)^-shape``."""
+    full_width()
     factor, _, high, low, cut, shape, largest = constants
     for i in range(size):
         if wanted[i]:
@@ -200,6 +206,7 @@ def write_rational(tiles, width, kept, wanted, size, out, row, column, constants
 @njit(**INNER)
 def write_power(tiles, width, kept, wanted, size, out, row, column, constants, degree, base):  # type: ignore[no-untyped-def]
     """``t^degree``, by the bits of the degree from the highest."""
+    full_width()
     factor, offset, _, _, _, _, _ = constants
     for c in range(size * width):
         tiles[c] = fused(factor, tiles[c], offset)
@@ -229,6 +236,7 @@ def write(transform, constants, degree, tiles, base, size, wanted, out, row, col
 
     Numbers as in `base.Transform`. Each has its own loop over the rows, before which its constants are loaded.
     """
+    full_width()
     kept = min(width, out.shape[1] - column)
     if transform == 2:
         write_exponential(tiles, width, kept, wanted, size, out, row, column, constants)
@@ -291,6 +299,7 @@ def fill_block(X, metric, transform, constants, degree, scale, weights, panels, 
     `centred` = (centre, scale, panels, squared norms (panels, width), the largest of each panel); not read if
     ``limit < 0``.
     """
+    full_width()
     b, p = X.shape
     n_panels, width = panels.shape[0], panels.shape[2]
     centre, centred_scale, centred_panels, point_squares, largest = centred
@@ -368,6 +377,7 @@ def entry_points(version: int) -> tuple[Any, Any]:
             norms_of_rows(rows, out)
 
     def fill(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
+        full_width()
         if version >= 0:
             workspace = new_workspace(X, panels)
             fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, workspace, out)
