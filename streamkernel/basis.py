@@ -87,27 +87,38 @@ class Basis:
     def append(self, points: NDArray[Any], rows: NDArray[np.int64]) -> tuple[Basis, NDArray[np.int64]]:
         """This basis with more points, less those that depend on the points before them.
 
+        The functions that are in the basis stay, with their order: a basis never shrinks.
+
         Returns
         -------
         basis : Basis
         kept : (r,) int64
             Positions, among the points given, of those that were kept.
         """
+        n = len(self)
         Z = np.concatenate([self.points, np.asarray(points, dtype=self.points.dtype)])
         numbers = np.concatenate([self.rows, np.asarray(rows, dtype=np.int64)])
-        grown = Basis(self.kernel, Z, numbers)
         with single_threaded_blas():
-            found = independent_rows(grown.gram(), PIVOT_TOLERANCE)
-            kept = found.kept
+            grown = Basis(self.kernel, Z, numbers)
+            found = independent_rows(grown.gram(), PIVOT_TOLERANCE, self.L)
+            kept, whole = found.kept, found.at_once
             # Pivots of smooth kernels carry rounding that differs with the way they were found. What is kept must have
             # a factor in the way that `L`, here and in every worker, will make it: equal bits everywhere.
-            while len(kept) < len(grown):
+            while not whole and len(kept) > n:
                 grown = Basis(self.kernel, np.ascontiguousarray(Z[kept]), numbers[kept])
-                found = independent_rows(grown.gram(), 0.0)
-                kept = kept[found.kept]
+                S = grown.gram()
+                found = independent_rows(S, 0.0)
+                lost = np.setdiff1d(np.arange(len(kept)), found.kept)
+                if len(lost) == 0:
+                    lost = n + np.flatnonzero(np.diagonal(found.L)[n:] ** 2 <= PIVOT_TOLERANCE * np.diagonal(S)[n:])
+                whole = len(lost) == 0
+                if not whole:
+                    # Where rounding has spoilt a pivot of an old point, the last of the new ones make room for it.
+                    kept = np.delete(kept, lost) if lost[0] >= n else kept[: n + (len(kept) - n) // 2]
+        if len(kept) == n:
+            return self, np.zeros(0, np.int64)
         grown.__dict__["L"] = np.ascontiguousarray(found.L)
-        new = kept[kept >= len(self)] - len(self)
-        return grown, new
+        return grown, kept[n:] - n
 
     def take(self, positions: NDArray[np.int64]) -> Basis:
         """The basis of some of these points."""

@@ -31,10 +31,13 @@ class RankRevealed:
         Positions of the kept rows, ascending.
     L : (r, r) float64
         Lower triangular, ``L L^T = S[kept][:, kept]``.
+    at_once : bool
+        Whether L is that of all rows at once, to the bit; else it was made a row at a time.
     """
 
     kept: NDArray[np.int64]
     L: NDArray[np.float64]
+    at_once: bool = False
 
 
 def cholesky(S: NDArray[np.float64], what: str = "the matrix", way_out: str = _WAY_OUT) -> NDArray[np.float64]:
@@ -46,36 +49,43 @@ def cholesky(S: NDArray[np.float64], what: str = "the matrix", way_out: str = _W
         raise NumericalError(f"{what} is not positive definite to working precision; {way_out}") from None
 
 
-def independent_rows(S: NDArray[np.float64], tolerance: float) -> RankRevealed:
+def independent_rows(
+    S: NDArray[np.float64], tolerance: float, known: NDArray[np.float64] | None = None
+) -> RankRevealed:
     """Keep the rows whose pivot exceeds ``tolerance * S_ii``; factor what is kept (ALGORITHMS 1.1).
 
     Parameters
     ----------
     S : (n, n) positive semidefinite.
     tolerance : relative pivot below which a row counts as dependent on the rows kept before it.
+    known : (r, r) factor of the first r rows, which are kept whatever their pivots are; None where r is 0.
     """
     require_finite(S, "the kernel matrix of the basis")
     n = len(S)
     diagonal = np.diagonal(S).copy()
     everything = np.arange(n, dtype=np.int64)
     if n == 0:
-        return RankRevealed(everything, np.zeros((0, 0)))
+        return RankRevealed(everything, np.zeros((0, 0)), at_once=True)
     try:
         L: NDArray[np.float64] = np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         pass
     else:
-        if np.all(np.diagonal(L) ** 2 > tolerance * diagonal):
-            return RankRevealed(everything, L)
-    return _skip_dependent(S, diagonal, tolerance)
+        first = 0 if known is None else len(known)
+        if np.all(np.diagonal(L)[first:] ** 2 > tolerance * diagonal[first:]):
+            return RankRevealed(everything, L, at_once=True)
+    return _skip_dependent(S, diagonal, tolerance, np.zeros((0, 0)) if known is None else known)
 
 
-def _skip_dependent(S: NDArray[np.float64], diagonal: NDArray[np.float64], tolerance: float) -> RankRevealed:
+def _skip_dependent(
+    S: NDArray[np.float64], diagonal: NDArray[np.float64], tolerance: float, known: NDArray[np.float64]
+) -> RankRevealed:
     """Left-looking Cholesky, a row at a time: O(n^3) like the plain one, only met when a basis is dependent."""
-    n = len(S)
+    n, first = len(S), len(known)
     factor = np.zeros((n, n))
-    kept: list[int] = []
-    for i in range(n):
+    factor[:first, :first] = known
+    kept: list[int] = list(range(first))
+    for i in range(first, n):
         r = len(kept)
         row = solve_lower(factor[:r, :r], S[kept, i])
         pivot = diagonal[i] - row @ row
