@@ -31,6 +31,7 @@ from streamkernel.reductions import (
     Sample,
 )
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
+from streamkernel.selection.rounds import Rounds
 from streamkernel.table import Table
 
 __all__ = ["LOSSES", "MatchingPursuit"]
@@ -39,7 +40,6 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 _RESIDUAL = 24  # stream
-_EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 _DIGITS = 1e-6  # share of a column that sums of squares still tell of (ALGORITHMS 1.3, remedy 1)
 _STEPS = 8  # that the plan tells of
 _MOST_REFITS = 15  # sweeps at the end of the logistic loss
@@ -189,7 +189,7 @@ class MatchingPursuit(Rule):
         rounds: list[RoundRecord] = []
         drawn: Sample | None = None
         refused: set[int] = set()
-        ended, empty, round_ = "terms", 0, 0
+        ended, supply, round_ = "terms", Rounds(self._rounds(problem)), 0
         while model.terms < problem.n:
             picks = min(self.pools.in_sweep(problem.n, table.n_rows), problem.n - model.terms)
             pool, groups = self._pool(problem, cache, model, drawn, refused, picks, round_)
@@ -219,11 +219,12 @@ class MatchingPursuit(Rule):
             rounds.append(RoundRecord(before, model.terms, None, len(pool), round(roots.rows)))
             session.progress.note(f"{model.terms} of {problem.n} terms")
             drawn, round_ = roots.drawn, round_ + 1
-            empty = empty + 1 if model.terms == before else 0
+            brought = model.terms - before
             if found.ended == "residual":
                 ended = "tolerance"
                 break
-            if empty == _EMPTY_ROUNDS or (empty and self.pools.kind == "full"):
+            short = supply.exhausted(brought, picks if found.ended == "rank" else 1)
+            if short or (brought == 0 and self.pools.kind == "full"):
                 ended = "rank"
                 break
             if self.patience is not None:

@@ -20,6 +20,7 @@ from streamkernel.selection.cross_picks import cross_picks
 from streamkernel.selection.draws import AllRows, Draw, Drawn, UniformDraw
 from streamkernel.selection.picks import Picks
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache
+from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.takes import Fixed, Geometric, Take
 from streamkernel.table import Table
 
@@ -28,7 +29,6 @@ __all__ = ["POOLS", "CrossGreedy", "CrossProblem", "CrossSelection", "cross_rule
 POOLS = ("shared", "split", "all")
 
 _DOUBLE = np.dtype(np.float64)
-_EMPTY_ROUNDS = 3  # in a row without an independent candidate, after which the rank is taken as exhausted
 
 Bases = tuple[Basis, Basis]
 
@@ -150,7 +150,7 @@ class CrossGreedy:
         bases, ended = problem.empty(), "size"
         quotients: list[float] = []
         rounds: list[RoundRecord] = []
-        empty = 0
+        supply = Rounds.of(self.take, problem.n)
         while len(bases[0]) < problem.n:
             start = len(bases[0])
             picks = self.take.count(start, problem.n)
@@ -163,9 +163,8 @@ class CrossGreedy:
             quotients += found.gains[kept].tolist()
             rounds.append(RoundRecord(start, len(bases[0]), None, len(drawn.pool), problem.table.n_rows))
             session.progress.note(f"{len(bases[0])} of {problem.n} basis functions")
-            empty = empty + 1 if len(bases[0]) == start else 0
             everything = len(drawn.pool) + start >= problem.table.n_rows
-            if empty == _EMPTY_ROUNDS or (len(bases[0]) < start + picks and everything):
+            if supply.exhausted(len(bases[0]) - start, picks) or (len(bases[0]) < start + picks and everything):
                 ended = "rank"
                 break
         return CrossSelection(bases, np.asarray(quotients), tuple(rounds), ended)

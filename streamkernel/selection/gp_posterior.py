@@ -21,6 +21,7 @@ from streamkernel.reductions import PoolSums, Sample, stream_generator
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.picks import Picks, projection_ridge
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Selection, gather_step
+from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.scores import Mixture
 
 __all__ = ["PosteriorGreedy", "grown_sums"]
@@ -28,7 +29,6 @@ __all__ = ["PosteriorGreedy", "grown_sums"]
 Float = NDArray[np.float64]
 
 _DUAL = (22,)
-_EMPTY_SWEEPS = 3  # in a row without an independent candidate, after which the rank is taken as exhausted
 
 
 def grown_sums(sums: PoolSums, order: NDArray[np.int64]) -> tuple[Float, Float]:
@@ -86,7 +86,7 @@ class PosteriorGreedy(Greedy):
         basis, gaps = problem.empty_basis(), self._none
         gains: list[Float] = [np.zeros(0)]
         rounds: list[RoundRecord] = []
-        ended, empty = "size", 0
+        ended, supply = "size", Rounds.of(self.take, problem.n)
         while len(basis) < problem.n and ended == "size":
             picks = self.take.count(len(basis), problem.n)
             drawn = self.draw.draw(problem, session, cache, basis, picks, len(rounds))
@@ -112,11 +112,10 @@ class PosteriorGreedy(Greedy):
                     found = found.take(np.arange(size))
                 gaps = gaps.and_then(path)
                 session.progress.note(f"{len(grown)} of {problem.n} basis functions, gap {path.relative[-1]:.3g}")
-            empty = 0 if len(kept) else empty + 1
             rounds.append(RoundRecord(len(basis), len(grown), residual, len(drawn.pool), problem.table.n_rows))
             gains.append(found.gains)
-            basis = grown
-            if empty == _EMPTY_SWEEPS:
+            brought, basis = len(grown) - len(basis), grown
+            if ended == "size" and supply.exhausted(brought, 1 if found.ended == "digits" else picks):
                 ended = "rank"
         return Selection(basis, np.concatenate(gains), tuple(rounds), ended, gaps=gaps)
 

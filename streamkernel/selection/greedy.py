@@ -16,6 +16,7 @@ from streamkernel.selection.draws import Draw, Drawn
 from streamkernel.selection.forms import Form, GramForm
 from streamkernel.selection.picks import Picks
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
+from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.scores import Score
 from streamkernel.selection.takes import Take
 
@@ -26,7 +27,6 @@ _DOUBLE = np.dtype(np.float64)
 _GRAM = GramForm()
 
 _CUT_SHORT = 2  # rounds that an estimate of the tolerance may cut short, each of which costs a certificate
-_EMPTY_ROUNDS = 3  # rounds in a row without an independent candidate, after which the rank is taken as exhausted
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Greedy(Rule):
         picked: list[Picks] = []
         rounds: list[RoundRecord] = []
         trace = 0.0
-        draws = empty = cut_short = 0
-        ended = "size"
+        draws = cut_short = 0
+        ended, supply = "size", Rounds.of(self.take, problem.n)
         drawn: Drawn | None = None
         while len(basis) < problem.n:
             picks = self.take.count(len(basis), problem.n)
@@ -142,13 +142,15 @@ class Greedy(Rule):
                     problem.table.n_rows if drawn.scoring is None else drawn.scoring.n_rows,
                 )
             )
-            empty = empty + 1 if len(grown) == len(basis) else 0
-            short = bool(np.isfinite(still)) and len(basis) < len(grown) < len(basis) + picks
+            brought = len(grown) - len(basis)
+            short = bool(np.isfinite(still)) and 0 < brought < picks
             cut_short += int(short)
             basis = grown
             picked += found
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
-            if empty == _EMPTY_ROUNDS or (empty and len(drawn.pool) == 0):
+            # Short of rank, not of digits, nor by the estimate of the tolerance.
+            asked = 1 if short or (found and found[-1].ended == "digits") else picks
+            if supply.exhausted(brought, asked) or (brought == 0 and len(drawn.pool) == 0):
                 ended = "rank"
                 break
             # A draw that does not look and was cut short is gone on with: its rows are at hand, and as good as others.

@@ -18,6 +18,7 @@ from streamkernel.engine.layout import block_rows
 from streamkernel.reductions import LookResult, stream_generator
 from streamkernel.selection.draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
+from streamkernel.selection.rounds import Rounds
 
 __all__ = ["RPCholesky", "accept", "proposals_with_replacement"]
 
@@ -117,7 +118,7 @@ class RPCholesky(Rule):
         basis = problem.empty_basis()
         rounds: list[RoundRecord] = []
         trace = 0.0
-        ended = "size"
+        ended, supply = "size", Rounds(0)
         while len(basis) < problem.n:
             draw = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0)
             look = draw.look(problem, session, basis, self._wanted(problem), len(rounds))
@@ -127,10 +128,11 @@ class RPCholesky(Rule):
                 break
             grown = self._extend(problem, basis, look, len(rounds))
             rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look.candidates), 0))
-            if len(grown) == len(basis) and not self._may_go_on(look, trace):
+            brought, basis = len(grown) - len(basis), grown
+            # Chance rejects most of a block at times: only what brings nothing is short.
+            if supply.exhausted(brought) or (brought == 0 and not self._may_go_on(look, trace)):
                 ended = "rank"
                 break
-            basis = grown
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
         return Selection(basis, np.zeros(0), tuple(rounds), ended)
 
