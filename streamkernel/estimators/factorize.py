@@ -24,7 +24,7 @@ from streamkernel.estimators.stopping import check_stop, stopped
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
 from streamkernel.reductions import FeatureMap, Features, Look
-from streamkernel.store import RowSink, write_bundle
+from streamkernel.store import RowSink
 from streamkernel.table import Table, open_table
 
 __all__ = ["COLUMNS", "factorize", "make_factor", "plan_of_factor"]
@@ -174,7 +174,7 @@ def make_factor(
     config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
     factor = Factor(target, config, basis_arrays(chosen, left))
     if target is not None:
-        write_bundle(joined(target, BASIS), factor.bundle(), overwrite=True)
+        factor.write(joined(target, BASIS), overwrite=True)
     return factor
 
 

@@ -6,12 +6,10 @@ from abc import ABC, abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Self
 
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import ModelFormatError, StreamKernelError
 from streamkernel.factors import KeptBasis
-from streamkernel.store import write_bundle
 
 __all__ = ["SavedEstimator", "SavedModel"]
 
@@ -19,13 +17,15 @@ __all__ = ["SavedEstimator", "SavedModel"]
 class SavedModel(KeptBasis):
     """Base of what an estimator keeps: everything that `save` writes and `load` reads back."""
 
-    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The same kind of model of other parts."""
-        return type(self)(config, arrays)  # type: ignore[call-arg]  # a dataclass of these two
-
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the model as a Zarr group with JSON beside it, whole or not at all."""
-        write_bundle(path, self.bundle(), overwrite=overwrite)
+        """Write the model as a Zarr group with JSON beside it, whole or not at all.
+
+        Raises
+        ------
+        ModelFormatError
+            `load` would refuse it; nothing was written.
+        """
+        self.write(path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -50,9 +50,16 @@ class SavedEstimator(ABC):
         """Take a model's parts as fitted attributes."""
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write what was fitted as a Zarr group with JSON beside it: no pickle."""
+        """Write what was fitted as a Zarr group with JSON beside it: no pickle.
+
+        Raises
+        ------
+        ModelFormatError
+            `load` would refuse it; nothing was written.
+        """
         check_is_fitted(self, "model_")
         model: SavedModel = self.model_  # type: ignore[attr-defined]  # set by _adopt
+        self._taken(model.as_read(path), path)
         model.save(path, overwrite=overwrite)
 
     @classmethod
@@ -64,7 +71,11 @@ class SavedEstimator(ABC):
         StoreError
             There is no whole model, or one of another kind or version.
         """
-        model = cls._model.load(path)
+        return cls._taken(cls._model.load(path), path)
+
+    @classmethod
+    def _taken(cls, model: SavedModel, path: str | PathLike[str]) -> Self:
+        """An estimator of a model that is at the path, or is to be."""
         try:
             if model.config["estimator"] != cls._kind:
                 raise ModelFormatError(f"{path} holds a {model.config['estimator']!r} model, not {cls._kind!r}")

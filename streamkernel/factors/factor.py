@@ -50,6 +50,9 @@ class Factor(KeptBasis):
     config: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
+    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Factor:
+        return Factor(self.path, config, arrays)
+
     @property
     def column_names(self) -> list[str]:
         """Names of the table's features; a factor's own columns are those of G."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError, ShapeError
 from streamkernel.kernels import kernel_from_config
-from streamkernel.store import Bundle, bundle_digest, read_bundle
+from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
 from streamkernel.table import Scaler, Table
 
 __all__ = ["KeptBasis"]
@@ -151,8 +151,30 @@ class KeptBasis:
         """
         return read_bundle(path, cls.KIND, versions=(cls.VERSION,), arrays=tuple(cls.SHAPES))
 
+    def as_read(self, path: str | PathLike[str]) -> Self:
+        """This as a reader of the path will find it; refused, before it is written, as that reader would refuse it.
+
+        Raises
+        ------
+        ModelFormatError
+            See `checked`.
+        ParameterError, DTypeError
+            What JSON or Zarr cannot hold.
+        """
+        bundle = as_read(self.bundle())
+        return self.with_parts(bundle.config, bundle.arrays).checked(path)
+
+    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write this as a bundle, whole or not at all; never what a reader would refuse."""
+        self.as_read(path)
+        write_bundle(path, self.bundle(), overwrite=overwrite)
+
+    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The same kind of thing of other parts."""
+        return type(self)(config, arrays)  # type: ignore[call-arg]  # a dataclass of these two
+
     def checked(self, path: str | PathLike[str]) -> Self:
-        """This, if its parts fit together.
+        """This, if its parts fit together: what is written and what is read has to pass.
 
         Raises
         ------

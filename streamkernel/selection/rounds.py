@@ -1,4 +1,4 @@
-"""When a rule that goes on in rounds takes the rank as exhausted: after a bounded number of rounds, whatever the data."""
+"""When a rule that goes on in rounds takes the rank as exhausted: after a bounded number, whatever the data."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ an error that names the file.
 
 from __future__ import annotations
 
-from streamkernel.store.bundle import Bundle, bundle_digest, bundle_kind, read_bundle, write_bundle
+from streamkernel.store.bundle import Bundle, as_read, bundle_digest, bundle_kind, read_bundle, write_bundle
 from streamkernel.store.checkpoint import Checkpoints
 from streamkernel.store.chunk_file import page_aligned
 from streamkernel.store.partial import check_target
@@ -16,6 +16,7 @@ __all__ = [
     "Bundle",
     "Checkpoints",
     "RowSink",
+    "as_read",
     "bundle_digest",
     "bundle_kind",
     "check_target",

@@ -40,7 +40,7 @@ from streamkernel.store.objects import fetched, fetched_text, send
 from streamkernel.store.partial import PartialFolder, check_target, translated_os_errors
 from streamkernel.store.plain import plain, read_json, read_object
 
-__all__ = ["Bundle", "bundle_digest", "bundle_kind", "read_bundle", "replace_bundle", "write_bundle"]
+__all__ = ["Bundle", "as_read", "bundle_digest", "bundle_kind", "read_bundle", "replace_bundle", "write_bundle"]
 
 FORMAT = "streamkernel.bundle"
 FORMAT_VERSION = 2
@@ -80,6 +80,17 @@ def bundle_digest(bundle: Bundle) -> str:
         config.pop(name, None)
     arrays = {name: _described(storable(name, values)) for name, values in bundle.arrays.items()}
     return text_digest(canonical_json([bundle.kind, bundle.version, config, arrays]))
+
+
+def as_read(bundle: Bundle) -> Bundle:
+    """The bundle as a reader will find it: plain JSON, and arrays in the byte order of the store.
+
+    Raises
+    ------
+    ParameterError, DTypeError
+        What JSON or Zarr cannot hold.
+    """
+    return Bundle(bundle.kind, bundle.version, *_checked(bundle))
 
 
 def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: bool = False) -> None:
