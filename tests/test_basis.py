@@ -15,6 +15,7 @@ from strategies import rows
 from streamkernel.basis import Basis
 from streamkernel.errors import SingularKernelError
 from streamkernel.kernels import Gaussian, Laplacian, Linear
+from streamkernel.linalg import RankRevealed, independent_rows
 
 
 @given(X=rows(min_rows=2, max_rows=40))
@@ -126,3 +127,63 @@ def test_what_is_kept_of_many_smooth_functions_has_a_factor_everywhere(seed: int
     elsewhere = pickle.loads(pickle.dumps(basis))
     np.testing.assert_array_equal(elsewhere.L, basis.L)
     assert elsewhere.features(X).shape == (300, len(basis))
+
+
+def few_values(seed: int, m: int) -> Any:
+    """One column of many values, two of few."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(-0.5, 0.5, m), rng.integers(0, 3, m), rng.integers(0, 4, m)])
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@pytest.mark.parametrize("seed", [14, 32, 59])
+def test_a_basis_never_shrinks(seed: int) -> None:
+    """The rows that it leaves most of, again and again, until pivots are rounding: what was in it stays where it was."""
+    X = few_values(seed, 500)
+    basis = Basis.empty(Gaussian(1.0), 3, X.dtype)
+    for _ in range(20):
+        rows = np.argsort(-basis.residual(X), kind="stable")[:8]
+        rows = rows[~np.isin(rows, basis.rows)]
+        grown, kept = basis.append(X[rows], rows)
+        np.testing.assert_array_equal(grown.rows, np.concatenate([basis.rows, rows[kept]]))
+        np.testing.assert_array_equal(grown.points, X[grown.rows])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(grown)).L, grown.L)
+        basis = grown
+    assert len(basis) > 30
+
+
+def test_points_that_spoil_the_factor_of_the_others_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rounding of a larger matrix loses a pivot that was good before, new points go, half of them at a time."""
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    basis, _ = Basis.empty(Gaussian(1.0), 3, X.dtype).append(X[:8], np.arange(8))
+    asked = []
+
+    def unlucky(S: Any, tolerance: float, known: Any = None) -> RankRevealed:
+        asked.append(len(S))
+        found = independent_rows(S, tolerance, known)
+        if len(S) > 8 + 3:
+            # As if the third point of the basis were lost, and not by tolerance.
+            kept = found.kept if known is not None else np.delete(found.kept, 2)
+            return RankRevealed(kept, found.L)
+        return found
+
+    monkeypatch.setattr("streamkernel.basis.independent_rows", unlucky)
+    grown, kept = basis.append(X[8:], np.arange(8, 20))
+    assert asked == [20, 20, 14, 11]
+    assert grown.rows.tolist() == [*range(8), 8, 9, 10]
+    assert kept.tolist() == [0, 1, 2]
+
+
+def test_a_pivot_that_only_one_way_of_factoring_finds_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`L` is made of all points at once: by that way, too, a new pivot has to exceed the tolerance."""
+    X = np.concatenate([np.eye(3), np.eye(3)[:1] + 1e-8])
+    basis, _ = Basis.empty(Gaussian(1.0), 3, X.dtype).append(X[:2], np.arange(2))
+
+    def lenient(S: Any, tolerance: float, known: Any = None) -> RankRevealed:
+        found = independent_rows(S, 0.0, known)
+        return found if known is None else RankRevealed(found.kept, found.L)
+
+    monkeypatch.setattr("streamkernel.basis.independent_rows", lenient)
+    grown, kept = basis.append(X[2:], np.arange(2, 4))
+    assert kept.tolist() == [0]
+    assert grown.least_pivot > 1e-12

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.gaussian_settings import EVIDENCE, GaussianSettings
@@ -93,13 +94,17 @@ class GaussianTuner:
             scale=chosen.scale,
             evaluations=FULL_EVALUATIONS,
         )
-        selection = chosen.selection
-        if len(found.basis) < len(selection.basis):
-            kept = np.flatnonzero(np.isin(selection.basis.rows, found.basis.rows))
-            selection = selection.first(len(kept), ended="rank")
-        selection = replace(selection, basis=found.basis)
+        selection = replace(chosen.selection, basis=found.basis)
+        if len(found.basis) < len(chosen.selection.basis):
+            selection = chosen.selection.left(found.basis, _places(found.basis, chosen.selection.basis))
         chosen = replace(chosen, kernel=found.basis.kernel, selection=selection, tuning=found.tuning)
         return chosen, found.sums
+
+
+def _places(part: Basis, whole: Basis) -> NDArray[np.int64]:
+    """Where the points of a basis, some of those of another in their order, are in it; centres have no row numbers."""
+    points = enumerate(whole.points)
+    return np.asarray([next(i for i, z in points if np.array_equal(z, point)) for point in part.points], np.int64)
 
 
 def tuning_steps(problem: Problem, rows: int) -> list[Step]:

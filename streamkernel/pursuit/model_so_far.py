@@ -165,13 +165,13 @@ class ModelSoFar:
         grown = self.basis
         if len(new):
             grown, kept = self._appended(pool, new)
-            if len(kept) < len(new):
+            while len(kept) < len(new):
                 # The first that depends on those before it, and all that was picked after it.
                 first = next(i for i in range(len(new)) if i not in kept)
-                refused = {int(pool.rows[new[first]])}
+                refused.add(int(pool.rows[new[first]]))
                 cut = int(np.flatnonzero(chosen == n + new[first])[0])
                 chosen, new = chosen[:cut], new[:first]
-                grown, _ = self._appended(pool, new)
+                grown, kept = self._appended(pool, new)
         place = {int(n + position): n + i for i, position in enumerate(new)}
         functions = np.array([place.get(int(i), int(i)) for i in chosen], dtype=np.int64)
         U, Y = roots.U, roots.U[:, -d:]

@@ -95,6 +95,15 @@ class Selection:
     traces: NDArray[np.float64] | None = None
     gaps: DualityPath | None = None
 
+    def left(self, basis: Basis, positions: NDArray[np.int64]) -> Selection:
+        """Of the picks at these positions alone, where no other has a place beside them in `basis`."""
+        gains, parts, predicted = (
+            None if values is None or not len(values) else values[positions]
+            for values in (self.gains, self.gain_parts, self.predicted_gains)
+        )
+        # What was followed from pick to pick is of all of them.
+        return Selection(basis, np.zeros(0) if gains is None else gains, self.rounds, "rank", parts, predicted)
+
     def first(self, size: int, ended: str) -> Selection:
         """The first `size` picks, which are a basis of their own, and why they are all."""
         return Selection(

@@ -8,45 +8,16 @@ import dask.array as da
 import numpy as np
 import pytest
 from problems import cut_session, select
+from rule_table import TABLE, title
 from sklearn.metrics.pairwise import rbf_kernel
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NonFiniteDataError, ParameterError
 from streamkernel.kernels import Gaussian, Kernel, Linear
-from streamkernel.selection import RULES, SCORES, Problem, Selection, as_rule
+from streamkernel.selection import RULES, Problem, Selection, as_rule
 from streamkernel.table import open_table
 
-# Each row of the table of rules, with every score and every pool of sgma, and every option that is another algorithm.
-TABLE: list[tuple[str, dict[str, Any]]] = [
-    *(("few-sweep", {"objective": objective}) for objective in ("trace", "prediction", 0.5)),
-    *(("sgma", {"score": score}) for score in SCORES),
-    *(
-        ("sgma", {"score": s, "pool": pool, "picks": 4, "candidates": 8})
-        for s in SCORES
-        for pool in ("split", "shared")
-    ),
-    ("csi", {}),
-    ("csi", {"kappa": 0.5, "centre": False, "candidates": 5, "picks": 3}),
-    ("csi-lookahead", {}),
-    ("csi-lookahead", {"delta": 0, "gain_tolerance": 0.0}),
-    ("gp-posterior", {}),
-    ("gp-posterior", {"ridge": 0.3, "picks": 4, "candidates": 8, "dual_rows": 9}),
-    ("matching-pursuit-kpca", {}),
-    ("rpcholesky", {}),
-    ("rpcholesky", {"block": 1}),
-    ("rpcholesky-block", {}),
-    ("incomplete-cholesky", {}),
-    ("incomplete-cholesky", {"block": 1}),
-    ("incomplete-cholesky", {"block": 3, "exact": False}),
-    ("leverage", {}),
-    ("leverage", {"ridge": 0.1, "growth": 5}),
-    ("kmeans", {}),
-    ("kmeans", {"nearest": False, "sweeps": 1}),
-    ("uniform", {}),
-]
-every_rule = pytest.mark.parametrize(
-    ("name", "options"), TABLE, ids=[" ".join([name, *map(str, options.values())]) for name, options in TABLE]
-)
+every_rule = pytest.mark.parametrize(("name", "options"), TABLE, ids=[title(*row) for row in TABLE])
 
 
 def rows(m: int, seed: int = 0) -> tuple[Any, Any]:

@@ -1,0 +1,41 @@
+"""Each row of the table of rules, with every score and pool of sgma, and every option that is another algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkernel.selection import SCORES
+
+__all__ = ["TABLE", "title"]
+
+TABLE: list[tuple[str, dict[str, Any]]] = [
+    *(("few-sweep", {"objective": objective}) for objective in ("trace", "prediction", 0.5)),
+    *(("sgma", {"score": score}) for score in SCORES),
+    *(
+        ("sgma", {"score": s, "pool": pool, "picks": 4, "candidates": 8})
+        for s in SCORES
+        for pool in ("split", "shared")
+    ),
+    ("csi", {}),
+    ("csi", {"kappa": 0.5, "centre": False, "candidates": 5, "picks": 3}),
+    ("csi-lookahead", {}),
+    ("csi-lookahead", {"delta": 0, "gain_tolerance": 0.0}),
+    ("gp-posterior", {}),
+    ("gp-posterior", {"ridge": 0.3, "picks": 4, "candidates": 8, "dual_rows": 9}),
+    ("matching-pursuit-kpca", {}),
+    ("rpcholesky", {}),
+    ("rpcholesky", {"block": 1}),
+    ("rpcholesky-block", {}),
+    ("incomplete-cholesky", {}),
+    ("incomplete-cholesky", {"block": 1}),
+    ("incomplete-cholesky", {"block": 3, "exact": False}),
+    ("leverage", {}),
+    ("leverage", {"ridge": 0.1, "growth": 5}),
+    ("kmeans", {}),
+    ("kmeans", {"nearest": False, "sweeps": 1}),
+    ("uniform", {}),
+]
+
+
+def title(name: str, options: dict[str, Any]) -> str:
+    return " ".join([name, *map(str, options.values())])
