@@ -138,7 +138,7 @@ def few_values(seed: int, m: int) -> Any:
 
 @pytest.mark.parametrize("seed", [14, 32, 59])
 def test_a_basis_never_shrinks(seed: int) -> None:
-    """The rows that it leaves most of, again and again, until pivots are rounding: what was in it stays where it was."""
+    """The rows that it leaves most of, again and again, until pivots are rounding: what was in it stays."""
     X = few_values(seed, 500)
     basis = Basis.empty(Gaussian(1.0), 3, X.dtype)
     for _ in range(20):

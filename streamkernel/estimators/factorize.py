@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamkernel.blobs import joined
 from streamkernel.engine import Executor, Machine, PeakMeter, Plan, Progress, Session, ThreadExecutor, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
-from streamkernel.errors import ParameterError
+from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.choosing import Chosen, checked_plan, choose_basis
 from streamkernel.estimators.plan import plan_factor
@@ -154,6 +154,11 @@ def make_factor(
     with single_threaded_blas(), PeakMeter() as meter:
         kept = stopped(choose_basis(table, settings, session, n), stop, settings, session)
         chosen = kept.chosen
+        if len(chosen.selection.basis) == 0:
+            raise NumericalError(
+                f"the {chosen.kernel.to_config()['kernel']} kernel is 0 on all {table.n_rows} rows, so that a factor "
+                "would have no columns; take another kernel, or other columns"
+            )
         if target is not None and stored is not None:
             squares = _write(chosen, session, target, stored, overwrite, resume)
             trace = _trace(chosen, session)

@@ -20,11 +20,13 @@ from streamkernel.engine.cluster import local_cluster
 from streamkernel.errors import (
     CheckpointMismatchError,
     IncompleteStoreError,
+    NumericalError,
     ParameterError,
     ResourceLimitError,
     ShapeError,
     StoreExistsError,
     StoreNotFoundError,
+    StreamKernelWarning,
 )
 from streamkernel.estimators import RidgeSettings
 from streamkernel.estimators import factorize as module
@@ -223,3 +225,14 @@ def test_rank_is_said(tmp_path: Path) -> None:
         factor = factorize(np.repeat(rows(5), 40, axis=0), tmp_path / "F", n_components=20, lengthscale=1.0)
     assert factor.shape == (200, 5)
     assert factor.residual_trace < 1e-4
+
+
+@pytest.mark.parametrize("columns", ["G", "none"])
+def test_a_kernel_that_is_nothing_has_no_factor(columns: str, tmp_path: Path) -> None:
+    X, options = np.zeros((20, 2)), {"kernel": "linear", "scale": "none", "columns": columns}
+    with (
+        pytest.warns(StreamKernelWarning, match="only 0 of 3"),
+        pytest.raises(NumericalError, match="the linear kernel is 0 on all 20 rows"),
+    ):
+        factorize(X, tmp_path / "G", n_components=3, **options)
+    assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Every rule ends after a bounded number of rounds, whatever the data, and whatever the basis takes of what it picks."""
+"""Every rule ends after a bounded number of rounds, whatever the data and whatever the basis takes of its picks."""
 
 from __future__ import annotations
 
