@@ -9,19 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from streamkernel import estimators
 from streamkernel.blobs import is_url, local_path
 from streamkernel.errors import CorruptMetadataError, ParameterError
-from streamkernel.estimators import (
-    BayesianCommitteeMachine,
-    GaussianProcessClassifier,
-    GaussianProcessPoissonRegressor,
-    GaussianProcessRegressor,
-    KernelRidge,
-    KernelRidgeClassifier,
-)
 from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
 from streamkernel.estimators.named_stores import with_stores_opened
-from streamkernel.estimators.recipes import RECIPES, Recipe, settings_of
+from streamkernel.estimators.recipes import RECIPES, Recipe, check_options, settings_of
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel
 from streamkernel.store.plain import plain
@@ -29,16 +22,11 @@ from streamkernel.table import Table, open_table
 
 __all__ = ["ESTIMATORS", "Work", "described", "location_of"]
 
+# By name, of all that there are: a new one is fitted by jobs, and loaded from what they made, without a word here.
 ESTIMATORS: dict[str, type[SupervisedEstimator]] = {
     each._kind: each
-    for each in (
-        BayesianCommitteeMachine,
-        GaussianProcessClassifier,
-        GaussianProcessPoissonRegressor,
-        GaussianProcessRegressor,
-        KernelRidge,
-        KernelRidgeClassifier,
-    )
+    for each in vars(estimators).values()
+    if isinstance(each, type) and issubclass(each, SupervisedEstimator)
 }
 
 
@@ -95,7 +83,10 @@ class Work:
     def made_settings(self) -> Any:
         """The settings as an object; query points are read."""
         asked = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
-        return settings_of(self.recipe, with_stores_opened(self.recipe, asked))
+        check_options(self.recipe, asked)
+        # Not `settings_of`: all settings are here, the defaults too, which nobody gave; and a None is one that was
+        # asked for, where the default may be another.
+        return self.recipe.settings(**with_stores_opened(self.recipe, asked))
 
     def tables(self) -> tuple[Table, Table]:
         """All rows of the table, and those of the fit."""

@@ -1,0 +1,78 @@
+"""Every estimator that the package exports goes through a job and back; every transformer is refused before work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import zarr_of_chunks
+
+import streamkernel
+from streamkernel.errors import ParameterError
+from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators.recipes import RECIPES
+from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.jobs import JobsSession
+from streamkernel.jobs.work import ESTIMATORS, described
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "committee": {
+        "n_components": 40,
+        "lengthscale": 3.0,
+        "tune": "none",
+        "signal_variance": 1.0,
+        "noise_variance": 0.1,
+        "block_size": 40,
+    },
+    "gp": {"n_components": 12, "tune": "none", "signal_variance": 1.0, "noise_variance": 0.1},
+    "kmp": {"n_components": 12, "validation": 0.2},
+}
+
+
+def exported(base: type) -> list[type]:
+    kinds = (getattr(streamkernel, name) for name in streamkernel.__all__)
+    return [each for each in kinds if isinstance(each, type) and issubclass(each, base)]
+
+
+def test_each_estimator_has_a_recipe_and_a_class_to_load_it() -> None:
+    assert set(ESTIMATORS) == set(RECIPES)
+    assert set(ESTIMATORS.values()) == set(exported(SupervisedEstimator))
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The same rows with counts, which every estimator of numbers takes, and with labels."""
+    folder, rng = tmp_path_factory.mktemp("kinds"), np.random.default_rng(5)
+    X = rng.standard_normal((120, 3))
+    counts = rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)
+    labels = np.where(X[:, 1] > 0, "up", "down")
+    source = folder / "labels.csv"
+    source.write_text("a,b,c,y\n" + "".join(f"{','.join(map(str, x))},{y}\n" for x, y in zip(X, labels, strict=True)))
+    streamkernel.ingest(source, folder / "labels.zarr", target="y")
+    return {
+        "numbers": zarr_of_chunks(folder / "numbers.zarr", X, counts, 60),
+        "labels": str(folder / "labels.zarr"),
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(RECIPES))
+def test_what_a_job_made_is_the_local_fit(
+    session: JobsSession, tables: dict[str, str], tmp_path: Path, kind: str
+) -> None:
+    rows = tables["labels" if RECIPES[kind].classify else "numbers"]
+    estimator = ESTIMATORS[kind](random_state=1, **GIVEN.get(kind, {"n_components": 12}))
+    job = session.submit(estimator, rows, tmp_path / "model")
+    fitted = job.result(60)
+    assert type(fitted) is type(estimator)
+    assert fitted.model_.digest == estimator.fit(rows).model_.digest
+    # What the command line and the service tell of it is there for this kind, too.
+    told = job.to_config()
+    assert {"basis_size", "relative_residual_trace", "resumed_sweeps", "digest"} <= told["result"].keys()
+
+
+@pytest.mark.parametrize("kind", [each for each in exported(SavedEstimator) if each not in ESTIMATORS.values()])
+def test_a_transformer_is_refused_before_work(session: JobsSession, tables: dict[str, str], kind: type) -> None:
+    with pytest.raises(ParameterError, match=rf"cannot fit a {kind.__name__}; give one of .*KernelMatchingPursuit"):
+        described(kind(5), None)
