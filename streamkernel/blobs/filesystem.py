@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import fsspec
 
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
+from streamkernel.blobs.patience import asked_again, http_status_passes
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 
 __all__ = ["FilesystemBlobs"]
+
+_ON_ITS_WAY = frozenset(
+    {
+        errno.ECONNABORTED,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EHOSTUNREACH,
+        errno.ENETRESET,
+        errno.ENETUNREACH,
+        errno.EPIPE,
+        errno.ETIMEDOUT,
+    }
+)
+
+T = TypeVar("T")
 
 
 class FilesystemBlobs(Blobs):
@@ -35,20 +52,20 @@ class FilesystemBlobs(Blobs):
     def read(self, key: str) -> bytes | None:
         with self._errors("reading", key):
             try:
-                return bytes(self._files.cat_file(self._path(key)))
+                return bytes(self._asked(lambda: self._files.cat_file(self._path(key))))
             except (FileNotFoundError, IsADirectoryError):
                 return None
 
     def write(self, key: str, value: bytes) -> None:
         with self._errors("writing", key):
-            self._make_folder(key)
-            self._files.pipe_file(self._path(key), value)
+            self._asked(lambda: self._make_folder(key))
+            self._asked(lambda: self._files.pipe_file(self._path(key), value))
 
     def create(self, key: str, value: bytes) -> bool:
         with self._errors("creating", key):
-            self._make_folder(key)
+            self._asked(lambda: self._make_folder(key))
             try:
-                self._files.pipe_file(self._path(key), value, mode="create")
+                self._asked(lambda: self._files.pipe_file(self._path(key), value, mode="create"))
             except FileExistsError:
                 return False
             return True
@@ -58,7 +75,7 @@ class FilesystemBlobs(Blobs):
         with self._errors("listing", prefix):
             self._files.invalidate_cache()
             try:
-                found = self._files.find(self._path(folder) if folder else self._root, detail=True)
+                found = self._asked(lambda: self._files.find(self._path(folder) if folder else self._root, detail=True))
             except FileNotFoundError:
                 return {}
         start = len(self._root.rstrip("/")) + 1
@@ -68,7 +85,7 @@ class FilesystemBlobs(Blobs):
         with self._errors("listing", prefix):
             self._files.invalidate_cache()
             try:
-                found = self._files.ls(self._path(prefix).rstrip("/"), detail=True)
+                found = self._asked(lambda: self._files.ls(self._path(prefix).rstrip("/"), detail=True))
             except (FileNotFoundError, NotADirectoryError):
                 return Level([], {})
         start, prefixes, stamps = len(self._root.rstrip("/")) + 1, [], {}
@@ -85,23 +102,27 @@ class FilesystemBlobs(Blobs):
     def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
         with self._errors("reading", key):
             try:
-                return bytes(self._files.cat_file(self._path(key), start=first, end=last))
+                return bytes(self._asked(lambda: self._files.cat_file(self._path(key), start=first, end=last)))
             except (FileNotFoundError, IsADirectoryError):
                 return None
 
     def size(self, key: str) -> int:
         with self._errors("reading", key):
             try:
-                return int(self._files.size(self._path(key)))
+                return int(self._asked(lambda: self._files.size(self._path(key))))
             except (FileNotFoundError, IsADirectoryError):
                 return -1
 
     def remove(self, key: str) -> None:
         with self._errors("removing", key):
             try:
-                self._files.rm_file(self._path(key))
+                self._asked(lambda: self._files.rm_file(self._path(key)))
             except FileNotFoundError:
                 return
+
+    @staticmethod
+    def _asked(request: Callable[[], T]) -> T:
+        return asked_again(request, _may_pass)
 
     def _path(self, key: str) -> str:
         return f"{self._root.rstrip('/')}/{key}"
@@ -125,6 +146,14 @@ class FilesystemBlobs(Blobs):
             raise StoreError(
                 f"{self.location} failed while {doing} {what} ({lines[0][:200]}); check the endpoint and run again"
             ) from error
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether a request failed on its way, or was turned away for now, as far as a driver lets it be seen."""
+    if isinstance(error, (ConnectionError, TimeoutError)) or getattr(error, "errno", None) in _ON_ITS_WAY:
+        return True
+    status = getattr(error, "status", None)  # aiohttp's
+    return isinstance(status, int) and http_status_passes(status)
 
 
 def _opened(url: str) -> tuple[Any, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,6 +14,7 @@ import obstore
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
+    GenericError,
     InvalidPathError,
     PermissionDeniedError,
     UnauthenticatedError,
@@ -22,19 +22,19 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
+from streamkernel.blobs.patience import REQUEST_SECONDS, asked_again, http_status_passes
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 __all__ = ["ObjectBlobs", "object_store"]
 
-# An endpoint that is down or silent is said to be so within 30 s (docs/reliability.md), one that stumbles is asked
-# again: a second try begins if the first one failed before `retry_timeout`.
-_TIMEOUT = float(os.environ.get("STREAMKERNEL_STORE_TIMEOUT", "14"))
-_RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=_TIMEOUT + 0.5)}
+# All asking again is ours (`patience`).
+_NO_RETRIES: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
 _CONNECT_TIMEOUT = "4s"
-_PAUSES = (0.1, 0.4, 1.6)
 # And, of Azure, whose account it is in.
 _BUCKET = re.compile(r"[\w.:@-]*", re.ASCII)
-_TRIED = re.compile(r"after [1-9]\d* retries")
+# S3's own words, which come under other numbers too, and for single keys of many.
+_PASSING = re.compile(r"(?:<Code>|\(code: )(?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout)\b")
+_STATUS = re.compile(r"\bstatus code: (\d{3})\b")
 
 T = TypeVar("T")
 
@@ -47,13 +47,13 @@ def object_store(url: str) -> Any:
         raise ParameterError(f"{url} cannot be opened: {bucket!r} is no name of a bucket (letters, digits, . _ -)")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     options: Any = {
-        "timeout": timedelta(seconds=_TIMEOUT),
+        "timeout": timedelta(seconds=REQUEST_SECONDS),
         "connect_timeout": _CONNECT_TIMEOUT,
         # Plain HTTP only where the endpoint that was given says so.
         "allow_http": endpoint.startswith("http://"),
     }
     try:
-        return from_url(url, client_options=options, retry_config=_RETRIES)
+        return from_url(url, client_options=options, retry_config=_NO_RETRIES)
     except (BaseError, ValueError, OSError) as error:
         raise ParameterError(f"{url} cannot be opened: {_first_line(error)}") from error
 
@@ -143,24 +143,13 @@ class ObjectBlobs(Blobs):
         return -1 if size is None else size
 
     def _asked(self, doing: str, key: str, request: Callable[[], T]) -> T | None:
-        """The answer to a request; None where there is no such object.
-
-        obstore asks again itself where a request was not answered, or with 5xx. Answers that break off in the middle,
-        and requests of which it does not know whether they do harm twice, are asked again here: none of ours do.
-        """
-        began = time.monotonic()
-        for pause in (*_PAUSES, None):
-            with self._errors(doing, key):
-                try:
-                    return request()
-                except FileNotFoundError as error:
-                    self._refuse_missing_bucket(error)
-                    return None
-                except (BaseError, OSError) as error:
-                    if pause is None or not _may_pass(error) or time.monotonic() - began > _TIMEOUT / 2:
-                        raise
-            time.sleep(pause)
-        raise AssertionError("unreachable")  # pragma: no cover
+        """The answer to a request, which does no harm twice; None where there is no such object."""
+        with self._errors(doing, key):
+            try:
+                return asked_again(request, _may_pass)
+            except FileNotFoundError as error:
+                self._refuse_missing_bucket(error)
+                return None
 
     def _refuse_missing_bucket(self, error: BaseException) -> None:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
@@ -194,9 +183,14 @@ class ObjectBlobs(Blobs):
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether a request failed on its way, and was not tried again and again already."""
-    text = str(error)
-    return "HTTP error" in text and not _TRIED.search(text)
+    """Whether a request failed on its way, or was turned away for now."""
+    if not isinstance(error, GenericError):
+        return False  # each other class of obstore's is a thing that the server said and means
+    text = str(error).partition("Debug source:")[0]
+    if _PASSING.search(text):
+        return True
+    status = _STATUS.search(text)
+    return http_status_passes(int(status[1])) if status else "HTTP error" in text
 
 
 def _stamp(entry: Any) -> Stamp:

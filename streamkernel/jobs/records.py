@@ -125,7 +125,9 @@ class JobRecords:
         """Write a new job: queued."""
         spec = {**_FORMAT, "id": self.id, "submitted": time.time(), "by": this_process(), "work": work.to_config()}
         text = json.dumps(spec, indent=1, sort_keys=True, allow_nan=False)
-        if not blobs_at(self.location).create(f"{_SPECS}{self.id}.json", text.encode()):
+        place, key = blobs_at(self.location), f"{_SPECS}{self.id}.json"
+        # Ours, if the answer to the first try was lost.
+        if not place.create(key, text.encode()) and place.read(key) != text.encode():
             raise StoreError(f"a job {self.id} is in {self.location} already; submit again")
         record = self.advance(None, QUEUED)
         assert record is not None

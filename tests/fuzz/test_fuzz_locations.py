@@ -14,7 +14,7 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from streamkernel import Factor, KernelRidge, open_table
-from streamkernel.blobs import object_store
+from streamkernel.blobs import patience
 
 QUICK, MANY = 60, 1500
 
@@ -73,8 +73,7 @@ def elsewhere(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     proxies = [f"{scheme}_proxy" for scheme in ("http", "https", "ftp", "all")]
     for name in ("STREAMKERNEL_JOBS", "STREAMKERNEL_SCHEDULER", *proxies, *map(str.upper, proxies)):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(object_store, "_PAUSES", ())
-    monkeypatch.setattr(object_store, "_RETRIES", {"max_retries": 0})
+    monkeypatch.setattr(patience, "PAUSES", ())
 
 
 def calls(location: str, source: Path) -> dict[str, Any]:

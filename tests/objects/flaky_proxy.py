@@ -7,16 +7,19 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["FlakyProxy", "flaky"]
+__all__ = ["FlakyProxy", "every", "flaky", "storm"]
 
 Fault = Callable[[str, str], str | None]
-"""Of method and path with query: None, or "403", "503", "reset", "truncated", "slow", "silent"."""
+"""Of method and path with query: None, or "403", "503", "reset", "unheard", "truncated", "slow", "silent".
+
+A request that is "unheard" is done, and its answer lost.
+"""
 
 _STATUS = {
     "403": (403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"),
@@ -69,7 +72,9 @@ class FlakyProxy:
         fault = self.fault(method, path)
         if fault is not None:
             self.faults += 1
-        if fault == "reset":
+        if fault == "unheard":
+            self._pass_on(request, body)
+        if fault in ("reset", "unheard"):
             # With unread data or not: the peer sees "connection reset".
             request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             request.close_connection = True
@@ -136,6 +141,24 @@ def flaky(upstream: str) -> Iterator[FlakyProxy]:
         yield proxy
     finally:
         proxy.close()
+
+
+def storm(
+    seconds: float, faults: Sequence[str], where: Callable[[str, str], bool] = lambda method, path: True
+) -> Fault:
+    """Those faults in turn, for all requests from the first of those chosen on, until so much time has passed."""
+    lock, began, counts = threading.Lock(), [0.0], [0]
+
+    def decide(method: str, path: str) -> str | None:
+        with lock:
+            if not began[0] and where(method, path):
+                began[0] = time.monotonic()
+            if not began[0] or time.monotonic() - began[0] > seconds:
+                return None
+            counts[0] += 1
+            return faults[counts[0] % len(faults)]
+
+    return decide
 
 
 def every(number: int, fault: str, where: Callable[[str, str], bool] = lambda method, path: True) -> Fault:

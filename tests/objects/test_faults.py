@@ -12,7 +12,7 @@ from objects.flaky_proxy import FlakyProxy, every
 from s3_server import S3Server
 
 from streamkernel import KernelRidge
-from streamkernel.blobs import blobs_at, object_store
+from streamkernel.blobs import blobs_at, patience
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
 from streamkernel.estimators import RidgeModel
@@ -110,7 +110,7 @@ def test_an_endpoint_that_is_down(
     filled: str, sources: tuple[Path, Path], use: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if use != "open a table":  # the others need not take as long as it does
-        monkeypatch.setitem(object_store._RETRIES, "max_retries", 1)
+        monkeypatch.setattr(patience, "PAUSES", (0.1,))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")

@@ -26,7 +26,7 @@ from streamkernel import (
     Nystroem,
     ingest,
 )
-from streamkernel.blobs import object_store
+from streamkernel.blobs import patience
 from streamkernel.service import Settings
 
 P = 4
@@ -125,8 +125,7 @@ def bucket(s3_server: S3Server, estimators: dict[str, Any]) -> str:
 @pytest.fixture
 def proxy(s3: str, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlakyProxy]:
     """Before the server; what it breaks is not tried again."""
-    monkeypatch.setitem(object_store._RETRIES, "max_retries", 0)
-    monkeypatch.setattr(object_store, "_PAUSES", ())
+    monkeypatch.setattr(patience, "PAUSES", ())
     with flaky(s3_server.endpoint) as made:
         monkeypatch.setenv("AWS_ENDPOINT_URL", made.endpoint)
         yield made
