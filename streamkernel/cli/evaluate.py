@@ -40,7 +40,7 @@ def command(
     table = opened(fitted, store, rows, targets=True)
     work = fitted.scores()
     check_memory(work, table, place, memory)
-    with SweepBar(quiet) as bar, place.executor() as executor:
+    with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
         check_memory(work, table, place, memory, executor)
         found = Session(executor, progress=bar).sweep(work, table, "evaluate")
     scores: dict[str, Any] = found if isinstance(found, dict) else found.scalars

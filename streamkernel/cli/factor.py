@@ -66,7 +66,7 @@ def command(
     target = checked_folder(factor, overwrite=overwrite, resume=resume)
     settings = BasisSettings(**{name: value for name, value in settings_given(options).items() if value is not None})
     wanted = asked(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
-    with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
+    with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with (
             kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,

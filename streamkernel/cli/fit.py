@@ -41,7 +41,7 @@ def command(
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
     recipe, wanted = asked_to_fit(store, options)
-    with SweepBar(quiet) as bar, wanted.place.executor(wanted.worker_bytes) as executor:
+    with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with (
             kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,

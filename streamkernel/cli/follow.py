@@ -10,7 +10,6 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -20,7 +19,6 @@ from streamkernel.cli.machine import place_of
 from streamkernel.cli.options import Scheduler, common, run_options, stale_option
 from streamkernel.cli.output import number
 from streamkernel.cli.progress import SweepBar
-from streamkernel.engine import Executor
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.following import Fold, Followed, Follower, Limits
@@ -95,7 +93,7 @@ def command(
     """
     place = place_of(scheduler, workers)
     limit = parse_bytes(memory, "--memory")
-    lines = _Lines(as_json)
+    lines = _Lines(as_json, quiet)
     # Each of them once, as long as it may be running; "once" would remember all their texts.
     warnings.simplefilter("always", StreamKernelWarning)
     with SweepBar(quiet or not sys.stderr.isatty()) as bar, _stopped_by_signals() as stop:
@@ -103,7 +101,7 @@ def command(
             store=store,
             model=model,
             load=updatable_model,
-            executor=lambda: _with_ctrl_c_for_us(place.executor()),
+            executor=lambda: place.executor(lines.noted),
             watcher=lines,
             options={"stale": stale, "grow": grow, "memory_limit": limit},
             interval=interval,
@@ -119,8 +117,12 @@ def command(
 class _Lines:
     """A line for each thing that happens: what was done on stdout, what went wrong on stderr."""
 
-    def __init__(self, as_json: bool) -> None:
-        self._json = as_json
+    def __init__(self, as_json: bool, quiet: bool) -> None:
+        self._json, self._quiet = as_json, quiet
+
+    def noted(self, text: str) -> None:
+        if not self._quiet:
+            print(text, file=sys.stderr, flush=True)
 
     def folded(self, fold: Fold) -> None:
         if self._json:
@@ -157,25 +159,14 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def _with_ctrl_c_for_us(executor: AbstractContextManager[Executor]) -> Iterator[Executor]:
-    """Started while SIGINT is blocked, which its threads and processes inherit: a terminal sends it to all of them."""
-    with contextlib.ExitStack() as stack:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            running = stack.enter_context(executor)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        yield running
-
-
-@contextlib.contextmanager
 def _stopped_by_signals() -> Iterator[StopWord]:
-    """A word that SIGTERM and SIGINT say; a second signal does what it would have done."""
+    """A word that SIGTERM, SIGINT and the end of the terminal say; a second signal does what it would have done."""
     stop = StopWord()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    ending = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    former = {number: handler for number, handler in ending.items() if handler is not signal.SIG_IGN}  # nohup
 
     def say(number: int, frame: object) -> None:
         stop.set()

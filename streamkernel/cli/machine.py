@@ -18,6 +18,7 @@ from streamkernel.engine import (
     total_memory,
 )
 from streamkernel.engine.cluster import connect, local_cluster
+from streamkernel.engine.compiling import Tell, compile_here
 from streamkernel.engine.security import check_encrypted, tls_security
 from streamkernel.errors import ParameterError
 
@@ -57,15 +58,17 @@ class Place:
         return MemoryLimits(total=asked or total_memory())
 
     @contextlib.contextmanager
-    def executor(self, worker_bytes: int | None = None) -> Iterator[Executor]:
-        """Start what is to be started, and end it."""
+    def executor(self, tell: Tell, worker_bytes: int | None = None) -> Iterator[Executor]:
+        """Start what is to be started, and end it; `tell` is given what takes long in that."""
         if self.scheduler == "threads":
+            compile_here(tell)
             yield ThreadExecutor()
         elif self.scheduler == "local":
-            with local_cluster(self.workers, memory_limit=worker_bytes) as executor:
+            compile_here(tell)
+            with local_cluster(self.workers, memory_limit=worker_bytes, tell=tell) as executor:
                 yield executor
         else:
-            with connect(self.scheduler, self.security, insecure=self.insecure) as executor:
+            with connect(self.scheduler, self.security, insecure=self.insecure, tell=tell) as executor:
                 yield executor
 
 

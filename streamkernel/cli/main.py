@@ -1,121 +1,49 @@
-"""Entry point: the commands, and one place where errors become one line and an exit status."""
+"""Entry point: signals are seen to before the commands are loaded, which takes a while."""
 
 from __future__ import annotations
 
+import shlex
+import signal
 import sys
-import traceback
-import warnings
-from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any
 
-import click
-
-from streamkernel.cli.ended import TERMINATED, EndedBySignal
-from streamkernel.errors import StreamKernelError, StreamKernelWarning
+from streamkernel.cli.ended import EndedBySignal, ended_by_signals
 
 __all__ = ["main"]
 
-_COMMANDS = {
-    "ingest": "stream a source into a Zarr table",
-    "info": "what a table, a model or a factor holds",
-    "plan": "what a fit would cost: sweeps, bytes, memory",
-    "fit": "fit a kernel model on a table",
-    "factor": "write the low-rank factor of a table's kernel matrix",
-    "update": "fold new rows into a model",
-    "follow": "fold rows into a model as they are appended",
-    "submit": "have a cluster fit a model, whatever becomes of this process",
-    "jobs": "list the jobs of a place, or remove ended ones",
-    "status": "how far a job is",
-    "logs": "what happened to a job",
-    "cancel": "stop a job",
-    "resume": "have a job go on that was lost, failed or cancelled",
-    "evaluate": "score a model on a table",
-    "predict": "write a model's predictions as Zarr",
-    "report": "draw a model, or factors, as one HTML page",
-    "serve": "answer requests for predictions over HTTP",
-}
+# Those that keep what a run that was interrupted has done, where it can be gone on with.
+_RESUMED = ("fit", "factor")
 
 
-class _Commands(click.Group):
-    """Loads a command's file when it is called: help and usage errors need not wait for compilers and clusters."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = import_module(f"streamkernel.cli.{cmd_name}").command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in _COMMANDS and (near := get_close_matches(args[0], _COMMANDS, 1)):
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="streamkernel")
-def streamkernel() -> None:
-    """Kernel methods on data that does not fit in memory."""
-
-
-def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    if issubclass(category, StreamKernelWarning):
-        print(f"warning: {message}", file=sys.stderr)
+def __getattr__(name: str) -> Any:
+    if name != "streamkernel":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module("streamkernel.cli.commands").streamkernel
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0, 1 for an error of data or machine, 2 for usage."""
+    """Run the command line; returns the exit status: 0, 1 for an error of data or machine, 2 for usage.
+
+    A signal that ends it has that of shells, 130 for Ctrl-C.
+    """
+    is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
-    with warnings.catch_warnings():
-        # Ours are for the user, a line each; what libraries say of themselves is not.
-        warnings.simplefilter("once", StreamKernelWarning)
-        warnings.showwarning = _warn
-        return _run(arguments, debug="--debug" in arguments)
-
-
-def _run(arguments: list[str], *, debug: bool) -> int:
+    hint = _hint(arguments)
     try:
-        result: Any = streamkernel.main(arguments, prog_name="streamkernel", standalone_mode=False)
-        return int(result) if isinstance(result, int) else 0
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.Abort:
-        return _fail("interrupted", 130)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        # Of the service each process ends by itself when its terminal is closed: there is nothing to put in order.
+        but = (signal.SIGHUP,) if arguments[:1] == ["serve"] else ()
+        with ended_by_signals(hint, until_exit=is_program, but=but):
+            status: int = import_module("streamkernel.cli.commands").run(arguments)
+            return status
     except EndedBySignal as end:
-        return _fail(str(end), TERMINATED)
-    except StreamKernelError as error:
-        if debug:
-            raise
-        return _fail(str(error), 1)
-    except BrokenPipeError:
-        return 1
-    except Exception as error:
-        if debug:
-            raise
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
-        return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows where it came from)", 1)
+        print(f"error: {end if end.complete else f'{end}{hint}'}", file=sys.stderr)
+        return end.status
 
 
-def _fail(message: str, status: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
-    return status
+def _hint(arguments: list[str]) -> str:
+    """How to go on with a command that a signal has ended, where that is possible."""
+    if not arguments or arguments[0] not in _RESUMED:
+        return ""
+    again = arguments if "--resume" in arguments else [*arguments, "--resume"]
+    return f"; go on with: {shlex.join(['streamkernel', *again])}"

@@ -60,7 +60,7 @@ def command(
     }
     check_memory(work, table, place, memory)
     began = time.perf_counter()
-    with SweepBar(quiet) as bar, place.executor() as executor:
+    with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
         check_memory(work, table, place, memory, executor)
         sink = RowSink.create(
             out,

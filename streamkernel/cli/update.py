@@ -80,7 +80,7 @@ def command(
 
         def session(checkpoints: Checkpoints) -> Session:
             # Not before there is work: to find that all rows were seen needs no cluster.
-            executor = stack.enter_context(place.executor())
+            executor = stack.enter_context(place.executor(bar.note))
             began.append(time.perf_counter())
             return Session(executor, progress=bar, checkpoints=checkpoints)
 

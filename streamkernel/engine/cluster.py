@@ -9,25 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
 import dask
-from distributed import Client, LocalCluster, as_completed
+from distributed import Client, LocalCluster, as_completed, wait
 from distributed import Future as _Future
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
 from streamkernel.engine.blame import blame, killed_worker
 from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, warm_up, write_leaf
+from streamkernel.engine.compiling import COMPILING, Tell, told_if_slow
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.lost import dask_is_silent, scheduler_of, told_if_lost
 from streamkernel.engine.memory import forget_peak, peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
 from streamkernel.engine.tasks import Written
+from streamkernel.engine.terminal import terminal_signals_blocked
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
@@ -37,7 +41,7 @@ from streamkernel.table import Table
 
 Future = _Future[Any]
 
-__all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster"]
+__all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster", "warm_up_workers"]
 
 _LEAST_WORKER = WORKER_BYTES // 2  # with the libraries loaded and no work
 _OUTSTANDING = 4
@@ -217,9 +221,42 @@ class ClusterExecutor:
         pass
 
 
+def _silent(text: str) -> None:
+    """Tells nobody."""
+
+
+def warm_up_workers(client: Client, tell: Tell = _silent) -> None:
+    """Have every worker load the package and its loops, or compile them, for as long as that takes.
+
+    As tasks: what a broadcast runs stops a worker from giving signs of life, and minutes of a compiler cost its life.
+    """
+    name = f"warm-up/{uuid.uuid4().hex[:12]}"
+    with told_if_slow(tell, f"the workers load the kernels, or {COMPILING}"):
+        waiting = {
+            client.submit(warm_up, workers=[worker], key=f"{name}/{number}", pure=False): worker
+            for number, worker in enumerate(client.nthreads())
+        }
+        while waiting:
+            with contextlib.suppress(TimeoutError):
+                wait(list(waiting), timeout=1.0, return_when="FIRST_COMPLETED")
+            there = client.nthreads()
+            for task, worker in list(waiting.items()):
+                if task.done():
+                    task.result()  # an error is one that the first sweep would meet
+                if task.done() or worker not in there:
+                    del waiting[task]
+
+
 @contextlib.contextmanager
-def connect(address: str, security: Security | None = None, *, insecure: bool = False) -> Iterator[ClusterExecutor]:
-    """Executor on the cluster whose scheduler listens at `address`; errors as of `connect_client`."""
+def connect(
+    address: str, security: Security | None = None, *, insecure: bool = False, tell: Tell = _silent
+) -> Iterator[ClusterExecutor]:
+    """Executor on the cluster whose scheduler listens at `address`; errors as of `connect_client`.
+
+    Parameters
+    ----------
+    tell : is given a line where the workers have to compile first.
+    """
     with (
         dask.config.set(DASK_CONFIG),
         dask_is_silent(),
@@ -238,13 +275,13 @@ def connect(address: str, security: Security | None = None, *, insecure: bool = 
             )
         with told_if_lost(lost, "before the first sweep", again):
             client.run(forget_peak)  # of another fit; that of `warm_up` is ours
-            client.run(warm_up)
+            warm_up_workers(client, tell)
         yield executor
 
 
 @contextlib.contextmanager
 def local_cluster(
-    workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None
+    workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None, tell: Tell = _silent
 ) -> Iterator[ClusterExecutor]:
     """Executor on worker processes of this machine, ended on leaving.
 
@@ -253,6 +290,7 @@ def local_cluster(
     workers : default a worker for each core.
     threads_per_worker : threads of each.
     memory_limit : bytes of each worker, above which Dask restarts it; default no limit.
+    tell : is given a line where kernels have to be compiled first.
 
     Raises
     ------
@@ -264,24 +302,40 @@ def local_cluster(
         stack.enter_context(dask.config.set(DASK_CONFIG))
         stack.enter_context(dask_is_silent())
         try:
-            cluster = stack.enter_context(
-                LocalCluster(
-                    n_workers=count,
-                    threads_per_worker=threads_per_worker,
-                    processes=True,
-                    memory_limit=memory_limit or 0,
-                    # No dashboard; its HTTP server on any free port, so that two fits on a machine do not quarrel.
-                    dashboard_address=None,
-                    scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                    silence_logs=logging.ERROR,
+            with terminal_signals_blocked():
+                cluster = stack.enter_context(
+                    LocalCluster(
+                        n_workers=0,  # which the cluster's own thread starts, while this one can be interrupted
+                        threads_per_worker=threads_per_worker,
+                        processes=True,
+                        memory_limit=memory_limit or 0,
+                        # No dashboard; its HTTP server on any free port, so that two fits on a machine do not quarrel.
+                        dashboard_address=None,
+                        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                        silence_logs=logging.ERROR,
+                    )
                 )
-            )
-            client = stack.enter_context(Client(cluster, timeout=_PATIENCE))
+                stack.enter_context(_ended_at_once(cluster))
+                client = stack.enter_context(Client(cluster, timeout=_PATIENCE))
+            cluster.scale(count)
             client.wait_for_workers(count, timeout=_PATIENCE)
-            client.run(warm_up)
+            warm_up_workers(client, tell)
         except (OSError, RuntimeError) as error:  # TimeoutError is an OSError
             raise ClusterError(
                 f"{count} workers of the local cluster did not start ({type(error).__name__}: "
                 f"{' '.join(str(error).split())}); use fewer --workers, or --scheduler threads"
             ) from error
         yield ClusterExecutor(client, remote=False)
+
+
+@contextlib.contextmanager
+def _ended_at_once(cluster: LocalCluster) -> Iterator[None]:
+    """Of a signal that ends this process, the workers are not told before what they have begun is done: end them."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            for nanny in list(cluster.workers.values()):
+                with contextlib.suppress(ProcessLookupError, TypeError):  # no process yet, or no longer
+                    os.kill(nanny.pid, signal.SIGKILL)
+        raise

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.memory import limit_arenas
 from streamkernel.engine.tasks import Written, map_span, write_span
-from streamkernel.kernels import Gaussian
+from streamkernel.kernels import compile_all
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
@@ -22,9 +20,7 @@ def warm_up() -> None:
     """Load the package and its compiled loops, so that the first sweep does not pay for it."""
     limit_arenas()
     with single_threaded_blas():
-        for dtype in (np.float32, np.float64):
-            Z = np.zeros((1, 1), dtype)
-            Gaussian(1.0).prepare(Z).block(Z)
+        compile_all()
 
 
 def hold(*payload: Any) -> tuple[Any, ...]:

@@ -13,8 +13,7 @@ from distributed.security import Security
 from distributed.worker import Worker
 
 from streamkernel.engine import MemoryLimits, Plan, format_bytes
-from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
-from streamkernel.engine.cluster_tasks import warm_up
+from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor, warm_up_workers
 from streamkernel.engine.memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES
 from streamkernel.errors import ClusterError
@@ -54,7 +53,7 @@ def driver_executor(worker: Worker) -> Iterator[tuple[Client, DriverExecutor]]:
         client.as_current(),
     ):
         executor = DriverExecutor(client)
-        client.run(warm_up, on_error="ignore")
+        warm_up_workers(client)
         yield client, executor
 
 

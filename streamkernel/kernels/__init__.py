@@ -11,6 +11,7 @@ One formula a class, one class a file. All Numba loops stand in ``_loops.py``; t
 
 from __future__ import annotations
 
+from streamkernel.kernels._compiled import compile_all, is_compiled
 from streamkernel.kernels.base import Kernel
 from streamkernel.kernels.composite import Product, Sum
 from streamkernel.kernels.gaussian import Gaussian
@@ -46,6 +47,8 @@ __all__ = [
     "Sigmoid",
     "Sum",
     "as_kernel",
+    "compile_all",
+    "is_compiled",
     "kernel_from_config",
     "lengthscale_gradient",
     "log_lengthscales",

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import platform
 import threading
+import time
 import warnings
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
+import numba
 import numpy as np
 from numba import float32, float64
 from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
+from streamkernel.atomic import HeldLock
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels import _loops
 
-__all__ = ["Compiled", "compiled"]
+__all__ = ["Compiled", "compile_all", "compiled", "is_compiled"]
 
-KINDS = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
+KINDS: dict[np.dtype[Any], Any] = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
 
 
 class Compiled:
@@ -66,3 +75,48 @@ class Compiled:
 
 
 compiled = Compiled()
+
+# Seconds for which another process that compiles is waited for: it may have been stopped.
+_PATIENCE = 600.0
+
+
+def is_compiled() -> bool:
+    """Whether `compile_all` has come to its end before, on such a machine, for these loops and this Numba."""
+    mark = _mark()
+    return mark is not None and mark.exists()
+
+
+def compile_all() -> None:
+    """Have all functions ready, compiled or loaded; of several processes one compiles, and the others load."""
+    mark = _mark()
+    with contextlib.nullcontext() if mark is None or mark.exists() else _alone(mark.with_suffix(".lock")):
+        for name in _loops.signatures(float64):
+            for dtype in KINDS:
+                compiled.function(name, dtype)
+        if mark is not None:
+            with contextlib.suppress(OSError):
+                mark.touch()
+
+
+def _mark() -> Path | None:
+    """The file beside Numba's that says so; None where there is no cache."""
+    folder = _loops.fill.stats.cache_path
+    if folder is None:
+        return None
+    machine = (platform.machine(), llvmlite.binding.get_host_cpu_name(), numba.__version__, _loops.source_version())
+    return Path(folder) / f"streamkernel-{hashlib.sha256(repr(machine).encode()).hexdigest()[:12]}.compiled"
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """While no other process is in here, as far as locks are to be had."""
+    lock, until = None, time.monotonic() + _PATIENCE
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while (lock := HeldLock.acquire(path, create=True)) is None and time.monotonic() < until:
+            time.sleep(0.1)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()

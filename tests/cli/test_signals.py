@@ -1,0 +1,174 @@
+"""Signals as a terminal sends them, to all processes in the foreground: one line, the way to go on, nothing left."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import data_sets
+import psutil
+import pytest
+from problems import zarr_of_chunks
+
+from streamkernel.cli import main
+
+pytestmark = pytest.mark.timeout(240)
+
+_CONTROLS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\^C|\r")
+_PROGRAM = "import sys; from streamkernel.cli import main; sys.exit(main())"
+
+
+class Terminal:
+    """A command in a terminal of its own, and what it printed there."""
+
+    def __init__(self, *arguments: object) -> None:
+        self.pid, self.descriptor = pty.fork()
+        if self.pid == 0:
+            os.execv(sys.executable, [sys.executable, "-W", "ignore", "-c", _PROGRAM, *map(str, arguments)])
+        self.said = b""
+        self.children: list[psutil.Process] = []
+
+    def until(self, there: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 120
+        while not there():
+            assert self.read(), self.said
+            assert time.monotonic() < deadline, self.said
+        self.children = psutil.Process(self.pid).children(recursive=True)
+
+    def read(self) -> bool:
+        if not select.select([self.descriptor], [], [], 0.05)[0]:
+            return True
+        try:
+            content = os.read(self.descriptor, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            content = b""
+        self.said += content
+        return bool(content)
+
+    def ended(self, *, begins: int) -> tuple[int, list[str]]:
+        """Exit status, and the lines that were printed from then on."""
+        deadline = time.monotonic() + 120
+        while self.read():
+            assert time.monotonic() < deadline, self.said
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.descriptor)
+        _, alive = psutil.wait_procs(self.children, timeout=20)
+        assert not alive
+        text = _CONTROLS.sub(b"", self.said[begins:]).decode()
+        return status, [line for line in text.split("\n") if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> str:
+    data = data_sets.friedman(60_000, 6, 0.5, 0)
+    return zarr_of_chunks(tmp_path_factory.mktemp("signals") / "rows.zarr", data.X, data.y, 3000)
+
+
+def long_fit(rows: str, model: Path) -> list[object]:
+    return ["fit", rows, model, "--basis", 600, "--rule", "rpcholesky", "--lengthscale", 3, "--workers", 2]
+
+
+def begun(terminal: Terminal) -> dict[str, Callable[[], object]]:
+    """When the signal comes."""
+    return {
+        "loading": lambda: psutil.Process(terminal.pid).cpu_times().user > 0.1,
+        "cluster": lambda: len(psutil.Process(terminal.pid).children()) > 1,
+        "sweep": lambda: b"rows/s" in terminal.said,
+    }
+
+
+SENT: dict[str, tuple[int, Callable[[Terminal], object]]] = {
+    "Ctrl-C": (signal.SIGINT, lambda terminal: os.write(terminal.descriptor, b"\x03")),
+    "TERM": (signal.SIGTERM, lambda terminal: os.kill(terminal.pid, signal.SIGTERM)),
+    "TERM to all": (signal.SIGTERM, lambda terminal: os.killpg(terminal.pid, signal.SIGTERM)),
+    "HUP": (signal.SIGHUP, lambda terminal: os.killpg(terminal.pid, signal.SIGHUP)),
+}
+SLOW = [
+    (sent, stage) for sent in SENT for stage in ("loading", "cluster", "sweep") if (sent, stage) != ("Ctrl-C", "sweep")
+]
+
+
+@pytest.mark.parametrize(
+    ("sent", "stage"), [("Ctrl-C", "sweep"), *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)]
+)
+def test_one_line_with_the_way_to_go_on(rows: str, tmp_path: Path, sent: str, stage: str) -> None:
+    arguments = long_fit(rows, tmp_path / "a model")
+    terminal = Terminal(*arguments)
+    terminal.until(begun(terminal)[stage])
+    begins = len(terminal.said)
+    number, send = SENT[sent]
+    send(terminal)
+    status, lines = terminal.ended(begins=begins)
+    assert status == 128 + number, lines
+    errors = [line for line in lines if "blocks" not in line and "rows/s" not in line]
+    if errors[0].startswith("SIGTERM: "):  # the sweep at work is ended
+        assert errors[1:] == ["error: ended by SIGTERM between two sweeps; go on with --resume"]
+        return
+    (line,) = errors
+    assert re.match(r"error: (interrupted by Ctrl-C|ended by SIG(TERM|HUP)); go on with: streamkernel fit ", line), (
+        lines
+    )
+    assert f"'{tmp_path}/a model'" in line
+    assert line.endswith(" --resume")
+    assert not (tmp_path / "a model").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["cluster", "sweep"])
+def test_a_second_one_waits_for_nothing(rows: str, tmp_path: Path, stage: str) -> None:
+    terminal = Terminal(*long_fit(rows, tmp_path / "model"))
+    terminal.until(begun(terminal)[stage])
+    begins = len(terminal.said)
+    for _ in range(2):
+        os.write(terminal.descriptor, b"\x03")
+        time.sleep(0.2)
+    status, lines = terminal.ended(begins=begins)
+    assert status in (130, -signal.SIGINT)  # the latter where the interpreter was at its own end
+    assert [line for line in lines if line.startswith("error: interrupted by Ctrl-C; go on with: ")] == lines[-1:]
+    assert "Traceback" not in "".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["evaluate", "predict", "update", "follow", "factor"])
+def test_other_commands(rows: str, tmp_path: Path, command: str) -> None:
+    model = tmp_path / "model"
+    assert main(["fit", rows, str(model), "--basis", "20", "--rows", "0:3000", "--scheduler", "threads"]) == 0
+    given = {
+        "evaluate": ["evaluate", model, rows],
+        "predict": ["predict", model, rows, tmp_path / "out"],
+        "update": ["update", model, rows],
+        "follow": ["follow", rows, model],
+        "factor": ["factor", rows, tmp_path / "factor", "--basis", 600],
+    }[command]
+    terminal = Terminal(*given, "--workers", 2)
+    terminal.until(begun(terminal)["cluster"])
+    begins = len(terminal.said)
+    os.write(terminal.descriptor, b"\x03")
+    status, lines = terminal.ended(begins=begins)
+    if command == "follow":
+        assert status == 0
+        assert "stopped" in lines[-1]
+    else:
+        assert status == 130
+        assert lines[-1].startswith("error: interrupted by Ctrl-C")
+        assert ("--resume" in lines[-1]) == (command == "factor")
+    assert "Traceback" not in "".join(lines)
+
+
+def test_handlers_are_put_back(capsys: pytest.CaptureFixture[str]) -> None:
+    """Called from a program of somebody else's, which has plans of its own."""
+    mine = lambda number, frame: None  # noqa: E731
+    former = signal.signal(signal.SIGTERM, mine)
+    try:
+        assert main(["--version"]) == 0
+        assert signal.getsignal(signal.SIGTERM) is mine
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, former)
