@@ -33,11 +33,14 @@ __all__ = ["Service", "create_app"]
 
 log = logging.getLogger("streamkernel.service")
 
+_END_SECONDS = 0.1  # after which a service that still reads its models sees that it is told to end
+
 
 class Service(FastAPI):
     """A FastAPI application whose requests pass `Gate` first."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
+        self._ending = False
         self.metrics = Metrics()
         self.registry = Registry(settings.root, self._changed)
         self.predict = Predict(settings, self.registry, self.metrics)
@@ -52,6 +55,19 @@ class Service(FastAPI):
         entry = self.registry.entries.get(name)
         generation = entry.served.generation if entry is not None and entry.served is not None else 0
         self.metrics.changed(event, name, generation, broken=entry is not None and entry.problem is not None)
+
+    def stop_reading(self) -> None:
+        """Told to end; by a signal, at any time. Models that are not read yet are not waited for."""
+        self._ending = True
+        self.registry.close()
+
+    async def first_look(self, reader: ThreadPoolExecutor) -> None:
+        """Read the models, or as many as there are before the service is told to end."""
+        looking = asyncio.get_running_loop().run_in_executor(reader, self.look)
+        while not self._ending:
+            done, _ = await asyncio.wait([looking], timeout=_END_SECONDS)
+            if done:
+                return
 
     def look(self) -> None:
         """Look at the models once; for a thread. Whatever happens, what is served goes on."""
@@ -90,7 +106,6 @@ def create_app(settings: Settings) -> Service:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         assert isinstance(app, Service)
-        loop = asyncio.get_running_loop()
         async with AsyncExitStack() as stack:
             stack.enter_context(single_threaded_blas())
             reader = ThreadPoolExecutor(1, thread_name_prefix="models")
@@ -99,7 +114,7 @@ def create_app(settings: Settings) -> Service:
             stack.callback(app.registry.close)
             if app.jobs is not None:
                 await stack.enter_async_context(app.jobs.running())
-            await loop.run_in_executor(reader, app.look)
+            await app.first_look(reader)
             task = asyncio.create_task(_follow(app, reader))
             try:
                 yield

@@ -6,6 +6,7 @@ Predictions go straight from here to `Predict`; the web framework's own way cost
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import logging
 import time
@@ -16,6 +17,7 @@ from streamkernel.errors import StreamKernelError
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.refusals import Refused, error_body, refusal_of
 from streamkernel.service.request import Receive, Request, Scope, Send
+from streamkernel.service.room import Rooms
 from streamkernel.service.settings import JOBS, Settings
 
 __all__ = ["PREFIX", "SUFFIX", "Gate"]
@@ -38,7 +40,10 @@ SECURITY_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]  # fmt: skip
+CLOSE = (b"connection", b"close")
 _DRAIN_SECONDS, _DRAIN_BYTES = 2.0, 64 << 20
+# Of the machine, not of the request, and not of our code.
+_EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 Handler = Callable[[Request, Send], Awaitable[None]]
 
@@ -63,24 +68,30 @@ class Gate:
         self._rest = rest
         self._submits = settings.jobs is not None and settings.jobs.scheduler is not None
         self._expected = None if settings.token is None else f"Bearer {settings.token}".encode()
+        self._rooms = Rooms.of(settings.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         path: str = scope["path"]
         predicting = path.endswith(SUFFIX) and path.startswith(PREFIX) and scope["method"] == "POST"
         status = 0
+        limits = self._settings.limits
+        request = Request(scope, receive, limits, self._rooms)
+        connection = request.connection
 
         async def answer(message: dict[str, object]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]  # type: ignore[assignment]
+                if connection is not None:
+                    connection.answering()
             await send(message)
+            if connection is not None and message["type"] == "http.response.body" and not message.get("more_body"):
+                connection.answered(request)
 
-        limits = self._settings.limits
-        request: Request | None = None
         try:
             async with asyncio.timeout(limits.request_seconds) as deadline:
-                request = Request(scope, receive, limits, deadline)
+                request.within(deadline)
                 self._admit(request, path)
                 if predicting:
                     await self._predict(request, answer)  # type: ignore[arg-type]
@@ -89,17 +100,19 @@ class Gate:
         except ConnectionResetError:
             pass  # whoever asked has gone
         except Exception as error:
-            refused = _refused(error, working=request is not None and request.working)
+            refused = _refused(error, working=request.working)
             if status:
                 # A part of the answer is out: cutting it short is the one thing that cannot be taken for the whole.
                 raise Cut from None
-            assert request is not None
             await _tell(refused, request, answer)  # type: ignore[arg-type]
         finally:
+            request.close()
             route = "predict" if predicting else getattr(scope.get("route"), "path", "other")
             self._metrics.answered(route, status or 499, time.perf_counter() - began)
 
     def _admit(self, request: Request, path: str) -> None:
+        if len(request.scope["headers"]) > request.limits.headers:
+            raise Refused(431, f"there are more than {request.limits.headers} headers")
         expected = self._expected
         if expected is None:
             hosts = self._settings.hosts
@@ -115,7 +128,11 @@ class Gate:
     async def _other(self, request: Request, receive: Receive, send: Send) -> None:
         async def secured(message: dict[str, object]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *SECURITY_HEADERS]  # type: ignore[misc]
+                headers = [*message.get("headers", []), *SECURITY_HEADERS]  # type: ignore[misc]
+                message["headers"] = [*headers, CLOSE] if _is_unread(request) else headers
+            elif _is_unread(request) and not message.get("more_body"):
+                await _drained(message, request, send)
+                return
             await send(message)
 
         async def nothing() -> dict[str, object]:
@@ -125,7 +142,7 @@ class Gate:
         async def whole() -> dict[str, object]:
             return {"type": "http.request", "body": body, "more_body": False}
 
-        request.complete = not (request.declared_bytes() or b"transfer-encoding" in request.headers)
+        request.complete = not (request.declared_bytes() or request.in_chunks)
         if self._submits and request.scope["method"] == "POST" and request.path == JOBS:
             if request.media_type() != "application/json" or b"content-encoding" in request.headers:
                 # Of any other type a page of another site could send it, too.
@@ -157,6 +174,9 @@ def _refused(error: Exception, *, working: bool) -> Refused:
         found = refusal_of(error)
         if found.status != 500:
             return found
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        log.error("a request is refused: %s", error.strerror)
+        return Refused(503, "the service is short of disk, files or memory; come again later")
     last = traceback.extract_tb(error.__traceback__)[-1]
     log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
     return Refused(500, "a fault of the service; its log says where")
@@ -173,11 +193,22 @@ async def _tell(refused: Refused, request: Request, send: Send) -> None:
         headers.append((b"www-authenticate", b"Bearer"))
     if refused.status == 503:
         headers.append((b"retry-after", b"1"))
-    unread = not request.complete and (b"content-length" in request.headers or b"transfer-encoding" in request.headers)
+    unread = _is_unread(request)
     if unread:
-        headers.append((b"connection", b"close"))
+        headers.append(CLOSE)
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": unread})
-    if unread:
-        await request.drain(_DRAIN_SECONDS, _DRAIN_BYTES)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    last: dict[str, object] = {"type": "http.response.body", "body": body, "more_body": False}
+    await (_drained(last, request, send) if unread else send(last))
+
+
+def _is_unread(request: Request) -> bool:
+    """Whether a part of the body may still come; what follows it cannot be told from it, so the connection ends."""
+    return not request.complete and (request.headers.get(b"content-length", b"0") != b"0" or request.in_chunks)
+
+
+async def _drained(last: dict[str, object], request: Request, send: Send) -> None:
+    """The last part of an answer, given out before the rest of the body is taken, ended after it."""
+    request.close()
+    await send({**last, "more_body": True})
+    await request.drain(_DRAIN_SECONDS, _DRAIN_BYTES)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

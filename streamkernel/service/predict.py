@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from streamkernel.service.batching import Batcher
 from streamkernel.service.formats import JSON, MEDIA_TYPES, NPY, accepted
 from streamkernel.service.formats.answers import Answer
-from streamkernel.service.formats.arrow import arrow_rows, receive_arrow
+from streamkernel.service.formats.arrow import ArrowRows, arrow_rows, receive_arrow
 from streamkernel.service.formats.json_rows import one_answer, parse
 from streamkernel.service.formats.npy import NpyRows
 from streamkernel.service.formats.spool import Spool
@@ -70,17 +70,13 @@ class Predict:
                 self._metrics.predicted(served.name, 1)
                 await _whole(send, served, _JSON_TYPE, one_answer(served.fields(asked), served.classes, values))
                 return
-            with self._spool(served, asked, len(rows.X)) as spool:
-                await self._run(lambda: self._predicted(served, asked, spool, rows.X))
+            with self._spool(request, served, asked, len(rows.X)) as spool:
+                await self._at_work(self._predicted, served, asked, spool, rows.X)
                 await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
             return
         self._metrics.streams.inc()
         try:
-            await request.computing(self._streams.acquire())
-            try:
-                await self._streamed(request, send, served, asked, sent, wanted)
-            finally:
-                self._streams.release()
+            await self._streamed(request, send, served, asked, sent, wanted)
         finally:
             self._metrics.streams.dec()
 
@@ -88,7 +84,7 @@ class Predict:
         body = await request.body(self._settings.limits.json_bytes)
         if len(body) < 1 << 15:
             return parse(body, served.columns, self._settings.limits)
-        return await self._run(lambda: parse(body, served.columns, self._settings.limits))
+        return await self._at_work(parse, body, served.columns, self._settings.limits)
 
     async def _streamed(
         self, request: Request, send: Send, served: Served, asked: Asked, sent: str, wanted: str
@@ -97,24 +93,26 @@ class Predict:
         if sent == NPY:
             rows = NpyRows(request.chunks(limits.body_bytes), served.columns, limits)
             m, dtype = await rows.begin(request.declared_bytes())
-            with self._spool(served, asked, m) as spool:
+            with self._spool(request, served, asked, m) as spool:
                 for first, last in direct.blocks(m, dtype):
                     block = await rows.read(last - first)
-                    await request.computing(self._run(self._block, served, asked, spool, block, first))
+                    await request.computing(self._at_work(self._block, served, asked, spool, block, first))
+                    request.let_go(block.nbytes)
                 await rows.end()
                 await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
             return
-        with await receive_arrow(request.chunks(limits.body_bytes)) as body:
-            source = await self._run(lambda: arrow_rows(body, served.columns, limits))
-            with self._spool(served, asked, source.rows) as spool:
+        with await receive_arrow(request, limits.body_bytes) as body:
+            source = await self._at_work(arrow_rows, body, served.columns, limits)
+            with self._spool(request, served, asked, source.rows) as spool:
                 for first, last in direct.blocks(source.rows, source.dtype):
-                    block = await self._run(source.read, first, last)
-                    await self._run(self._block, served, asked, spool, block, first)
+                    await self._at_work(self._arrow_block, served, asked, spool, source, first, last)
                     request.now_computing()
                 await self._send(request, send, Answer(served, asked, spool, wanted))
 
-    def _spool(self, served: Served, asked: Asked, rows: int) -> Spool:
-        return Spool(rows, [(field.output, field.columns) for field in served.fields(asked)])
+    def _spool(self, request: Request, served: Served, asked: Asked, rows: int) -> Spool:
+        spool = Spool(rows, [(field.output, field.columns) for field in served.fields(asked)])
+        (request.hold if spool.in_memory else request.hold_file)(spool.nbytes)
+        return spool
 
     def _predicted(self, served: Served, asked: Asked, spool: Spool, X: Any) -> None:
         direct = served.direct(asked)
@@ -125,6 +123,11 @@ class Predict:
         direct = served.direct(asked)
         spool.append(direct.of_block(direct.prepared(X, first)))
         self._metrics.predicted(served.name, len(X))
+
+    def _arrow_block(
+        self, served: Served, asked: Asked, spool: Spool, source: ArrowRows, first: int, last: int
+    ) -> None:
+        self._block(served, asked, spool, source.read(first, last), first)
 
     def _batcher(self, served: Served, asked: Asked) -> Batcher:
         now, batchers = self._batchers.get(served.name, (None, {}))
@@ -141,6 +144,11 @@ class Predict:
 
     async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+    async def _at_work(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What takes long. A place is taken when what it needs is there, and not while a client sends or reads."""
+        async with self._streams:
+            return await self._run(work, *arguments)
 
     async def _send(self, request: Request, send: Send, answer: Answer) -> None:
         """The answer, in pieces as the client takes them."""

@@ -30,6 +30,7 @@ STATUSES: dict[int, tuple[str, str]] = {
     415: ("UnsupportedMediaType", "bodies are JSON, of predictions also NPY or Arrow, and not compressed"),
     421: ("UnknownHost", "a service without a token answers to the names of this machine only"),
     422: ("DataError", "rows or parameters that the model cannot use; the message names row and column"),
+    431: ("HeadersTooLarge", "the headers or trailers are too many, or too large"),
     500: ("InternalError", "a fault of the service"),
     503: ("Overloaded", "not in time; ask again later"),
 }

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
+from streamkernel.service.protocol import CONNECTION, Connection
 from streamkernel.service.refusals import Refused
+from streamkernel.service.room import Rooms
 from streamkernel.service.settings import Limits
 
 __all__ = ["Receive", "Request", "Scope", "Send"]
@@ -17,31 +19,44 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+# What the connections' number bounds well enough.
+_UNCOUNTED = 16 << 10
+
 
 class Request:
     """Parameters
     ----------
-    deadline : of the whole request; moved on while its body comes.
+    rooms : shared by all requests.
 
     Attributes
     ----------
     complete : the body is there. working : what is waited for is ours, not the client's.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, limits: Limits, deadline: asyncio.Timeout) -> None:
+    def __init__(self, scope: Scope, receive: Receive, limits: Limits, rooms: Rooms) -> None:
         self.scope = scope
+        self.connection: Connection | None = (scope.get("state") or {}).get(CONNECTION)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.limits = limits
         self.complete = False
         self.working = False
         self._receive = receive
-        self._deadline = deadline
+        self._rooms = rooms
+        self._deadline: asyncio.Timeout | None = None
         self._received = 0
-        self._began = asyncio.get_running_loop().time()
+        self._loop = asyncio.get_running_loop()
+        self._began = self._last = self._loop.time()
+        if self.connection is not None:
+            self.connection.began(self, scope["headers"])
 
     @property
     def path(self) -> str:
         return str(self.scope["path"])
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether the body comes in chunks, without its size."""
+        return b"transfer-encoding" in self.headers
 
     def flags(self, *known: str) -> dict[str, bool]:
         """The query, whose values are all yes or no.
@@ -92,19 +107,69 @@ class Request:
             raise _too_large(most)
         received = 0
         while not self.complete:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                raise ConnectionResetError
-            self.complete = not message.get("more_body", False)
-            chunk: bytes = message.get("body", b"")
+            chunk = await self._next()
             received += len(chunk)
             if received > most:
                 raise _too_large(most)
             if not self.complete:
                 self._expect(received)
+            if received > _UNCOUNTED:
+                self.hold(len(chunk) if received - len(chunk) > _UNCOUNTED else received)
             if chunk:
                 yield chunk
         self.now_computing()
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] != "http.request":
+            raise ConnectionResetError
+        self._last = self._loop.time()
+        if self.connection is not None:
+            self.connection.advanced()
+        self.complete = not message.get("more_body", False)
+        return bytes(message.get("body", b""))
+
+    def kept_waiting(self, now: float) -> float:
+        """Seconds for which the client is behind: silent, or slower than a body may come."""
+        if self.complete or self.working:
+            return 0.0
+        return max(now - self._last, now - self._began - self._received / self.limits.slowest)
+
+    def hold(self, count: int) -> None:
+        """So many more bytes of memory are held for this request, until it ends or lets them go.
+
+        Raises
+        ------
+        Refused
+            All requests together would hold too much.
+        """
+        self._rooms.memory.hold(self, count)
+
+    def let_go(self, count: int) -> None:
+        """So many bytes have been worked up."""
+        self._rooms.memory.let_go(self, count)
+
+    def hold_file(self, count: int) -> None:
+        """As `hold`, in a temporary file."""
+        self._rooms.files.hold(self, count)
+
+    def close(self) -> None:
+        """It holds nothing any more."""
+        self._rooms.memory.leave(self)
+        self._rooms.files.leave(self)
+
+    def cut(self) -> None:
+        """End the connection: others need what this request holds."""
+        if self.connection is not None:
+            self.connection.cut()
+
+    def within(self, deadline: asyncio.Timeout) -> None:
+        """The deadline of the whole request, which is moved on while its body comes."""
+        self._deadline = deadline
+
+    def _reschedule(self, when: float) -> None:
+        if self._deadline is not None:
+            self._deadline.reschedule(when)
 
     async def body(self, most: int) -> bytes:
         """The whole of it."""
@@ -116,20 +181,20 @@ class Request:
         self.working = False
         self._received = received
         limits = self.limits
-        self._deadline.reschedule(self._began + limits.request_seconds + received / limits.slowest)
+        self._reschedule(self._began + limits.request_seconds + received / limits.slowest)
 
     def now_computing(self) -> None:
         """The body is there, or a part of the answer: what is left has its own time."""
         self.working = True
-        self._deadline.reschedule(asyncio.get_running_loop().time() + self.limits.compute_seconds)
+        self._reschedule(self._loop.time() + self.limits.compute_seconds)
 
     async def computing(self, work: Awaitable[T]) -> T:
         """What is done between two parts of the body, whose time is not the client's."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
+        began = self._loop.time()
         self.now_computing()
         result = await work
-        self._began += loop.time() - began
+        self._last = self._loop.time()
+        self._began += self._last - began
         if not self.complete:
             self._expect(self._received)
         return result
@@ -139,10 +204,8 @@ class Request:
         try:
             async with asyncio.timeout(seconds):
                 while not self.complete and most > 0:
-                    message = await self._receive()
-                    self.complete = message["type"] != "http.request" or not message.get("more_body", False)
-                    most -= len(message.get("body", b""))
-        except TimeoutError:
+                    most -= len(await self._next())
+        except (TimeoutError, ConnectionResetError):
             return
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -22,7 +24,8 @@ from types import FrameType
 import uvicorn
 
 from streamkernel.errors import ParameterError
-from streamkernel.service.app import create_app
+from streamkernel.service.app import Service, create_app
+from streamkernel.service.door import Door
 from streamkernel.service.gate import Cut
 from streamkernel.service.protocol import protocol_class
 from streamkernel.service.settings import Settings
@@ -31,6 +34,7 @@ __all__ = ["Address", "configured", "serve"]
 
 _GRACE_SECONDS = 10
 _BACKLOG = 1024
+_FILES = 256  # of models, threads and libraries
 _AGAIN_SECONDS = 1.0  # before a process that ended is started again
 
 
@@ -53,12 +57,20 @@ class Address:
     def scheme(self) -> str:
         return "http" if self.certificate is None else "https"
 
+    def tls(self) -> ssl.SSLContext | None:
+        """What encrypts; None for plain HTTP."""
+        if self.certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key, password=lambda: "")
+        return context
+
     def check(self) -> None:
         """Raise `ParameterError` unless certificate and key can be used."""
         if self.certificate is None:
             return
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password=lambda: "")
+            self.tls()
         except (OSError, ssl.SSLError) as error:
             raise ParameterError(
                 f"the certificate {self.certificate} and the key {self.key} cannot be used: {error.strerror or error}"
@@ -112,10 +124,12 @@ def _bind(address: Address, *, shared: bool) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Tells when it has started."""
+    """Tells when it has started, and its connections and models when it is told to end."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, door: Door, service: Service, started: Callable[[], None]) -> None:
         super().__init__(config)
+        self._door = door
+        self._service = service
         self._told = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -124,9 +138,16 @@ class _Server(uvicorn.Server):
             self._told()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._door.end()
         await super().shutdown(sockets)
-        # To be told to end, and to end, is no failure: the signal is not raised again.
-        self._captured_signals.clear()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._service.stop_reading()
+        # A thread that waits for a disk or store that is silent cannot be ended; the process can.
+        last = threading.Timer(_GRACE_SECONDS + 2, os._exit, (0,))
+        last.daemon = True
+        last.start()
 
 
 class _OneLine(logging.Formatter):
@@ -142,17 +163,19 @@ def _quietly() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_OneLine("%(levelname)s: %(message)s"))
     handler.addFilter(lambda record: not (record.exc_info and record.exc_info[0] is Cut))
-    for name in ("uvicorn", "streamkernel.service"):
+    # Of what clients do wrong the web server would write a line each time.
+    for name, level in (("uvicorn", logging.ERROR), ("streamkernel.service", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.WARNING)
+        logger.setLevel(level)
 
 
 def configured(settings: Settings, address: Address, started: Callable[[], None]) -> uvicorn.Server:
     """One process's server, to be run on a socket."""
+    service = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
-        http=protocol_class(settings.limits),
+        service,
+        http="httptools",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -161,19 +184,35 @@ def configured(settings: Settings, address: Address, started: Callable[[], None]
         server_header=False,
         date_header=False,
         backlog=_BACKLOG,
-        timeout_keep_alive=30,
+        timeout_keep_alive=math.ceil(settings.limits.idle_seconds),
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        ssl_certfile=address.certificate,
-        ssl_keyfile=address.key,
     )
-    return _Server(config, started)
+    config.load()
+    door = Door(settings.limits, address.tls())
+    config.http_protocol_class = protocol_class(door, config.http_protocol_class)
+    return _Server(config, door, service, started)
 
 
 def _run(settings: Settings, address: Address, bound: socket.socket, started: Callable[[], None]) -> None:
     _quietly()
     # The thread that reads a new generation gives way to requests five times sooner than Python would have it.
     sys.setswitchinterval(0.001)
+    settings = settings.with_limits(connections=_connections(settings.limits.connections))
+    # The web server raises the signal again once it has ended. To be told to end, and to end, is no failure.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: None)
     configured(settings, address, started).run(sockets=[bound])
+
+
+def _connections(wanted: int) -> int:
+    """As many as there can be files for: where accepting fails for want of one, nobody is answered."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = 2 * wanted + _FILES
+    if soft != resource.RLIM_INFINITY and soft < files:
+        soft = files if hard == resource.RLIM_INFINITY else min(files, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        wanted = min(wanted, max(16, (soft - _FILES) // 2))
+    return wanted
 
 
 def _worker(settings: Settings, address: Address, started: multiprocessing.synchronize.Event) -> None:

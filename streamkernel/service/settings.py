@@ -25,10 +25,14 @@ class Limits:
     rows, elements : of one request; elements are rows x columns.
     request_seconds : until a request's body must be there, a second more for each `slowest` bytes of it.
     compute_seconds : from there to the first byte of the answer.
-    header_seconds, header_bytes : for the request line and the headers.
+    header_seconds, header_bytes, headers : for the request line and the headers, and the TLS handshake; how many.
+    idle_seconds : after an answer, until the next request begins.
     write_seconds : for a client to take what waits for it.
-    streams : large bodies at work at the same time; more wait. Each process.
+    read_bytes : taken off a connection at once.
+    streams : blocks of large bodies at work at the same time; more wait. Each process.
     connections : at the same time, each process; more are answered 503.
+    memory_bytes, spool_bytes : of bodies and answers of all requests of a process, in memory and in files.
+    patience_seconds : for which a client may be behind before it gives way where places or memory are wanted.
     """
 
     body_bytes: int = 1 << 30
@@ -40,9 +44,15 @@ class Limits:
     compute_seconds: float = 120.0
     header_seconds: float = 10.0
     header_bytes: int = 32 << 10
+    headers: int = 100
+    idle_seconds: float = 30.0
     write_seconds: float = 20.0
+    read_bytes: int = 128 << 10
     streams: int = 8
     connections: int = 1024
+    memory_bytes: int = 256 << 20
+    spool_bytes: int = 16 << 30
+    patience_seconds: float = 1.0
 
 
 @dataclass(frozen=True)

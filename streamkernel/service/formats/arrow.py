@@ -6,10 +6,11 @@ of numbers, not compressed. All else (nested types, dictionaries, compressed buf
 
 from __future__ import annotations
 
+import io
 import mmap
 import struct
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,22 +20,23 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.refusals import Refused
+from streamkernel.service.request import Request
 from streamkernel.service.settings import Limits
 
 __all__ = ["ArrowRows", "Received", "arrow_rows", "receive_arrow"]
 
-_IN_MEMORY = 16 << 20
+_IN_MEMORY = 1 << 20
 _RECORD_BATCH = 3  # of the union MessageHeader in Arrow's Message.fbs
 
 
 class Received:
     """A body that is there, as one buffer."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, *, in_file: bool) -> None:
         self._file = file
         self._map: mmap.mmap | None = None
         file.flush()
-        if getattr(file, "_rolled", False):
+        if in_file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self.buffer = pa.py_buffer(self._map)
         else:
@@ -49,13 +51,24 @@ class Received:
         self._file.close()
 
 
-async def receive_arrow(chunks: AsyncIterator[bytes]) -> Received:
+async def receive_arrow(request: Request, most: int) -> Received:
     """The body, once it is whole."""
-    file: Any = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+    file: Any = io.BytesIO()
+    in_file = False
+    received = 0
     try:
-        async for chunk in chunks:
+        async for chunk in request.chunks(most):
+            received += len(chunk)
+            if in_file:
+                request.hold_file(len(chunk))
+                request.let_go(len(chunk))
+            elif received > _IN_MEMORY:
+                request.hold_file(received)
+                in_memory, file, in_file = file, tempfile.TemporaryFile(), True  # noqa: SIM115
+                file.write(in_memory.getvalue())
+                request.let_go(received)
             file.write(chunk)
-        return Received(file)
+        return Received(file, in_file=in_file)
     except BaseException:
         file.close()
         raise

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Spool"]
 
-_IN_MEMORY = 16 << 20
+_IN_MEMORY = 1 << 20
 _PIECE_ROWS = 1 << 16
 
 
@@ -38,6 +38,11 @@ class Spool:
     def nbytes(self) -> int:
         """Of all rows."""
         return 8 * self.rows * self.columns
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether no file is needed."""
+        return self.nbytes <= _IN_MEMORY
 
     def append(self, values: dict[str, NDArray[Any]]) -> None:
         """The outputs of the rows that come next."""
