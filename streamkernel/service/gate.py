@@ -67,7 +67,7 @@ class Gate:
         self._predict = predict
         self._rest = rest
         self._submits = settings.jobs is not None and settings.jobs.scheduler is not None
-        self._expected = None if settings.token is None else f"Bearer {settings.token}".encode()
+        self._expected = None if settings.token is None else settings.token.encode()
         self._rooms = Rooms.of(settings.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,8 +121,9 @@ class Gate:
             return
         if path in _OPEN_EXACTLY or path.startswith(_OPEN):
             return
-        given = request.headers.get(b"authorization", b"")
-        if not hmac.compare_digest(given, expected):
+        # The name of the scheme is in either case, the token is not (RFC 9110, 11.1).
+        scheme, _, given = request.headers.get(b"authorization", b"").partition(b" ")
+        if not hmac.compare_digest(given.strip(b" \t"), expected) or scheme.lower() != b"bearer":
             raise Refused(401, "a token is wanted: Authorization: Bearer TOKEN")
 
     async def _other(self, request: Request, receive: Receive, send: Send) -> None:

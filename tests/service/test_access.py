@@ -52,6 +52,14 @@ def test_with_the_token(closed: Live) -> None:
         assert client.post("/v1/models/ridge/predict", json={"row": [1] * 4}).status_code == 200
 
 
+@pytest.mark.parametrize("scheme", ["bearer ", "BEARER ", "beareR  "])
+def test_the_scheme_is_in_either_case_and_the_token_is_not(closed: Live, scheme: str) -> None:
+    with httpx.Client(base_url=closed.url, trust_env=False) as client:
+        assert client.get("/v1/models", headers={"authorization": scheme + TOKEN}).status_code == 200
+        refused(client.get("/v1/models", headers={"authorization": scheme + TOKEN.upper()}), 401, "Unauthorized")
+        refused(client.get("/v1/models", headers={"authorization": scheme.strip() + TOKEN}), 401, "Unauthorized")
+
+
 def test_a_service_without_a_token_answers_to_names_of_this_machine(saved: Path, live: Any) -> None:
     running = live(Settings(saved, hosts=frozenset({"localhost", "127.0.0.1", "::1"})))
     with httpx.Client(base_url=running.url, trust_env=False) as client:
