@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import struct
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -20,6 +19,8 @@ from streamkernel.table.values import float_dtype
 __all__ = ["NpyRows", "header"]
 
 _LONGEST_HEADER = 8192
+# Of a size beyond it nothing is worked out, and nothing is told: it may have thousands of digits.
+_LARGEST = 1 << 62
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -125,6 +126,8 @@ def _read_header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise
     except Exception:
         raise Refused(400, "the header of the NPY file cannot be read: numpy.save writes one") from None
+    if any(size > _LARGEST for size in shape):
+        raise Refused(413, "the shape in the header of the NPY file is larger than any array")
     if dtype.hasobject or dtype.names is not None or dtype.subdtype is not None:
         raise Refused(422, f"the array holds {dtype}; give real numbers", "DTypeError")
     return shape, bool(fortran), dtype
@@ -135,5 +138,5 @@ def _rows_of(shape: tuple[int, ...], width: int) -> tuple[int, int]:
         return 1, shape[0]
     if len(shape) == 2:
         return shape[0], shape[1]
-    told = f"the array has {len(shape)} dimensions and {math.prod(shape)} values"
+    told = f"the array has {len(shape)} dimensions"
     raise Refused(422, f"{told}; give rows of {width}, or one row", "ShapeError")
