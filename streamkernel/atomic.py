@@ -16,6 +16,7 @@ import shutil
 import stat
 import uuid
 import weakref
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,12 @@ from streamkernel.errors import StoreExistsError
 
 __all__ = [
     "HeldLock",
+    "RepeatedNameError",
     "array_digest",
     "canonical_json",
     "folder_generation",
     "fsync_path",
+    "parsed_json",
     "partial_sibling",
     "publish_folder",
     "read_file",
@@ -55,6 +58,31 @@ def folder_generation(folder: Path) -> tuple[int, int, int] | None:
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def parsed_json(text: str | bytes, **options: Any) -> Any:
+    """The value in a JSON text, in which no object may have a name twice: of two values one would be lost.
+
+    Raises
+    ------
+    RepeatedNameError
+        An object has a name twice.
+    ValueError
+        It is no JSON.
+    """
+    return json.loads(text, object_pairs_hook=_of_pairs, **options)
+
+
+class RepeatedNameError(ValueError):
+    """An object of a JSON text has a name twice."""
+
+
+def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise RepeatedNameError(f"{twice[:50]!r} is there twice")
+    return found
 
 
 def text_digest(text: str) -> str:

@@ -14,13 +14,12 @@ what of theirs was written anew: the digest of a last chunk that was not full. A
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import text_digest, write_json
+from streamkernel.atomic import parsed_json, text_digest, write_json
 from streamkernel.errors import CorruptMetadataError
 
 __all__ = [
@@ -153,7 +152,7 @@ def write_manifest(folder: Path, arrays: Mapping[str, ArrayManifest], history: S
 def parse_manifest(text: str, path: str) -> Manifest:
     """The manifest in `text`, read from `path`; anything else than what we write is corrupt."""
     try:
-        config = json.loads(text)
+        config = parsed_json(text)
         if config["format"] != TABLE_FORMAT or config["version"] != VERSION:
             raise ValueError(f"format {config['format']!r} version {config['version']!r}")
         arrays = {

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streamkernel.atomic import parsed_json
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.errors import CorruptMetadataError
 
@@ -71,7 +72,7 @@ class RecordLog:
         if content is None:
             return None
         try:
-            record = json.loads(content)
+            record = parsed_json(content)
             if record["number"] != number or not isinstance(record["value"], dict):
                 raise ValueError("another number")
             return Record(number, record["value"], str(record["nonce"]))

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Lease, Record, RecordLog, blobs_at, joined
 from streamkernel.blobs.lease import this_process
 from streamkernel.errors import (
@@ -151,7 +152,7 @@ class JobRecords:
                 f"no job {self.id} in {self.location}; name the place of the jobs (jobs=..., --jobs) as on submission"
             )
         try:
-            spec = json.loads(content)
+            spec = parsed_json(content)
             if any(spec[name] != value for name, value in _FORMAT.items()) or not isinstance(spec["work"], dict):
                 raise ValueError("another format")
             if not _is_time(spec["submitted"]):

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 
 from streamkernel.errors import StreamKernelError
+from streamkernel.service.formats.json_rows import json_of
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.refusals import Refused, error_body, refusal_of
 from streamkernel.service.request import Receive, Request, Scope, Send
@@ -149,6 +150,8 @@ class Gate:
                 # Of any other type a page of another site could send it, too.
                 raise Refused(415, "a job is asked for in JSON: Content-Type: application/json")
             body = await request.body(min(_MOST_OF_A_JOB, request.limits.json_bytes))
+            # The framework takes the last of two values of one name.
+            json_of(body)
             await self._rest(request.scope, whole, secured)  # type: ignore[arg-type]
             return
         request.now_computing()

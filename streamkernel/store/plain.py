@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.atomic import read_file
+from streamkernel.atomic import parsed_json, read_file
 from streamkernel.errors import CorruptMetadataError, ParameterError, ResourceLimitError
 
 __all__ = ["differences", "plain", "read_json", "read_object"]
@@ -66,7 +66,7 @@ def read_json(path: Path) -> tuple[Any, str]:
         )
     try:
         text = read_file(path).decode("utf-8")
-        return json.loads(text, parse_constant=_refuse_constant), text
+        return parsed_json(text, parse_constant=_refuse_constant), text
     except (ValueError, RecursionError) as error:
         what = "empty" if size == 0 else f"not valid JSON ({str(error) or type(error).__name__})"
         raise CorruptMetadataError(f"{path} is {what}; restore it from a copy or write the store again") from error

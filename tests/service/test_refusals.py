@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,9 @@ def send(client: httpx.Client, body: Any, sent: str = JSON, name: str = "ridge",
         (b'{"row": [1, 2', 400, "MalformedBody", ["character"]),
         (b"\xff\xfe\x00", 400, "MalformedBody", []),
         (b"[" * 100_000, 400, "MalformedBody", []),
+        (b'{"row": [1, 2, 3, 4], "row": [5, 6, 7, 8]}', 400, "MalformedBody", ["'row' is there twice"]),
+        (b'{"rows": [[1, 2, 3, {"a": 1, "a": 1}]]}', 400, "MalformedBody", ["'a' is there twice"]),
+        (b'{"r\\u006fw": [1, 2, 3, 4], "row": [1, 2, 3, 4]}', 400, "MalformedBody", ["twice"]),
     ],
 )  # fmt: skip
 def test_json(client: httpx.Client, body: Any, status: int, kind: str, words: list[str]) -> None:
@@ -65,6 +69,12 @@ def with_value(value: float) -> np.ndarray:
     changed = np.tile(X, (1000, 1))
     changed[2345, 2] = value
     return changed
+
+
+def shaped(shape: str, descr: str = "'<f8'", order: str = "False") -> bytes:
+    """An NPY file whose header says that."""
+    text = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(96)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +98,29 @@ def with_value(value: float) -> np.ndarray:
         (as_npy(X).replace(b"(3, 4)", b"(-3,4)"), 400, "MalformedBody", []),
         (as_npy(X).replace(b"(3, 4)", b"(9**9)"), 400, "MalformedBody", []),
         (as_npy(X).replace(b"(3, 4), }   ", b"(99999999, 4)}"), 413, "TooLarge", []),
+        (shaped("(" + "9" * 2500 + ", 4)"), 413, "TooLarge", ["larger than any array"]),
+        (shaped("(3, " + "9" * 2500 + ")"), 413, "TooLarge", []),
+        (shaped("(" + "9" * 2500 + ",)"), 413, "TooLarge", []),
+        (shaped("(" + "9" * 5000 + ", 4)"), 400, "MalformedBody", []),
+        (shaped("(" + "9" * 19 + ", 0)"), 413, "TooLarge", []),
+        (shaped("(" + "99999999, " * 600 + ")"), 422, "ShapeError", ["600 dimensions"]),
+        (shaped("(-1, 4)"), 400, "MalformedBody", []),
+        (shaped("(3, -4)"), 400, "MalformedBody", []),
+        (shaped("(True, 4)"), 400, "MalformedBody", []),
+        (shaped("(3.0, 4)"), 400, "MalformedBody", []),
+        (shaped("3"), 400, "MalformedBody", []),
+        (shaped("()"), 422, "ShapeError", []),
+        (shaped("(0, 0)"), 422, "ShapeError", []),
+        (shaped("(" * 1000 + "3" + ")" * 1000), 400, "MalformedBody", []),
+        (shaped("(3, 4)", "'<f" + "9" * 500 + "'"), 400, "MalformedBody", []),
+        (shaped("(3, 4)", "'|V999999999'"), 422, "DTypeError", []),
+        (shaped("(3, 4)", "'<U999999999'"), 400, "MalformedBody", []),
+        (shaped("(3, 4)", "('<f8', (99999, 99999))"), 400, "MalformedBody", []),
+        (shaped("(3, 4)", "[('a', '<f8'), ('a', '<f8')]"), 400, "MalformedBody", []),
+        (shaped("(3, 4)", "'<M8[ns]'"), 422, "DTypeError", []),
+        (shaped("(3, 4)", "'nothing'"), 400, "MalformedBody", []),
+        (shaped("(3, 4)", order="1"), 400, "MalformedBody", []),
+        (shaped("(3, 4)", order="True"), 422, "DataError", ["Fortran"]),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", 400, "MalformedBody", []),
         (b"not an array", 400, "MalformedBody", []),
         (b"", 400, "MalformedBody", []),

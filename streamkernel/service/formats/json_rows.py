@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.atomic import RepeatedNameError, parsed_json
 from streamkernel.service.refusals import Refused
 from streamkernel.service.served import Field
 from streamkernel.service.settings import Limits
 
-__all__ = ["JsonRows", "one_answer", "parse"]
+__all__ = ["JsonRows", "json_of", "one_answer", "parse"]
 
 _NUMBERS = frozenset({int, float})
 
@@ -27,6 +28,28 @@ class JsonRows:
     single: bool
 
 
+def json_of(body: bytes) -> Any:
+    """The value of a body.
+
+    Raises
+    ------
+    Refused
+        It is no JSON, or has a name twice.
+    """
+    try:
+        return parsed_json(body)
+    except json.JSONDecodeError as error:
+        raise Refused(400, f"the body is not JSON at character {error.pos}: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise Refused(400, "the body is not JSON: it is not UTF-8") from None
+    except RecursionError:
+        raise Refused(400, "the body is not JSON that can be read: it is nested too deeply") from None
+    except RepeatedNameError as error:
+        raise Refused(400, f"the body is ambiguous: {error}") from None
+    except ValueError:
+        raise Refused(400, "the body is not JSON that can be read: a number has too many digits") from None
+
+
 def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
     """The rows of a body.
 
@@ -35,11 +58,7 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
     Refused
         What is wrong, with row and column.
     """
-    try:
-        told = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        where = f" at character {error.pos}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
-        raise Refused(400, f"the body is not JSON{where}") from None
+    told = json_of(body)
     if not isinstance(told, dict) or len(told) != 1 or not (told.keys() <= {"row", "rows"}):
         raise Refused(422, 'the body must be {"row": [numbers]} or {"rows": [[numbers], ...]}', "ShapeError")
     if "row" in told:

@@ -50,6 +50,8 @@ def test_bodies_that_are_none(asking: httpx.Client) -> None:
     headers = {"content-type": "application/json"}
     for body in (b"", b'{"estimator": ', b"\xff\xfe", b"[" * 100_000):
         assert asking.post("/v1/jobs", content=body, headers=headers).status_code in (400, 422)
+    twice = b'{"estimator": "ridge", "table": "rows.zarr", "model": "a", "options": {"alpha": 1, "alpha": 2}}'
+    refused(asking.post("/v1/jobs", content=twice, headers=headers), 400, "MalformedBody", "'alpha' is there twice")
     refused(asking.post("/v1/jobs", content=b" " * 2_000_000, headers=headers), 413, "TooLarge")
     # A page of another site can send these without asking first.
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
