@@ -12,11 +12,11 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import stat
 import uuid
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ __all__ = [
     "partial_sibling",
     "publish_folder",
     "read_file",
+    "refuse_other_names",
     "text_digest",
     "write_json",
 ]
@@ -111,11 +112,20 @@ def read_file(path: Path) -> bytes:
         return handle.read()
 
 
+def refuse_other_names(descriptor: int, path: Path) -> None:
+    """Close what was opened to be written, with an `OSError`, unless it is a file that has this name alone."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.ELOOP, "not a file of its own", str(path))
+
+
 def write_json(path: Path, value: Any) -> None:
     """Replace the file at `path` by `value` as JSON: a reader sees the old text or the new, never a part."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
-        with open(temporary, "w", encoding="utf-8") as handle:
+        # A new file: whatever has its name already is not written.
+        with open(temporary, "x", encoding="utf-8") as handle:
             json.dump(value, handle, indent=1, allow_nan=False)
             handle.flush()
             os.fsync(handle.fileno())
@@ -131,8 +141,15 @@ def partial_sibling(target: Path) -> Path:
     return target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
 
 
-def publish_folder(partial: Path, target: Path, *, overwrite: bool = False) -> None:
+def publish_folder(
+    partial: Path, target: Path, remove: Callable[[Path, Path], None], *, overwrite: bool = False
+) -> None:
     """Move a finished folder to its name. An existing one is exchanged in one step, then removed.
+
+    Parameters
+    ----------
+    remove
+        Called with what had the name before, under the one that it has now, and with `target`.
 
     Raises
     ------
@@ -153,16 +170,8 @@ def publish_folder(partial: Path, target: Path, *, overwrite: bool = False) -> N
             os.rename(partial, target)
             partial = aside
         fsync_path(target.parent)
-        _remove(partial)
+        remove(partial, target)
     fsync_path(target.parent)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        # What it held has its successor already: being unable to clear it away is no failure of the publishing.
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _exchange(first: Path, second: Path) -> bool:
@@ -230,9 +239,14 @@ class HeldLock:
 
     @classmethod
     def acquire(cls, path: Path, *, create: bool = False) -> HeldLock | None:
-        """Lock a file or folder without waiting; None if another holds it, OSError where there are no locks."""
+        """Lock a file or folder without waiting; None if another holds it, OSError where there are no locks.
+
+        A link in its place is not followed (ELOOP), and a file that has another name besides is none of ours.
+        """
         flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
-        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        if create:
+            refuse_other_names(descriptor, path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -243,10 +257,15 @@ class HeldLock:
             raise
         return cls(descriptor)
 
+    def write(self, content: bytes) -> None:
+        """Replace what the locked file says: by its descriptor, so that nothing that has its name now is written."""
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, content, 0)
+
     def still_at(self, path: Path) -> bool:
         """Whether `path` is still what was locked, not a later file of that name."""
         try:
-            return os.path.samestat(os.fstat(self.descriptor), os.stat(path))
+            return os.path.samestat(os.fstat(self.descriptor), os.lstat(path))
         except OSError:
             return False
 

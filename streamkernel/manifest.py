@@ -23,6 +23,7 @@ from streamkernel.atomic import parsed_json, text_digest, write_json
 from streamkernel.errors import CorruptMetadataError
 
 __all__ = [
+    "BUNDLE_FORMAT",
     "COMPLETE",
     "ROWS_FORMAT",
     "TABLE_FORMAT",
@@ -38,6 +39,7 @@ COMPLETE = "COMPLETE"
 # What a group's attributes say it is; its manifest has the table's name in both.
 TABLE_FORMAT = "streamkernel.table"
 ROWS_FORMAT = "streamkernel.rows"
+BUNDLE_FORMAT = "streamkernel.bundle"
 VERSION = 2
 # Whoever opened a store more appends ago than this has to open it again.
 KEPT_GENERATIONS = 64

@@ -12,7 +12,7 @@ from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.generations import Generation, Generations, Layer, content_digest, generation_of
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.locations import beside, blobs_at, is_url, joined, local_path, parent_of
+from streamkernel.blobs.locations import beside, blobs_at, is_url, joined, local_path, parent_of, spelled
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.blobs.transfer import at_once, download, upload
 
@@ -37,5 +37,6 @@ __all__ = [
     "joined",
     "local_path",
     "parent_of",
+    "spelled",
     "upload",
 ]

@@ -52,6 +52,10 @@ class Blobs(ABC):
         found its own value there, so that this says False: who must know compares what is there with what it wrote.
         """
 
+    def prove_create(self) -> None:
+        """Raise `StoreError` where the place does not refuse to create what is there; tried once in a process."""
+        return
+
     @abstractmethod
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
         """What is there, by key, of all keys that begin with `prefix`; those created before the call are among them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.spelling import OBSTORE_SCHEMES, spelled
 from streamkernel.errors import ParameterError
 
 try:
@@ -14,11 +15,10 @@ from streamkernel.blobs.filesystem import FilesystemBlobs
 
 __all__ = ["OBSTORE_SCHEMES", "remote_blobs"]
 
-OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
-
 
 def remote_blobs(url: str) -> Blobs:
     """The byte strings below `url`."""
+    url = str(spelled(url))
     scheme = url.partition("://")[0].lower()
     if scheme not in OBSTORE_SCHEMES:
         return FilesystemBlobs(url)

@@ -13,6 +13,7 @@ import fsspec
 
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.patience import asked_again, http_status_passes
+from streamkernel.blobs.proof import prove_create
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 
 __all__ = ["FilesystemBlobs"]
@@ -62,6 +63,13 @@ class FilesystemBlobs(Blobs):
             self._asked(lambda: self._files.pipe_file(self._path(key), value))
 
     def create(self, key: str, value: bytes) -> bool:
+        self.prove_create()
+        return self._create(key, value)
+
+    def prove_create(self) -> None:
+        prove_create(self, self._create)
+
+    def _create(self, key: str, value: bytes) -> bool:
         with self._errors("creating", key):
             self._asked(lambda: self._make_folder(key))
             try:

@@ -18,13 +18,14 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from streamkernel.atomic import folder_generation
-from streamkernel.blobs.locations import blobs_at, is_url, local_path
+from streamkernel.blobs.locations import blobs_at
+from streamkernel.blobs.proof import PROBE
 from streamkernel.blobs.records import Record, RecordLog
+from streamkernel.blobs.spelling import spelled
 from streamkernel.errors import CorruptMetadataError
 
 __all__ = ["Generation", "Generations", "Layer", "content_digest", "generation_of"]
@@ -32,7 +33,7 @@ __all__ = ["Generation", "Generations", "Layer", "content_digest", "generation_o
 CURRENT, FOLDER = "CURRENT", "generations"
 
 # Of records, generations, and of writers at work: who appends, what is unfinished (`store`).
-_OURS = (f"{CURRENT}/", f"{FOLDER}/", "APPEND/", "UNFINISHED/")
+_OURS = (f"{CURRENT}/", f"{FOLDER}/", "APPEND/", "UNFINISHED/", PROBE)
 _NAME = re.compile(r"[0-9a-f]{12}|")
 _STRAY_NS = 24 * 3600 * 10**9
 # Any of these marks a plain copy of a folder, and changes with it.
@@ -122,7 +123,29 @@ class Generations:
         if self.latest() is not None:
             return True
         level = self.blobs.level()
-        return bool(level.stamps) or any(prefix not in _OURS and self.blobs.holds(prefix) for prefix in level.prefixes)
+        if level.stamps or any(prefix not in _OURS and self.blobs.holds(prefix) for prefix in level.prefixes):
+            return True
+        # Generations of somebody else.
+        inner = self.blobs.level(f"{FOLDER}/") if f"{FOLDER}/" in level.prefixes else None
+        return inner is not None and not all(
+            _NAME.fullmatch(name.removeprefix(f"{FOLDER}/").rstrip("/")) for name in (*inner.stamps, *inner.prefixes)
+        )
+
+    def strangers(self, owned: Callable[[str], bool]) -> Iterator[str]:
+        """Keys below the URL that neither writers of ours have made, nor `owned` knows as a plain copy's own."""
+        latest = self.latest()
+        plain = latest is None or any(not layer.name for layer in latest.layers)
+        level = self.blobs.level()
+        yield from (key for key in level.stamps if not ((plain and owned(key)) or key in _MARKS))
+        for prefix in level.prefixes:
+            if prefix == f"{FOLDER}/":
+                inner = self.blobs.level(prefix)
+                names = [*inner.stamps, *inner.prefixes]
+                yield from (name for name in names if not _NAME.fullmatch(name.removeprefix(prefix).rstrip("/")))
+            elif prefix not in _OURS:
+                # What is left of a plain copy that was replaced is no stranger, and nobody removes it.
+                known = owned if plain else _of_a_group
+                yield from (key for key in self.blobs.keys(prefix) if not known(key))
 
     @staticmethod
     def new_name() -> str:
@@ -130,11 +153,16 @@ class Generations:
         return uuid.uuid4().hex[:12]
 
     def publish(
-        self, layers: Iterable[Layer], digest: str, *, after: Generation | None, overwritten: bool = False
+        self,
+        layers: Iterable[Layer],
+        digest: str,
+        *,
+        after: Generation | None,
+        overwritten: Callable[[str], bool] | None = None,
     ) -> Generation | None:
         """Make a generation the one that follows `after` (None: the first); None if another was made meanwhile.
 
-        With `overwritten`, a plain copy that was there is removed.
+        With `overwritten`, what this knows of a plain copy that was there is removed.
         """
         layers = tuple(layers)
         value = {
@@ -149,11 +177,13 @@ class Generations:
         self._prune(record, overwritten=overwritten)
         return Generation(record, layers, digest)
 
-    def replace(self, layers: Iterable[Layer], digest: str) -> Generation:
-        """Make a generation the current one, whichever was."""
+    def replace(
+        self, layers: Iterable[Layer], digest: str, overwritten: Callable[[str], bool] | None = None
+    ) -> Generation:
+        """Make a generation the current one, whichever was; see `publish`."""
         layers = tuple(layers)
         while True:
-            done = self.publish(layers, digest, after=self.latest(), overwritten=True)
+            done = self.publish(layers, digest, after=self.latest(), overwritten=overwritten)
             if done is not None:
                 return done
 
@@ -161,7 +191,7 @@ class Generations:
         """Remove a generation that was not published."""
         self.blobs.remove_all(self.blobs.keys(Layer(name, 0).prefix))
 
-    def _prune(self, record: Record, *, overwritten: bool) -> None:
+    def _prune(self, record: Record, *, overwritten: Callable[[str], bool] | None) -> None:
         """Remove what no reader of the current generation, or of the one before, needs.
 
         Generations that no record names are being written, or were left by a writer that died: these are told from each
@@ -177,6 +207,8 @@ class Generations:
         newest: dict[str, int] = {}
         for key, stamp in stamps.items():
             name = key.split("/")[1]
+            if not _NAME.fullmatch(name) or key.count("/") < 2:
+                continue  # none of ours
             newest[name] = max(newest.get(name, 0), stamp.time)
         now = max(newest.values(), default=0)
         gone = {
@@ -185,14 +217,10 @@ class Generations:
             if name not in kept and (name in known or (time and now - time > _STRAY_NS))
         }
         self.blobs.remove_all([key for key in stamps if key.split("/")[1] in gone])
-        if overwritten and "" not in kept and ("" in known or record.number <= 2):
-            self.blobs.remove_all(self._plain_keys())
-
-    def _plain_keys(self) -> list[str]:
-        """Of a plain copy that has been replaced: the members of its group, as its own manifest or metadata tell."""
-        if not any(self.blobs.size(mark) >= 0 for mark in _MARKS):
-            return []
-        return [key for key in self.blobs.stamps() if not key.startswith(_OURS) and _of_a_group(key)]
+        if overwritten is not None and "" not in kept and ("" in known or record.number <= 2):
+            self.blobs.remove_all(
+                [key for key in self.blobs.stamps() if not key.startswith(_OURS) and overwritten(key)]
+            )
 
     def _of(self, record: Record) -> Generation:
         try:
@@ -220,6 +248,5 @@ def generation_of(location: str | os.PathLike[str]) -> Hashable | None:
 
     It changes when a model, table or output is replaced or has rows appended, and costs a listing and a small read.
     """
-    if not is_url(location):
-        return folder_generation(Path(local_path(location)))
-    return Generations(os.fspath(location)).identity()
+    place = spelled(location)
+    return Generations(place).identity() if isinstance(place, str) else folder_generation(place)

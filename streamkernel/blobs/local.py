@@ -106,10 +106,11 @@ class LocalBlobs(Blobs):
     def _written(self, key: str, value: bytes) -> Iterator[tuple[Path, Path]]:
         """The value in a file of its own, on the disk; removed in the end if it still has that name."""
         path = self.folder / key
+        self._refuse_links(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
         try:
-            with open(temporary, "wb") as handle:
+            with open(temporary, "xb") as handle:
                 handle.write(value)
                 handle.flush()
                 os.fsync(handle.fileno())
@@ -117,6 +118,14 @@ class LocalBlobs(Blobs):
         finally:
             with suppress(OSError):
                 temporary.unlink()
+
+    def _refuse_links(self, parent: Path) -> None:
+        """Refuse a folder in this one that somebody has made a link; this one itself was named by the caller."""
+        for folder in (parent, *parent.parents):
+            if folder == self.folder:
+                return
+            if folder.is_symlink():
+                raise StoreAccessError(f"{folder} is a symbolic link, and nothing is written through links; remove it")
 
     @contextmanager
     def _errors(self, doing: str, key: str) -> Iterator[None]:

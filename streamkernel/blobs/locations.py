@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.drivers import remote_blobs
 from streamkernel.blobs.local import LocalBlobs
+from streamkernel.blobs.spelling import is_url, spelled
 from streamkernel.errors import ParameterError
 
-__all__ = ["beside", "blobs_at", "is_url", "joined", "local_path", "parent_of"]
-
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-
-def is_url(location: str | os.PathLike[str]) -> bool:
-    """Whether this names something in an object store rather than a path of this machine."""
-    found = _URL.match(os.fspath(location))
-    return found is not None and found[1].lower() != "file"
+__all__ = ["beside", "blobs_at", "is_url", "joined", "local_path", "parent_of", "spelled"]
 
 
 def local_path(location: str | os.PathLike[str]) -> Path:
@@ -30,27 +22,26 @@ def local_path(location: str | os.PathLike[str]) -> Path:
     ParameterError
         A URL: what is done here needs a path.
     """
-    text = os.fspath(location)
-    if is_url(text):
-        raise ParameterError(f"{text} is a URL where a path of this machine is needed")
-    return Path(os.path.abspath(text.removeprefix("file://")))
+    place = spelled(location)
+    if isinstance(place, str):
+        raise ParameterError(f"{place} is a URL where a path of this machine is needed")
+    return place
 
 
 def joined(location: str | os.PathLike[str], *names: str) -> str:
     """The location of something below another one."""
-    text = os.fspath(location)
-    return "/".join([text.rstrip("/"), *names]) if is_url(text) else str(local_path(text).joinpath(*names))
+    place = spelled(location)
+    return "/".join([place, *names]) if isinstance(place, str) else str(place.joinpath(*names))
 
 
 def parent_of(location: str | os.PathLike[str]) -> tuple[str, str]:
     """The location around this one, and the name that this one has there."""
-    text = os.fspath(location)
-    if not is_url(text):
-        path = local_path(text)
-        return str(path.parent), path.name
-    parent, _, name = text.rstrip("/").rpartition("/")
+    place = spelled(location)
+    if isinstance(place, Path):
+        return str(place.parent), place.name
+    parent, _, name = place.rpartition("/")
     if parent.endswith(":/"):
-        raise ParameterError(f"{text} is a whole bucket; name a place in it, such as {text.rstrip('/')}/model")
+        raise ParameterError(f"{place} is a whole bucket; name a place in it, such as {place}/model")
     return parent, name
 
 
@@ -68,7 +59,5 @@ def blobs_at(location: str | os.PathLike[str]) -> Blobs:
     ParameterError
         A scheme that no installed driver knows.
     """
-    text = os.fspath(location)
-    if not is_url(text):
-        return LocalBlobs(local_path(text))
-    return remote_blobs(text.rstrip("/"))
+    place = spelled(location)
+    return remote_blobs(place) if isinstance(place, str) else LocalBlobs(place)

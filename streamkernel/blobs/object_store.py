@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import obstore
 from obstore.exceptions import (
@@ -23,6 +24,7 @@ from obstore.store import from_url
 
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.patience import REQUEST_SECONDS, asked_again, http_status_passes
+from streamkernel.blobs.proof import prove_create
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 __all__ = ["ObjectBlobs", "object_store"]
@@ -41,7 +43,8 @@ T = TypeVar("T")
 
 def object_store(url: str) -> Any:
     """The obstore store at a URL, with our patience; made anew in each process, from its own environment."""
-    bucket = url.partition("://")[2].partition("/")[0]
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
     if not _BUCKET.fullmatch(bucket):
         # Of some characters obstore ends in a panic, which is no Exception.
         raise ParameterError(f"{url} cannot be opened: {bucket!r} is no name of a bucket (letters, digits, . _ -)")
@@ -53,7 +56,8 @@ def object_store(url: str) -> Any:
         "allow_http": endpoint.startswith("http://"),
     }
     try:
-        return from_url(url, client_options=options, retry_config=_NO_RETRIES)
+        # Decoded again on its way, so that every letter of the key means itself.
+        return from_url(f"{scheme}://{bucket}/{quote(key)}", client_options=options, retry_config=_NO_RETRIES)
     except (BaseError, ValueError, OSError) as error:
         raise ParameterError(f"{url} cannot be opened: {_first_line(error)}") from error
 
@@ -86,6 +90,13 @@ class ObjectBlobs(Blobs):
         self._asked("writing", key, lambda: obstore.put(self._store, key, value, use_multipart=False))
 
     def create(self, key: str, value: bytes) -> bool:
+        self.prove_create()
+        return self._create(key, value)
+
+    def prove_create(self) -> None:
+        prove_create(self, self._create)
+
+    def _create(self, key: str, value: bytes) -> bool:
         def put() -> bool:
             try:
                 obstore.put(self._store, key, value, mode="create")

@@ -15,7 +15,7 @@ from streamkernel.estimators.kernel_cca_model import KernelCCAModel
 from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import Factor
 from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
-from streamkernel.report.publish import checked_output
+from streamkernel.report.publish import PICTURE, checked_output
 from streamkernel.table import open_table
 
 __all__ = ["command"]
@@ -58,9 +58,9 @@ def command(
         )
     if rows is not None and data is None:
         raise ParameterError("--rows says which rows of --data are drawn; give --data, or leave it out")
-    for path, replaced in ((out, overwrite), (png, True)):
-        if path is not None:
-            checked_output(path, overwrite=replaced)
+    checked_output(out, overwrite=overwrite)
+    if png is not None:
+        checked_output(png, overwrite=True, mark=PICTURE)
     with fields_of(*sources):
         if factors[0]:
             _factors(sources, out, data, rows, png, overwrite)

@@ -11,6 +11,7 @@ is a lease: whoever comes after one that was killed has to wait until that has l
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,7 +52,7 @@ def only_follower(model: str, store: str) -> Iterator[Callable[[], None]]:
     path = Path(beside(model, _NAME))
     with _translated(path, model):
         lock = _acquire(path, model)
-        path.write_text(json.dumps({**this_process(), "store": store}) + "\n", encoding="utf-8")
+        lock.write(json.dumps({**this_process(), "store": store}).encode() + b"\n")
     try:
         yield lambda: None
     finally:
@@ -92,4 +93,8 @@ def _translated(path: Path, model: str) -> Iterator[None]:
     except PermissionError as error:
         raise StoreAccessError(f"no permission to write {path}; ask its owner") from error
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise StoreAccessError(
+                f"{path} is a link, or has another name besides, and nothing is written through links; remove it"
+            ) from error
         raise StoreError(f"{path} cannot be locked ({error.strerror or error}); check the disk") from error

@@ -12,14 +12,13 @@ it is found done, since the model says which rows it has seen.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from streamkernel.blobs import beside, generation_of, is_url
+from streamkernel.blobs import beside, generation_of, spelled
 from streamkernel.engine import Session
 from streamkernel.errors import (
     CheckpointMismatchError,
@@ -75,7 +74,7 @@ def update_saved(
     """
     # Before they become part of the checkpoints' configuration.
     check_options(options.get("stale", STALE), options.get("grow", 0))
-    folder = os.fspath(path).rstrip("/") if is_url(path) else Path(os.path.abspath(path))
+    folder = spelled(path)
     for _ in range(_TRIES):
         before = generation_of(folder)
         model = load(folder)

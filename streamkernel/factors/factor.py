@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from streamkernel.blobs import blobs_at, is_url, joined, local_path
+from streamkernel.blobs import blobs_at, is_url, joined, spelled
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.kept_basis import KeptBasis
@@ -110,7 +110,7 @@ class Factor(KeptBasis):
         ------
         StoreNotFoundError, IncompleteStoreError, ModelFormatError, CorruptMetadataError, CorruptChunkError
         """
-        folder = os.fspath(path).rstrip("/") if is_url(path) else Path(path)
+        folder = spelled(path)
         parts = entries_of(folder)
         if not parts and not (isinstance(folder, Path) and os.path.exists(folder)):
             raise StoreNotFoundError(f"{folder} does not exist; make it with streamkernel factor")
@@ -153,8 +153,8 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     StoreExistsError
         A factor is there and `overwrite` is false, or something else is.
     """
-    check_target(joined(path, BASIS), overwrite=True)
-    folder = os.fspath(path).rstrip("/") if is_url(path) else local_path(path)
+    check_target(joined(path, BASIS), overwrite=True, kind="factor")
+    folder = spelled(path)
     entries = entries_of(folder)
     strangers = sorted(name for name in entries if name.lstrip(".").partition(".")[0] not in {BASIS, ROWS})
     if strangers:

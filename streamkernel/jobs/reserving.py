@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from streamkernel.atomic import text_digest
-from streamkernel.blobs import RecordLog, blobs_at, joined
+from streamkernel.blobs import RecordLog, blobs_at
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
 from streamkernel.jobs.records import ENDED, JobRecords
 
@@ -54,4 +54,4 @@ def _is_at_work(place: str, id: str) -> bool:
 
 
 def _makers(place: str, model: str) -> RecordLog:
-    return RecordLog(blobs_at(joined(place, "models")), text_digest(model)[:24])
+    return RecordLog(blobs_at(place), f"models/{text_digest(model)[:24]}")

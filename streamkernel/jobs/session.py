@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from distributed import Client
 
-from streamkernel.blobs import joined, parent_of
+from streamkernel.blobs import is_url, joined, parent_of
 from streamkernel.engine.security import connect_client
 from streamkernel.errors import (
     CorruptMetadataError,
@@ -25,6 +26,7 @@ from streamkernel.jobs.reserving import latest_maker, reserve
 from streamkernel.jobs.scheduling import submit_driver
 from streamkernel.jobs.unreadable import UnreadableJob
 from streamkernel.jobs.work import Work, described, location_of
+from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
 
 __all__ = ["ENVIRONMENT", "JobsSession", "connect", "default_jobs"]
@@ -233,6 +235,9 @@ class JobsSession:
 
     def _place_of(self, model: str) -> str:
         place = self.place or default_jobs(model)
+        if self.place is None and not is_url(place):
+            # A link that the user names is followed, one in the place of a name of ours is not.
+            refuse_link(Path(place))
         self._places[place] = None
         return place
 

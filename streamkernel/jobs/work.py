@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel import estimators
-from streamkernel.blobs import is_url, local_path
+from streamkernel.blobs import spelled
 from streamkernel.errors import CorruptMetadataError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
 from streamkernel.estimators.named_stores import with_stores_opened
@@ -169,7 +169,7 @@ def location_of(what: str, value: Any) -> str:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str) and value:
-        return value.rstrip("/") if is_url(value) else str(local_path(value))
+        return str(spelled(value))
     raise ParameterError(
         f"a job needs the location of the {what}, not a {type(value).__name__}: the cluster cannot see what is in this "
         "process; streamkernel.ingest(X, 'rows.zarr') writes rows to a store, and rows=(a, b) takes a part of them"

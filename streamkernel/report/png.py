@@ -30,7 +30,7 @@ from streamkernel.report.gaussian_tables import gaussian_headline
 from streamkernel.report.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, line_style, shade
 from streamkernel.report.pictures import draw_check
-from streamkernel.report.publish import checked_output, publish_file
+from streamkernel.report.publish import PICTURE, checked_output, publish_file
 from streamkernel.report.pursuit_facts import PathCurve, path_curve
 from streamkernel.report.pursuit_tables import pursuit_headline
 from streamkernel.report.tables import headline
@@ -118,7 +118,7 @@ def write_factor_png(factors: Sequence[Factor], path: str | PathLike[str], pca: 
 
 
 def _write(path: str | PathLike[str], inches: tuple[float, float], draw: Callable[[Figure], None]) -> None:
-    target = checked_output(path, overwrite=True)
+    target = checked_output(path, overwrite=True, mark=PICTURE)
     with rc_context(_STYLE), warnings.catch_warnings():
         # A label in a script that the font lacks is drawn as boxes; that is no reason to fail.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -126,8 +126,8 @@ def _write(path: str | PathLike[str], inches: tuple[float, float], draw: Callabl
         FigureCanvasAgg(figure)
         draw(figure)
         picture = io.BytesIO()
-        figure.savefig(picture, format="png", dpi=_DPI)
-    publish_file(target, picture.getvalue(), overwrite=True)
+        figure.savefig(picture, format="png", dpi=_DPI, metadata={"Software": "streamkernel"})
+    publish_file(target, picture.getvalue(), overwrite=True, mark=PICTURE)
 
 
 def _missing(axes: Axes, reason: str) -> None:

@@ -3,43 +3,77 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
 from streamkernel.atomic import partial_sibling
-from streamkernel.blobs import blobs_at, is_url, parent_of
+from streamkernel.blobs import blobs_at, parent_of, spelled
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
 
-__all__ = ["checked_output", "publish_file"]
+__all__ = ["PAGE", "PICTURE", "checked_output", "publish_file"]
+
+# What is near the beginning of a page of ours, of a picture of ours, and of nobody else's.
+PAGE = b'<meta name="generator" content="streamkernel">'
+PICTURE = b"Software\0streamkernel"
+_BEGINNING = 1 << 14
 
 
-def checked_output(path: str | PathLike[str], *, overwrite: bool) -> str | Path:
+def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = PAGE) -> str | Path:
     """The path, or the URL, of a file to be written.
+
+    Parameters
+    ----------
+    overwrite : a file that is there may be replaced, if it has the `mark`: if we have written it.
 
     Raises
     ------
     StoreNotFoundError
         Its folder does not exist.
     StoreExistsError
-        It exists and may not be replaced, or is a folder.
+        It exists and may not be replaced, or is a folder or a link.
     """
-    if is_url(path):
-        url = os.fspath(path)
-        around, name = parent_of(url)
-        if not overwrite and blobs_at(around).size(name) >= 0:
-            raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
-        return url
-    target = Path(path)
+    target = spelled(path)
+    if isinstance(target, str):
+        around, name = parent_of(target)
+        blobs = blobs_at(around)
+        if blobs.size(name) >= 0:
+            _check_replaced(target, overwrite, mark, lambda: blobs.read_part(name, 0, _BEGINNING) or b"")
+        return target
     if not target.parent.is_dir():
         raise StoreNotFoundError(f"there is no folder {target.parent} to write {target.name} into; make it first")
     if target.is_dir():
         raise StoreExistsError(f"{target} is a folder; give the name of a file in it")
-    if not overwrite and os.path.lexists(target):
-        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+    if os.path.lexists(target):
+        _check_replaced(target, overwrite, mark, lambda: _beginning(target))
     return target
 
 
-def publish_file(target: str | Path, content: bytes, *, overwrite: bool) -> None:
+def _check_replaced(target: str | Path, overwrite: bool, mark: bytes, beginning: Callable[[], bytes]) -> None:
+    if not overwrite:
+        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+    if mark not in beginning():
+        what = "a report" if mark == PAGE else "a picture"
+        raise StoreExistsError(
+            f"{target} exists and is not {what} of streamkernel; remove it yourself or choose another path"
+        )
+
+
+def _beginning(path: Path) -> bytes:
+    """Of a file; empty where it is a link, which is not followed to be replaced, or no file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, _BEGINNING)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: bytes = PAGE) -> None:
     """Write beside the target, then rename (at a URL, in one go): a reader sees the old file, the new one, or none.
 
     Raises
@@ -47,6 +81,9 @@ def publish_file(target: str | Path, content: bytes, *, overwrite: bool) -> None
     StoreExistsError
         Somebody else made the file meanwhile, and it may not be replaced.
     """
+    if overwrite:
+        # Looked at before the work began.
+        checked_output(target, overwrite=True, mark=mark)
     if isinstance(target, str):
         around, name = parent_of(target)
         place = blobs_at(around)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from streamkernel.store.partial import PartialFolder
+from streamkernel.outputs import Kind, PartialFolder
 from streamkernel.store.row_places import FolderRows, RowPlace
 from streamkernel.store.unfinished import UnfinishedFolder
 from streamkernel.store.unfinished_objects import PartialObjects, UnfinishedObjects
@@ -48,9 +48,9 @@ class _Partial:
 
     resumed = False
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, kind: Kind) -> None:
         self.target = target
-        self._folder = PartialFolder(target)
+        self._folder = PartialFolder(target, kind)
         self.rows = FolderRows(self._folder.path, None)
         self.noted: dict[str, set[str]] = {}
 
@@ -67,9 +67,9 @@ class _Partial:
 class _Unfinished:
     """A folder that is kept until it is published."""
 
-    def __init__(self, target: Path, config: dict[str, Any], *, resume: bool) -> None:
+    def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
         self.target = target
-        self._folder = UnfinishedFolder(target, config, resume=resume)
+        self._folder = UnfinishedFolder(target, kind, config, resume=resume)
         self.rows = FolderRows(self._folder.path, self._folder.journal)
         self.resumed, self.begin, self.abandon = self._folder.resumed, self._folder.begin, self._folder.abandon
 
@@ -81,8 +81,8 @@ class _Unfinished:
         self._folder.publish(overwrite=overwrite)
 
 
-def building_of(target: str | Path, config: dict[str, Any] | None, *, resume: bool) -> Building:
+def building_of(target: str | Path, kind: Kind, config: dict[str, Any] | None, *, resume: bool) -> Building:
     """Begin, or go on with, the output at a path, or at a URL (text); with a configuration it outlives its builder."""
     if isinstance(target, str):
         return PartialObjects(target) if config is None else UnfinishedObjects(target, config, resume=resume)
-    return _Partial(target) if config is None else _Unfinished(target, config, resume=resume)
+    return _Partial(target, kind) if config is None else _Unfinished(target, kind, config, resume=resume)

@@ -23,7 +23,7 @@ import psutil
 from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, canonical_json, folder_generation, read_file, text_digest, write_json
-from streamkernel.blobs import is_url, local_path
+from streamkernel.blobs import spelled
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -34,15 +34,16 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
-from streamkernel.manifest import COMPLETE
+from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE
+from streamkernel.outputs import Kind, PartialFolder, translated_os_errors
 from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
 from streamkernel.store.objects import fetched, fetched_text, send
-from streamkernel.store.partial import PartialFolder, check_target, translated_os_errors
+from streamkernel.store.partial import check_target
 from streamkernel.store.plain import plain, read_json, read_object
 
 __all__ = ["Bundle", "as_read", "bundle_digest", "bundle_kind", "read_bundle", "replace_bundle", "write_bundle"]
 
-FORMAT = "streamkernel.bundle"
+FORMAT = BUNDLE_FORMAT
 FORMAT_VERSION = 2
 CONFIG = "config.json"
 
@@ -106,14 +107,15 @@ def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: boo
         The disk is full or fails; `path` is as it was, and nothing is left beside it.
     """
     config, arrays = _checked(bundle)
-    target = check_target(path, overwrite=overwrite)
-    _write(target, bundle, config, arrays, overwrite=overwrite)
+    kind = _output_kind(bundle)
+    target = check_target(path, overwrite=overwrite, kind=kind)
+    _write(target, bundle, config, arrays, kind, overwrite=overwrite)
 
 
 def replace_bundle(path: str | Path, bundle: Bundle) -> None:
     """Write `bundle` to `path` whatever is there: for places that are ours alone, such as a torn checkpoint."""
     config, arrays = _checked(bundle)
-    _write(path, bundle, config, arrays, overwrite=True)
+    _write(path, bundle, config, arrays, None, overwrite=True)
 
 
 def read_bundle(
@@ -153,10 +155,11 @@ def read_bundle(
         The arrays would not fit into memory.
     """
     limit = psutil.virtual_memory().total if max_bytes is None else max_bytes
-    if is_url(path):
-        with fetched(os.fspath(path).rstrip("/"), limit) as folder:
+    place = spelled(path)
+    if isinstance(place, str):
+        with fetched(place, limit) as folder:
             return _read(folder, kind, versions, arrays, limit)
-    folder = local_path(path)
+    folder = place
     for _ in range(_GENERATIONS):
         before = folder_generation(folder)
         try:
@@ -196,8 +199,9 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
 
 def bundle_kind(path: str | os.PathLike[str]) -> str | None:
     """The kind of the bundle at `path`; None if there is something else, or nothing."""
+    place = spelled(path)
     try:
-        content = fetched_text(os.fspath(path), CONFIG) if is_url(path) else read_file(local_path(path) / CONFIG)
+        content = fetched_text(place, CONFIG) if isinstance(place, str) else read_file(place / CONFIG)
         header = json.loads(content or b"{}")
         kind = header["kind"] if header["format"] == FORMAT else None
     except StoreError:
@@ -215,16 +219,29 @@ def _checked(bundle: Bundle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     return plain(bundle.config), {name: storable(name, values) for name, values in bundle.arrays.items()}
 
 
+def _output_kind(bundle: Bundle) -> Kind:
+    """Models and transformers may replace each other; what is part of a factor or a run is no model."""
+    if bundle.kind == "factor":
+        return "factor"
+    return "checkpoint" if bundle.kind == "checkpoint" else "model"
+
+
 def _write(
-    target: str | Path, bundle: Bundle, config: dict[str, Any], arrays: Mapping[str, NDArray[Any]], *, overwrite: bool
+    target: str | Path,
+    bundle: Bundle,
+    config: dict[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    kind: Kind | None,
+    *,
+    overwrite: bool,
 ) -> None:
     if isinstance(target, str):
         with tempfile.TemporaryDirectory(prefix="streamkernel-") as around:
             made = Path(around) / "bundle"
-            _write(made, bundle, config, arrays, overwrite=False)
+            _write(made, bundle, config, arrays, None, overwrite=False)
             send(made, target, overwrite=overwrite)
         return
-    partial = PartialFolder(target)
+    partial = PartialFolder(target, kind)
     try:
         with translated_os_errors(target, "writing"):
             for name, values in arrays.items():

@@ -19,7 +19,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from streamkernel.atomic import canonical_json, text_digest
-from streamkernel.blobs import is_url, local_path
+from streamkernel.blobs import spelled
 from streamkernel.errors import (
     CheckpointMismatchError,
     CorruptMetadataError,
@@ -30,8 +30,8 @@ from streamkernel.errors import (
     StoreError,
     StreamKernelWarning,
 )
+from streamkernel.outputs import translated_os_errors
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
-from streamkernel.store.partial import translated_os_errors
 from streamkernel.store.plain import differences, plain
 from streamkernel.store.run_places import FolderRun, ObjectRun, RunPlace
 
@@ -64,7 +64,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | os.PathLike[str], config: dict[str, Any], *, fresh: bool = False) -> None:
-        place = os.fspath(folder).rstrip("/") if is_url(folder) else local_path(folder)
+        place = spelled(folder)
         self.folder: str | Path = place
         self.config: dict[str, Any] = plain(config)
         self._digest = text_digest(canonical_json(self.config))

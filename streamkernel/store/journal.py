@@ -11,6 +11,8 @@ import os
 import re
 from pathlib import Path
 
+from streamkernel.atomic import refuse_other_names
+
 __all__ = ["Journal"]
 
 _ENTRY = re.compile(rb"([A-Za-z]\w*/c(?:/\d+)+) ([0-9a-f]{32})")
@@ -26,7 +28,9 @@ class Journal:
         """Append that chunk `key` is finished and holds values of this digest; on the disk when this returns."""
         # A line feed first: the line before it may be torn.
         line = f"\n{key} {digest}\n".encode()
-        descriptor = os.open(self.folder / f"{log}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        file, flags = self.folder / f"{log}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        descriptor = os.open(file, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        refuse_other_names(descriptor, file)
         try:
             if os.write(descriptor, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamkernel.blobs import Generation, Generations, Layer, content_digest, download, parent_of, upload
+from streamkernel.blobs import Generation, Generations, Layer, content_digest, download, upload
 from streamkernel.errors import (
     CorruptMetadataError,
     IncompleteStoreError,
@@ -17,13 +17,13 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
-from streamkernel.manifest import COMPLETE, ROWS_FORMAT
+from streamkernel.manifest import COMPLETE
+from streamkernel.outputs import plain_copy
 
-__all__ = ["check_url", "fetched", "fetched_text", "publish_generation", "send"]
+__all__ = ["fetched", "fetched_text", "publish_generation", "send"]
 
 # How often a reader follows writers that keep overwriting before it gives up.
 _GENERATIONS = 10
-_METADATA_BYTES = 2**16
 
 
 def send(folder: Path, url: str, *, overwrite: bool) -> None:
@@ -49,7 +49,7 @@ def publish_generation(place: Generations, name: str, complete: bytes, *, overwr
     """Make a generation, whose COMPLETE is this, the current one; see `send`."""
     layers, digest = (Layer(name, 0),), content_digest(complete)
     if overwrite:
-        place.replace(layers, digest)
+        place.replace(layers, digest, plain_copy(place))
     elif place.publish(layers, digest, after=None) is None:
         raise StoreExistsError(f"{place.location} exists; choose another path or ask for overwrite")
 
@@ -139,24 +139,3 @@ def fetched_text(url: str, name: str) -> bytes | None:
         if content is not None or generation.record is None:
             return content
     return None
-
-
-def check_url(url: str, *, overwrite: bool, kind: str) -> str:
-    """`check_target` for a URL; whether it may be written is found out at the first writing."""
-    url = url.rstrip("/")
-    parent_of(url)  # not a whole bucket
-    place = Generations(url)
-    if not place.taken():
-        return url
-    if not overwrite:
-        raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
-    if not _is_output(url, kind):
-        what = "a saved model or state" if kind == "bundle" else "an output of rows"
-        raise StoreExistsError(f"{url} exists and is not {what}; remove it yourself or choose another path")
-    return url
-
-
-def _is_output(url: str, kind: str) -> bool:
-    if kind == "bundle":
-        return fetched_text(url, "config.json") is not None
-    return f'"{ROWS_FORMAT}"'.encode() in (fetched_text(url, "zarr.json") or b"")[:_METADATA_BYTES]

@@ -22,8 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from streamkernel.atomic import array_digest
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
 from streamkernel.manifest import ROWS_FORMAT, VERSION
+from streamkernel.outputs import Kind, translated_os_errors
 from streamkernel.store.building import Building, building_of
-from streamkernel.store.partial import check_target, translated_os_errors
+from streamkernel.store.partial import check_target
 from streamkernel.store.plain import plain
 from streamkernel.store.row_grid import RowColumn, RowGrid
 from streamkernel.store.row_places import RowPlace
@@ -90,9 +91,10 @@ class RowSink:
             raise ParameterError("an output without a fingerprint cannot be resumed; give the one it was started with")
         grid = RowGrid.of(n_rows, columns, chunk_rows)
         described = {**plain(dict(attributes or {}), "attributes"), "format": ROWS_FORMAT, "version": VERSION}
-        target = check_target(path, overwrite=overwrite, kind="rows")
+        kind: Kind = "factor rows" if tuple(columns) == ("G",) else "rows"
+        target = check_target(path, overwrite=overwrite, kind=kind)
         config = {"fingerprint": fingerprint, **grid.to_config(), "attributes": described}
-        building = building_of(target, None if fingerprint is None else config, resume=resume)
+        building = building_of(target, kind, None if fingerprint is None else config, resume=resume)
         try:
             with translated_os_errors(target, "creating"):
                 if building.resumed:

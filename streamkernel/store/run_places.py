@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -12,15 +13,20 @@ from typing import Any
 
 from streamkernel.atomic import partial_sibling, write_json
 from streamkernel.blobs import Lease, blobs_at, joined
-from streamkernel.errors import CorruptMetadataError, RunLockedError
+from streamkernel.errors import CorruptMetadataError, RunLockedError, StoreExistsError
+from streamkernel.outputs import refuse_link, remove_stray_partials
 from streamkernel.store.lock import HeldLock
-from streamkernel.store.partial import remove_stray_partials
 from streamkernel.store.plain import read_object
 
 __all__ = ["TTL", "FolderRun", "ObjectRun", "RunPlace"]
 
 RUN = "run.json"
 LOCK = "lock"
+# The two, steps, and what killed writers have left of either.
+_OURS = re.compile(
+    rf"{re.escape(RUN)}|{LOCK}|\d{{4,}}-[a-z][a-z0-9_]*"
+    r"|\.(run\.json|\d{4,}-[a-z][a-z0-9_]*)\.[0-9a-f]{8}\.(partial|new|former)"
+)
 # Seconds for which a driver is believed to be alive.
 TTL = 15.0
 
@@ -91,6 +97,8 @@ class FolderRun(RunPlace):
         path = self.location / LOCK
         while True:
             self.location.mkdir(parents=True, exist_ok=True)
+            refuse_link(self.location)
+            self._refuse_strangers()
             try:
                 lock = HeldLock.acquire(path, create=True)
             except FileNotFoundError:
@@ -104,9 +112,18 @@ class FolderRun(RunPlace):
                     f"the run in {self.location} is being driven by {holder}; wait for it or stop it first"
                 )
             if lock.still_at(path):
-                path.write_text(f"{os.getpid()}\n")
+                lock.write(f"{os.getpid()}\n".encode())
                 return lock
             lock.release()
+
+    def _refuse_strangers(self) -> None:
+        """All of the folder is removed in the end: what we do not write is not to be among it."""
+        for name in os.listdir(self.location):
+            if not _OURS.fullmatch(name):
+                raise StoreExistsError(
+                    f"{self.location} is where checkpoints are kept, and it holds {name!r}, which streamkernel did not "
+                    "write; move that away"
+                )
 
     def check_held(self) -> None:
         if not self._lock.still_at(self.location / LOCK):

@@ -20,12 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from streamkernel.atomic import text_digest, write_json
-from streamkernel.errors import CheckpointMismatchError, CorruptMetadataError, RunLockedError, StreamKernelWarning
+from streamkernel.errors import (
+    CheckpointMismatchError,
+    CorruptMetadataError,
+    RunLockedError,
+    StoreExistsError,
+    StreamKernelWarning,
+)
 from streamkernel.manifest import COMPLETE
-from streamkernel.store.arrays import ZARR_JSON
+from streamkernel.outputs import Kind, publish, refuse_link, remove_stray_partials, translated_os_errors
+from streamkernel.store.arrays import ZARR_JSON, list_files
 from streamkernel.store.journal import Journal
 from streamkernel.store.lock import HeldLock
-from streamkernel.store.partial import publish, remove_stray_partials, translated_os_errors
 from streamkernel.store.plain import differences, read_object
 
 __all__ = ["UnfinishedFolder"]
@@ -34,6 +40,7 @@ RUN = "run.json"
 FORMAT = "streamkernel.unfinished"
 
 _NAME = re.compile(r"[0-9a-f]{8}")
+_OURS = re.compile(r"[0-9a-f]{8}(\.journal)?|run\.json|\.run\.json\.[0-9a-f]{8}\.partial")
 
 
 class UnfinishedFolder:
@@ -43,6 +50,8 @@ class UnfinishedFolder:
     ----------
     target
         Where the output shall be.
+    kind
+        What it is, and so what it may replace.
     config
         What determines the output, plain JSON.
     resume
@@ -65,8 +74,8 @@ class UnfinishedFolder:
         Somebody is building it now; nothing was changed.
     """
 
-    def __init__(self, target: Path, config: dict[str, Any], *, resume: bool) -> None:
-        self.target = target
+    def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
+        self.target, self._kind = target, kind
         self.folder = target.with_name(f".{target.name}.unfinished")
         self._config = config
         with translated_os_errors(target, "creating"):
@@ -82,7 +91,10 @@ class UnfinishedFolder:
                 if earlier is None:
                     self._clear()
                     self.path.mkdir()
+                else:
+                    list_files(self.path)  # no links: chunks are written into its folders
                 self.journal.folder.mkdir(exist_ok=True)
+                refuse_link(self.journal.folder)
                 # A finish that came no further than this: what may be written again must not look complete.
                 (self.path / COMPLETE).unlink(missing_ok=True)
             except BaseException:
@@ -98,7 +110,7 @@ class UnfinishedFolder:
 
     def publish(self, *, overwrite: bool = False) -> None:
         """Give the finished output its name; `overwrite` replaces what has it now, in one step."""
-        publish(self.path, self.target, overwrite=overwrite)
+        publish(self.path, self.target, self._kind, overwrite=overwrite)
         with translated_os_errors(self.target, "publishing"):
             shutil.rmtree(self.folder)
         self._lock.release()
@@ -144,6 +156,12 @@ class UnfinishedFolder:
 
     def _clear(self) -> None:
         # The run first: without it nothing of the rest is taken for something to go on with.
+        for path in self.folder.iterdir():
+            if not _OURS.fullmatch(path.name):
+                raise StoreExistsError(
+                    f"{self.folder} is where {self.target.name} is built, and it holds {path.name!r}, which "
+                    "streamkernel did not write; move that away"
+                )
         (self.folder / RUN).unlink(missing_ok=True)
         for path in self.folder.iterdir():
             if path.is_dir() and not path.is_symlink():
@@ -154,6 +172,7 @@ class UnfinishedFolder:
     def _acquire(self) -> HeldLock:
         while True:
             self.folder.mkdir(exist_ok=True)
+            refuse_link(self.folder)
             try:
                 lock = HeldLock.acquire(self.folder)
             except FileNotFoundError:

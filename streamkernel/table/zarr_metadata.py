@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import zarr
@@ -23,7 +22,7 @@ from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import read_file
-from streamkernel.blobs import is_url
+from streamkernel.blobs import spelled
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -76,10 +75,9 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     StoreNotFoundError, StoreAccessError
         Nothing there, or not ours to read.
     """
-    text = os.fspath(path)
-    if is_url(text):
-        return BlobStore(text.rstrip("/"))
-    local = Path(text.removeprefix("file://"))
+    local = spelled(path)
+    if isinstance(local, str):
+        return BlobStore(local)
     try:
         is_folder = local.is_dir()
         exists = is_folder or os.path.lexists(local)
@@ -87,7 +85,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         raise StoreAccessError(f"{local} may not be read by this user; ask for access") from error
     except (OSError, ValueError) as error:  # a name that is too long, or that no path can have
         why = getattr(error, "strerror", None) or error
-        raise StoreNotFoundError(f"there can be no store at {text[:200]!r} ({why}); check the path") from error
+        raise StoreNotFoundError(f"there can be no store at {str(local)[:200]!r} ({why}); check the path") from error
     if not exists:
         raise StoreNotFoundError(f"there is no store at {local}; check the path (nothing was created)")
     if not is_folder:

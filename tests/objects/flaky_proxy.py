@@ -35,6 +35,7 @@ class FlakyProxy:
     fault : may be set at any time.
     seen : method and path of every request.
     delay : seconds of a "slow" answer.
+    left_out : headers, in small letters, that are not passed on.
     """
 
     def __init__(self, upstream: str) -> None:
@@ -43,6 +44,7 @@ class FlakyProxy:
         self.seen: list[tuple[str, str]] = []
         self.faults = 0
         self.delay = 0.3
+        self.left_out: set[str] = set()
         self._over = threading.Event()
         proxy = self
 
@@ -95,7 +97,8 @@ class FlakyProxy:
     def _pass_on(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         connection = http.client.HTTPConnection(self.upstream.hostname or "", self.upstream.port, timeout=60)
         try:
-            headers = {key: value for key, value in request.headers.items() if key.lower() != "connection"}
+            left_out = {"connection", *self.left_out}
+            headers = {key: value for key, value in request.headers.items() if key.lower() not in left_out}
             connection.request(request.command, request.path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(), dict(answer.getheaders())

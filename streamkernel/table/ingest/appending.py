@@ -14,14 +14,14 @@ Whoever had opened it goes on with the old rows: their chunks are where they wer
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.storage import LocalStore
 
-from streamkernel.blobs import is_url
+from streamkernel.blobs import spelled
 from streamkernel.manifest import Ancestor
 from streamkernel.table.ingest.grown import FolderGrown, Grown, ObjectGrown
 from streamkernel.table.ingest.outlet import Outlet
@@ -41,7 +41,8 @@ def locked_store(path: str | os.PathLike[str]) -> Grown:
     RunLockedError
         Another process is appending.
     """
-    return ObjectGrown(os.fspath(path).rstrip("/")) if is_url(path) else FolderGrown(Path(path))
+    place = spelled(path)
+    return ObjectGrown(place) if isinstance(place, str) else FolderGrown(place)
 
 
 class AppendingWriter(ChunkWriter):
@@ -67,7 +68,7 @@ class AppendingWriter(ChunkWriter):
         grown, table = self._grown, self._grown.table
         assert table.statistics is not None
         full, rows = grown.full_rows, table.n_rows
-        group = zarr.open_group(str(self._outlet.folder), mode="r+")
+        group = zarr.open_group(LocalStore(self._outlet.folder), mode="r+")
         for name, manifest in grown.manifest.arrays.items():
             self._digests[name] = list(manifest.digests[: full // self._chunk_rows])
         self._statistics = {"X": table.statistics.X, "y": table.statistics.y}

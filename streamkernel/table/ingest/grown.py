@@ -17,7 +17,7 @@ from streamkernel.blobs import Lease, blobs_at
 from streamkernel.errors import CorruptMetadataError, InputChangedError, ParameterError, RunLockedError
 from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
 from streamkernel.table.blob_store import BlobStore
-from streamkernel.table.ingest.outlet import FolderOutlet, ObjectOutlet, Outlet
+from streamkernel.table.ingest.outlet import GrownOutlet, ObjectOutlet, Outlet
 from streamkernel.table.open import open_table
 from streamkernel.table.table import Table
 from streamkernel.table.zarr_metadata import node_kind, open_store, read_bytes
@@ -117,7 +117,7 @@ class FolderGrown(Grown):
         folder = Path(self.path)
         full, rows = self.full_rows, self.table.n_rows
         rewritten = () if full == rows else tuple(f"{name}/c/{full // self.chunk_rows}" for name in ("X", "y"))
-        made = FolderOutlet(folder, folder.with_name(f".{folder.name}.append.{uuid.uuid4().hex[:8]}.partial"))
+        made = GrownOutlet(folder, folder.with_name(f".{folder.name}.append.{uuid.uuid4().hex[:8]}.partial"))
         try:
             link_tree(folder, made.folder, rewritten)
         except BaseException:

@@ -6,26 +6,23 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.atomic import partial_sibling
-from streamkernel.blobs import Generations, is_url, parent_of
+from streamkernel.blobs import is_url, local_path, parent_of, spelled
 from streamkernel.errors import (
-    CorruptMetadataError,
     ParameterError,
     SourceFormatError,
     StoreAccessError,
     StoreError,
-    StoreExistsError,
     StoreNotFoundError,
     StreamKernelError,
 )
-from streamkernel.manifest import ROWS_FORMAT, TABLE_FORMAT
+from streamkernel.outputs import PartialFolder, check_output
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.checked import FoundLabels, checked_batches
 from streamkernel.table.ingest.csv import CsvReader
@@ -39,7 +36,6 @@ from streamkernel.table.ingest.tables import TableReader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.open import open_table
 from streamkernel.table.values import DTypeName
-from streamkernel.table.zarr_metadata import node_kind, open_store
 
 __all__ = ["ingest", "open_reader", "os_errors"]
 
@@ -102,7 +98,7 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed, target)
-    path = os.fspath(store).rstrip("/") if is_url(store) else Path(os.fspath(store).removeprefix("file://"))
+    path = spelled(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
     with os_errors(path, "nothing was left behind"):
@@ -132,8 +128,8 @@ def open_reader(source: Any, target: str | int | None) -> Reader:
     if not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
         return TableReader(table, None if hasattr(source, "data_vars") else target, type(source).__name__)
-    text = os.fspath(source)
-    path = Path(text)
+    text = os.fsdecode(source)
+    path = Path(text) if is_url(text) else local_path(text)
     if is_url(text) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
         return TableReader(open_table(text), target, text)
     if not os.path.lexists(path):
@@ -171,7 +167,9 @@ def _write(
         spool = None
         if seed is not None:
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
-            spool = stack.enter_context(RowSpool(_spool_folder(path), seed, kind, features, y_dtype, width))
+            around = _spool_folder(path)
+            stack.callback(around.abandon)
+            spool = stack.enter_context(RowSpool(around.path / "rows", seed, kind, features, y_dtype, width))
         rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
         if spool is not None:
@@ -197,9 +195,11 @@ def _write(
         writer.finish(attributes, overwrite=overwrite)
 
 
-def _spool_folder(path: str | Path) -> Path:
+def _spool_folder(path: str | Path) -> PartialFolder:
     """Of the rows that are put in another order: beside the store, or where this machine has room for the like."""
-    return partial_sibling(path if isinstance(path, Path) else Path(tempfile.gettempdir(), "streamkernel"))
+    if isinstance(path, str):
+        path = Path(tempfile.gettempdir(), f"streamkernel-{os.getuid()}")
+    return PartialFolder(path, None)
 
 
 def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
@@ -227,45 +227,12 @@ def _check_options(chunk_rows: int | None, dtype: str, seed: int, target: object
 
 def _check_output(path: str | Path, overwrite: bool) -> None:
     if isinstance(path, str):
-        _check_url(path, overwrite)
+        parent_of(path)  # not a whole bucket
+        check_output(path, "table", overwrite=overwrite)
         return
     if not path.parent.is_dir():
         raise StoreNotFoundError(f"the folder {path.parent} for the store does not exist; make it first")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise StoreAccessError(f"the folder {path.parent} may not be written by this user; choose another path")
-    if not os.path.lexists(path):
-        return
-    if not overwrite:
-        raise StoreExistsError(f"{path} exists; choose another path or ask for overwrite")
-    ours = path.is_dir() and any((path / name).exists() for name in ("zarr.json", ".zgroup", ".zarray"))
-    if not ours and not (path.is_dir() and not any(path.iterdir())):
-        # Overwriting removes the whole folder: a mistyped path must not cost someone else's files.
-        raise StoreExistsError(
-            f"{path} is not a Zarr store and is not overwritten; remove it yourself or choose another path"
-        )
-    if ours:
-        # A damaged table may be replaced: it is not known to be anything else.
-        with suppress(CorruptMetadataError, StoreNotFoundError):
-            _refuse_other_kinds(path)
-
-
-def _check_url(url: str, overwrite: bool) -> None:
-    parent_of(url)  # not a whole bucket
-    if not Generations(url).taken():
-        return
-    if not overwrite:
-        raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
-    try:
-        _refuse_other_kinds(url)
-    except StoreNotFoundError as error:
-        raise StoreExistsError(
-            f"{url} is not a Zarr store and is not overwritten; remove it yourself or choose another path"
-        ) from error
-
-
-def _refuse_other_kinds(path: str | Path) -> None:
-    """As the commands that write those replace no tables."""
-    found = node_kind(open_store(path), "")[1].get("format")
-    if isinstance(found, str) and found.startswith("streamkernel.") and found != TABLE_FORMAT:
-        what = "an output of rows" if found == ROWS_FORMAT else "a saved model or state"
-        raise StoreExistsError(f"{path} is {what}, not a table; remove it yourself or choose another path")
+    with os_errors(path, "nothing was changed"):
+        check_output(path, "table", overwrite=overwrite)

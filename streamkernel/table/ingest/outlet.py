@@ -9,12 +9,13 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
-from streamkernel.atomic import partial_sibling, publish_folder
-from streamkernel.blobs import Generation, Generations, Layer, content_digest, is_url, upload
+from streamkernel.atomic import publish_folder
+from streamkernel.blobs import Generation, Generations, Layer, content_digest, spelled, upload
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
 from streamkernel.manifest import COMPLETE
+from streamkernel.outputs import PartialFolder, plain_copy, remove_former
 
-__all__ = ["FolderOutlet", "ObjectOutlet", "Outlet", "outlet_of"]
+__all__ = ["FolderOutlet", "GrownOutlet", "ObjectOutlet", "Outlet", "outlet_of"]
 
 
 class Outlet(ABC):
@@ -42,11 +43,25 @@ class Outlet(ABC):
 class FolderOutlet(Outlet):
     """A folder beside the store, which takes its name in one step."""
 
-    def __init__(self, target: Path, folder: Path | None = None) -> None:
-        self.target, self.folder = target, folder or partial_sibling(target)
+    def __init__(self, target: Path) -> None:
+        self._partial = PartialFolder(target, "table")
+        self.folder = self._partial.path
 
     def publish(self, *, overwrite: bool) -> None:
-        publish_folder(self.folder, self.target, overwrite=overwrite)
+        self._partial.publish(overwrite=overwrite)
+
+    def close(self) -> None:
+        self._partial.abandon()
+
+
+class GrownOutlet(Outlet):
+    """The next generation of a table that is locked, with links to what stays, whoever has put it there."""
+
+    def __init__(self, target: Path, folder: Path) -> None:
+        self.target, self.folder = target, folder
+
+    def publish(self, *, overwrite: bool) -> None:
+        publish_folder(self.folder, self.target, remove_former, overwrite=overwrite)
 
 
 class ObjectOutlet(Outlet):
@@ -98,7 +113,7 @@ class ObjectOutlet(Outlet):
                     f"{self.url} was replaced while rows were being appended to it; nothing was appended: run again"
                 )
         elif overwrite:
-            self._place.replace(self._layers, digest)
+            self._place.replace(self._layers, digest, plain_copy(self._place))
         elif self._place.publish(self._layers, digest, after=None) is None:
             raise StoreExistsError(f"{self.url} exists; choose another path or ask for overwrite")
         self._published = True
@@ -112,4 +127,5 @@ class ObjectOutlet(Outlet):
 
 def outlet_of(target: str | os.PathLike[str]) -> Outlet:
     """Of a new store at a path or URL."""
-    return ObjectOutlet(os.fspath(target)) if is_url(target) else FolderOutlet(Path(target))
+    place = spelled(target)
+    return ObjectOutlet(place) if isinstance(place, str) else FolderOutlet(place)

@@ -13,6 +13,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
+from zarr.storage import LocalStore
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import EmptyDataError
@@ -92,7 +93,8 @@ class ChunkWriter:
         n_features, n_targets = self._widths
         # The format from the start: what a killed writer leaves is then an incomplete table, not a foreign group.
         mark = {"format": TABLE_FORMAT, "version": VERSION}
-        group = zarr.create_group(str(self._outlet.folder), attributes=mark)
+        # Of a text with :: in it zarr would make a URL.
+        group = zarr.create_group(LocalStore(self._outlet.folder), attributes=mark)
         arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
         if n_targets:
             shape = (0,) if n_targets == 1 else (0, n_targets)

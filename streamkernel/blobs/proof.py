@@ -1,0 +1,63 @@
+"""Whether a place keeps the promise that everything stands on: of two who create one object, one fails.
+
+There are servers, proxies and drivers that take a conditional put and leave the condition out. Both writers then
+believe that they were first: two leases are held, two models are published. So each place is tried once in a process,
+before the first object is created there; a place is a bucket at an endpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from streamkernel.blobs.blobs import Blobs
+from streamkernel.errors import StoreError
+
+__all__ = ["PROBE", "prove_create"]
+
+PROBE = "PROBE/"
+
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_proved: set[tuple[str | None, ...]] = set()
+_guard = threading.Lock()
+
+
+def prove_create(blobs: Blobs, create: Callable[[str, bytes], bool]) -> None:
+    """Create an object twice, where that has not been tried before, and remove it.
+
+    Parameters
+    ----------
+    blobs : the place.
+    create : its way to create an object, without any trial.
+
+    Raises
+    ------
+    StoreError
+        The second was not refused, or the place has no conditional put.
+    """
+    bucket = "/".join(blobs.location.split("/")[:3])
+    place = (bucket, *map(os.environ.get, _ENDPOINTS))
+    with _guard:
+        if place in _proved:
+            return
+        key = f"{PROBE}{uuid.uuid4().hex}"
+        try:
+            create(key, b"first")
+            held = not create(key, b"second") and blobs.read(key) == b"first"
+        except StoreError as error:
+            if not any(word in str(error.__cause__) for word in ("NotImplemented", "Not Implemented", " 501 ")):
+                raise
+            held = False
+        finally:
+            with suppress(StoreError):
+                blobs.remove(key)
+        if not held:
+            raise StoreError(
+                f"{bucket} cannot hold outputs: an object can be created there twice (it ignores the condition "
+                'If-None-Match: "*" of a put), so that two writers would both win; write to a store that has '
+                "conditional puts, or to a folder"
+            )
+        _proved.add(place)

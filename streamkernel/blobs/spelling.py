@@ -1,0 +1,94 @@
+"""What a location spells, to the letter: a key of an object store, or a path of this machine; or it is refused.
+
+Every location that a user gives goes through `spelled`, and every URL once more where its driver is made. Parsers of
+URLs take ``#`` and ``?`` for the end of the key, decode ``%41``, follow ``..`` and drop line feeds, so that what they
+read or replace is another object than the one that was written down.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from pathlib import Path
+
+from streamkernel.errors import ParameterError
+
+__all__ = ["OBSTORE_SCHEMES", "is_url", "spelled"]
+
+# Their keys are ours to encode; what the drivers of other schemes make of a character is theirs.
+OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
+_ONE_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/", re.ASCII)
+_FILE = "file://"
+
+
+def is_url(location: str | os.PathLike[str]) -> bool:
+    """Whether this names something in an object store rather than a path of this machine."""
+    found = _URL.match(os.fsdecode(location))
+    return found is not None and found[1].lower() != "file"
+
+
+def spelled(location: str | os.PathLike[str]) -> str | Path:
+    """The one place that a location means: a URL as text, without a slash at its end, or an absolute path.
+
+    Raises
+    ------
+    ParameterError
+        It is empty, or some program on the way would take it for another place than it spells.
+    """
+    text = os.fsdecode(location)
+    return _url(text) if is_url(text) else _path(text)
+
+
+def _url(text: str) -> str:
+    found = _URL.match(text)
+    assert found is not None
+    scheme = found[1].lower()
+    key = text[found.end() :].removesuffix("/")
+    url = f"{scheme}://{key}"
+    parts = key.split("/")
+    if any(unicodedata.category(letter) == "Cc" for letter in key):
+        raise _no_place(text, "it has a control character in it")
+    if any(unicodedata.category(letter) == "Cs" for letter in key):
+        raise _no_place(text, "it is not UTF-8")
+    if any(part in (".", "..") for part in parts):
+        raise _no_place(text, "it has . or .. in it")
+    if "" in parts[1:]:
+        raise _no_place(text, "it has a name without letters in it (//)")
+    if scheme in OBSTORE_SCHEMES:
+        return url
+    http = scheme in ("http", "https")
+    for letters in ("::", "#", "?", *(("%2e", "%2f", "%5c", "%00") if http else ("%",))):
+        if letters in key.lower():
+            raise _no_place(text, f"the driver of {scheme}:// reads {letters} in its own way")
+    return url
+
+
+def _path(text: str) -> Path:
+    if text[: len(_FILE)].lower() == _FILE:
+        text = text[len(_FILE) :]
+        if not text.startswith("/"):
+            raise _no_place(f"file://{text}", "what follows file:// is no absolute path (file:///folder/name)")
+    if not text:
+        raise ParameterError("a location is empty; give a path or a URL (is a variable of your shell not set?)")
+    if "\0" in text:
+        raise _no_place(text, "no path has the character 0 in it")
+    if "://" in text or _ONE_SLASH.match(text):
+        hint = "a URL begins with its scheme and two slashes, and pathlib.Path keeps but one: give it as text"
+        raise ParameterError(f"{_shown(text)} is no path and no URL ({hint}; a path can begin with ./)")
+    if ".." not in text.split("/"):
+        return Path(os.path.abspath(text))
+    # What is around a folder that a link leads to is not what is around the link.
+    head, _, tail = text.rpartition("..")
+    return Path(os.path.abspath(os.path.realpath(f"{head}..") + tail))
+
+
+def _no_place(text: str, why: str) -> ParameterError:
+    return ParameterError(f"{_shown(text)} means no place: {why}; choose another name")
+
+
+def _shown(text: str) -> str:
+    shown = text if text.isprintable() else ascii(text)
+    return shown if len(shown) <= 300 else f"{shown[:300]}..."

@@ -1,0 +1,25 @@
+"""What an output of ours is, what of it may be replaced, and how it takes its place: there whole, or not at all.
+
+`table/` and `store/` both write outputs; whatever either of them replaces, removes or builds goes through here.
+"""
+
+from __future__ import annotations
+
+from streamkernel.outputs.files import refuse_link
+from streamkernel.outputs.partial import PartialFolder, publish, remove_stray_partials, translated_os_errors
+from streamkernel.outputs.replacing import check_output, plain_copy, remove_former
+from streamkernel.outputs.whole import Kind, Whole, whole_at
+
+__all__ = [
+    "Kind",
+    "PartialFolder",
+    "Whole",
+    "check_output",
+    "plain_copy",
+    "publish",
+    "refuse_link",
+    "remove_former",
+    "remove_stray_partials",
+    "translated_os_errors",
+    "whole_at",
+]

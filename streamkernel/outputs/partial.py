@@ -1,0 +1,163 @@
+"""Where an output is built before it gets its name: `.NAME.xxxxxxxx.partial` beside it, locked by its builder.
+
+A builder that dies (kill -9, power) leaves its folder behind, but not its lock: the next builder of the same output
+sees that nobody holds the folder and removes it. A folder that someone still builds in is left alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from streamkernel.atomic import HeldLock, partial_sibling, publish_folder
+from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
+from streamkernel.outputs.replacing import check_output, is_empty_folder, remove_former, whole_in
+from streamkernel.outputs.whole import Kind
+
+__all__ = ["PartialFolder", "publish", "remove_stray_partials", "translated_os_errors"]
+
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_TRIES = 100
+
+
+@contextmanager
+def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
+    """Turn the operating system's errors into ours: what was being done, to which path, what helps."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        name = error.filename or path
+        if isinstance(error, PermissionError):
+            raise StoreAccessError(f"no permission for {name} while {doing} {path}; ask its owner") from error
+        if error.errno == errno.ELOOP:
+            raise StoreAccessError(
+                f"{name} is a link, or has another name besides, and nothing is written through links while {doing} "
+                f"{path}; remove it"
+            ) from error
+        if error.errno in _DISK_FULL:
+            raise StoreError(
+                f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"
+            ) from error
+        if isinstance(error, FileNotFoundError):
+            raise StoreNotFoundError(
+                f"{name} vanished while {doing} {path}; is another process removing it?"
+            ) from error
+        raise StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again") from error
+
+
+class PartialFolder:
+    """A folder to build `target` in, locked meanwhile; `publish` gives it its name, `abandon` removes it.
+
+    Parameters
+    ----------
+    target : where the output shall be.
+    kind : what it is, and so what it may replace; None for a place that is ours alone, whatever is there.
+    """
+
+    def __init__(self, target: Path, kind: Kind | None) -> None:
+        self.target, self.kind = target, kind
+        with translated_os_errors(target, "creating"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_stray_partials(target.parent, target.name)
+            self.path, self._lock = _locked_folder(target)
+
+    def publish(self, *, overwrite: bool = False) -> None:
+        """Give the finished folder its name; `overwrite` replaces what has it now, in one step."""
+        publish(self.path, self.target, self.kind, overwrite=overwrite)
+        self._release()
+
+    def abandon(self) -> None:
+        """Remove what was built so far; nothing happens after `publish`."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+
+def _locked_folder(target: Path) -> tuple[Path, HeldLock | None]:
+    """A new folder beside `target`, locked before it has the name under which others look for strays.
+
+    Before that it is empty, and any other builder may remove it: then there is another one.
+    """
+    for _ in range(_TRIES):
+        path = partial_sibling(target)
+        unnamed = path.with_suffix(".new")
+        unnamed.mkdir()
+        lock: HeldLock | None = None
+        try:
+            # Without locks (some network file systems) a stray folder stays; that is all.
+            with suppress(OSError):
+                lock = HeldLock.acquire(unnamed)
+            os.rename(unnamed, path)
+        except FileNotFoundError:
+            if lock is not None:
+                lock.release()
+            continue
+        return path, lock
+    raise StoreError(f"no folder can be made beside {target}: another process removes it each time; stop that one")
+
+
+def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = False) -> None:
+    """Move a finished folder to its name, which an empty folder may have; `overwrite` replaces what has it now."""
+    with translated_os_errors(target, "publishing"):
+        if kind is not None and overwrite:
+            # Looked at before the work began; that may be hours ago.
+            check_output(target, kind, overwrite=True)
+        if is_empty_folder(target):
+            with suppress(OSError):
+                target.rmdir()
+        former = _remove_former if kind is not None else _remove_any
+        try:
+            publish_folder(folder, target, former, overwrite=overwrite)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or isinstance(error, StoreError):
+                raise
+            # Another writer published between the look and the rename.
+            publish_folder(folder, target, former, overwrite=overwrite)
+
+
+def _remove_former(folder: Path, successor: Path) -> None:
+    # What it held has its successor already: being unable to clear it away is no failure of the publishing.
+    with suppress(OSError):
+        remove_former(folder, successor)
+
+
+def _remove_any(folder: Path, successor: Path) -> None:
+    """Remove what had the name of something that is ours alone, whatever it is."""
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        folder.unlink(missing_ok=True)
+
+
+def remove_stray_partials(folder: Path, name: str | None = None) -> None:
+    """Remove partial folders (of the output `name`, or of any) whose builders are gone."""
+    stray = re.compile(rf"\.{re.escape(name) if name else '.+'}\.[0-9a-f]{{8}}\.(partial|new)", re.DOTALL)
+    for path in folder.iterdir():
+        found = stray.fullmatch(path.name)
+        if not found or not path.is_dir() or path.is_symlink():
+            continue
+        with suppress(OSError):
+            if found[1] == "new":
+                path.rmdir()
+                continue
+            lock = HeldLock.acquire(path)
+            if lock is None:
+                continue
+            try:
+                # One that was whole had the output's name until its builder, which replaced it, died.
+                if whole_in(path) is not None:
+                    remove_former(path)
+                else:
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                lock.release()

@@ -1,0 +1,188 @@
+"""What may be replaced: a whole output of the same kind; and of it, what we wrote.
+
+A mistyped path must not cost anybody's files: neither a folder that only looks like ours, nor one of ours in which
+somebody keeps something else, nor what a link or a mount leads to.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from streamkernel.blobs import Generations
+from streamkernel.errors import ParameterError, StoreExistsError, warn_user
+from streamkernel.outputs.files import mounted_at, read_small
+from streamkernel.outputs.whole import WORDS, Kind, Whole, whole_at
+
+__all__ = ["check_name_length", "check_output", "is_empty_folder", "plain_copy", "remove_former", "whole_in"]
+
+# Beside an output lie, under its name and this much more, its checkpoints and what is being built.
+_MOST_NAME_BYTES = 255 - 32
+
+
+def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
+    """Refuse a path or URL at which something is that may not be replaced; nothing is changed.
+
+    Raises
+    ------
+    StoreExistsError
+        Something is there and `overwrite` is false, or it is no whole output of this kind, or there is something in it
+        that we did not write.
+    """
+    if isinstance(target, str):
+        _check_url(target, kind, overwrite)
+        return
+    check_name_length(target)
+    if not os.path.lexists(target):
+        return
+    mounts = mounted_at()
+    if str(target) in mounts:
+        raise StoreExistsError(f"{target} is a mount point, which cannot be replaced; choose a path in it")
+    if is_empty_folder(target):
+        return
+    if not overwrite:
+        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+    if target.is_symlink():
+        raise StoreExistsError(
+            f"{target} is a symbolic link to {os.readlink(target)}, which is not followed to be overwritten; give that "
+            "path, or remove it yourself"
+        )
+    whole = whole_in(target)
+    _check_kind(str(target), whole, kind, "" if (target / "zarr.json").is_file() else "Zarr ")
+    assert whole is not None
+    for stranger in _strangers(target, whole, mounts):
+        raise _not_ours(str(target), stranger)
+
+
+def check_name_length(target: Path) -> None:
+    """Refuse a name that leaves no room for those beside it: `ParameterError`."""
+    size = len(os.fsencode(target.name))
+    if size > _MOST_NAME_BYTES:
+        raise ParameterError(
+            f"the name of {target} has {size} bytes, and those of outputs {_MOST_NAME_BYTES} at most, since what is "
+            "built beside them is named after them; choose a shorter one"
+        )
+
+
+def _check_kind(where: str, whole: Whole | None, kind: Kind, zarr: str) -> None:
+    if whole is None and kind == "table":
+        what = "a Zarr store" if zarr else "a table of ours, or not a whole one,"
+        raise StoreExistsError(
+            f"{where} is not {what} and is not overwritten; remove it yourself or choose another path"
+        )
+    if whole is None or (kind != "table" and whole.kind != kind):
+        found = "" if whole is None else f" but {WORDS[whole.kind]}"
+        raise StoreExistsError(
+            f"{where} exists and is not {WORDS[kind]}{found}; remove it yourself or choose another path"
+        )
+    if whole.kind != kind:
+        raise StoreExistsError(
+            f"{where} is {WORDS[whole.kind]}, not a table; remove it yourself or choose another path"
+        )
+
+
+def _not_ours(where: str, stranger: str) -> StoreExistsError:
+    shown = stranger if stranger.isprintable() else ascii(stranger)
+    return StoreExistsError(
+        f"{where} is not overwritten, as it holds {shown}, which streamkernel did not write; move that away, or "
+        "choose another path"
+    )
+
+
+def _check_url(url: str, kind: Kind, overwrite: bool) -> None:
+    place = Generations(url)
+    if place.taken():
+        _check_replaced(place, kind, overwrite)
+    place.blobs.prove_create()
+
+
+def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
+    url = place.location
+    if not overwrite:
+        raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
+    generation = place.latest_or_plain()
+    whole = whole_at(lambda name: place.blobs.read(generation.prefix + name))
+    zarr = "" if whole is not None or place.blobs.size(generation.prefix + "zarr.json") >= 0 else "Zarr "
+    _check_kind(url, whole, kind, zarr)
+    assert whole is not None
+    for stranger in place.strangers(whole.owns):
+        raise _not_ours(url, stranger)
+
+
+def plain_copy(place: Generations) -> Callable[[str], bool] | None:
+    """What knows the keys of a plain copy of an output, at the URL itself; None where there is none."""
+    whole = whole_at(place.blobs.read)
+    return None if whole is None else whole.owns
+
+
+def whole_in(folder: Path) -> Whole | None:
+    """The whole output in a folder; None where there is none."""
+    return whole_at(lambda name: read_small(folder / name))
+
+
+def is_empty_folder(path: Path) -> bool:
+    """Whether this is a folder, and no link to one, with nothing in it."""
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def _strangers(folder: Path, whole: Whole, mounts: frozenset[str], prefix: str = "") -> Iterator[str]:
+    """Keys of what is in an output and none of ours: other names, links, other kinds of files, mounts."""
+    with os.scandir(folder / prefix) as entries:
+        for entry in entries:
+            key, mode = prefix + entry.name, entry.stat(follow_symlinks=False).st_mode
+            if str(folder / key) in mounts:
+                yield f"{key} (a mount)"
+            elif stat.S_ISDIR(mode) and whole.owns_folder(key):
+                yield from _strangers(folder, whole, mounts, f"{key}/")
+            elif not (stat.S_ISREG(mode) and whole.owns(key)):
+                yield f"{key} (a link)" if stat.S_ISLNK(mode) else key
+
+
+def remove_former(folder: Path, successor: Path | None = None) -> None:
+    """Remove an output that has lost its name to the next one: what we wrote, and what the next one has as well.
+
+    Whatever else came into it meanwhile is kept, under a name beside it that is told in a warning.
+    """
+    whole = whole_in(folder)
+    mounts = mounted_at()
+    for path, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
+        here = os.path.relpath(path, folder)
+        prefix = "" if here == "." else f"{here}/"
+        if any(path == mount or path.startswith(f"{mount}/") for mount in mounts if mount.startswith(str(folder))):
+            continue
+        for name in [*files, *(name for name in folders if os.path.islink(os.path.join(path, name)))]:
+            key = prefix + name
+            if (whole is not None and whole.owns(key)) or (successor is not None and _same(folder, successor, key)):
+                # What it held has its successor already: being unable to clear it away is no failure.
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=descriptor)
+        for name in folders:
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=descriptor)
+    with suppress(OSError):
+        os.rmdir(folder)
+    if os.path.lexists(folder):
+        _keep(folder, successor)
+
+
+def _keep(folder: Path, successor: Path | None) -> None:
+    # A name that nobody takes for a stray.
+    kept = folder.with_suffix(".former")
+    os.rename(folder, kept)
+    warn_user(
+        f"{successor or folder} was replaced, and what was in it that streamkernel did not write, or may not remove, "
+        f"is in {kept} ({', '.join(sorted(os.listdir(kept))[:3])}); move it away"
+    )
+
+
+def _same(former: Path, successor: Path, key: str) -> bool:
+    """Whether two folders have one file under a key: the same one, or a copy."""
+    try:
+        one, other = os.lstat(former / key), os.lstat(successor / key)
+    except OSError:
+        return False
+    described = [(status.st_mode, status.st_size, status.st_mtime_ns) for status in (one, other)]
+    return os.path.samestat(one, other) or described[0] == described[1]

@@ -1,0 +1,108 @@
+"""A whole output of ours: what it is, by its own marker and format name, and which keys in it we wrote.
+
+Every kind has ``COMPLETE``, written last, and a Zarr group whose attribute ``format`` is ours; a bundle has
+``config.json`` besides. The arrays that COMPLETE lists, with the grids of their own metadata, say which chunks there
+can be. Whatever else lies among them is somebody else's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE, ROWS_FORMAT, TABLE_FORMAT
+
+__all__ = ["WORDS", "Kind", "Whole", "whole_at"]
+
+Kind = Literal["model", "factor", "checkpoint", "rows", "factor rows", "table"]
+
+# Of each kind, for messages.
+WORDS: dict[str, str] = {
+    "model": "a saved model or state",
+    "factor": "the basis of a factor",
+    "checkpoint": "a checkpoint",
+    "rows": "an output of rows",
+    "factor rows": "the rows of a factor",
+    "table": "a table",
+}
+
+_CONFIG, _GROUP = "config.json", "zarr.json"
+_INDEX = re.compile(r"0|[1-9]\d{0,17}")
+_WRONG = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Kind of an output, and its arrays: by name, how many chunks there can be along each axis."""
+
+    kind: Kind
+    files: frozenset[str]
+    arrays: dict[str, tuple[int, ...]]
+
+    def owns(self, key: str) -> bool:
+        """Whether a file, or an object, of this name is one that we write."""
+        name, _, rest = key.partition("/")
+        if not rest:
+            return key in self.files
+        counts = self.arrays.get(name)
+        if counts is None:
+            return False
+        return rest == _GROUP or ((indices := self._indices(rest, counts)) is not None and len(indices) == len(counts))
+
+    def owns_folder(self, key: str) -> bool:
+        """Whether a folder of this name is one that we make."""
+        name, _, rest = key.partition("/")
+        counts = self.arrays.get(name)
+        if counts is None:
+            return False
+        return not rest or ((indices := self._indices(rest, counts)) is not None and len(indices) < len(counts))
+
+    @staticmethod
+    def _indices(rest: str, counts: tuple[int, ...]) -> list[int] | None:
+        """Of ``c/3/0``: 3 and 0, where there can be such a chunk, or a folder of such."""
+        first, *parts = rest.split("/")
+        if first != "c" or len(parts) > len(counts) or not all(map(_INDEX.fullmatch, parts)):
+            return None
+        indices = list(map(int, parts))
+        return indices if all(i < count for i, count in zip(indices, counts, strict=False)) else None
+
+
+def whole_at(read: Callable[[str], bytes | None]) -> Whole | None:
+    """The output whose files `read` gives by name; None where there is none of ours that is whole."""
+    try:
+        manifest = _object(read(COMPLETE))
+        attributes = _object(read(_GROUP))["attributes"]
+        written = manifest["format"], attributes["format"]
+        names = tuple(manifest["arrays"])
+        files = {COMPLETE, _GROUP}
+        if written == (BUNDLE_FORMAT, BUNDLE_FORMAT):
+            header = _object(read(_CONFIG))
+            if header["format"] != BUNDLE_FORMAT:
+                return None
+            files.add(_CONFIG)
+            kind: Kind = header["kind"] if header["kind"] in ("factor", "checkpoint") else "model"
+        elif written == (TABLE_FORMAT, TABLE_FORMAT):
+            kind = "table"
+        elif written == (TABLE_FORMAT, ROWS_FORMAT):
+            kind = "factor rows" if names == ("G",) else "rows"
+        else:
+            return None
+        arrays = {name: _chunks(_object(read(f"{name}/{_GROUP}"))) for name in names}
+    except _WRONG:
+        return None
+    return Whole(kind, frozenset(files), arrays)
+
+
+def _object(content: bytes | None) -> dict[str, Any]:
+    value = json.loads(content or b"")
+    if not isinstance(value, dict):
+        raise TypeError("not an object")
+    return value
+
+
+def _chunks(metadata: dict[str, Any]) -> tuple[int, ...]:
+    sides = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    return tuple(-(-int(length) // int(side)) for length, side in zip(metadata["shape"], sides, strict=True))

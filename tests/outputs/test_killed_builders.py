@@ -1,0 +1,82 @@
+"""What a builder that was killed leaves beside its output is removed by the next one, and nothing that is held."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from outputs.written import table
+
+from streamkernel.outputs import PartialFolder, remove_stray_partials
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+import streamkernel.table.ingest.writer as writer
+from streamkernel import ingest
+finish = writer.ChunkWriter.finish
+def killed(self, *arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+writer.ChunkWriter.finish = killed
+ingest(np.ones((64, 2)), sys.argv[1], chunk_rows=16, shuffle=sys.argv[2] == "shuffle")
+"""
+
+
+def test_a_killed_ingest(tmp_path: Path) -> None:
+    store = tmp_path / "place" / "table"
+    store.parent.mkdir()
+    for how in ("in order", "shuffle"):
+        done = subprocess.run([sys.executable, "-c", KILLED, str(store), how], timeout=120, check=False)
+        assert done.returncode == -signal.SIGKILL
+        left = os.listdir(store.parent)
+        # The next one, killed as well, has removed what the one before had left.
+        assert len(left) == (1 if how == "in order" else 2)
+        assert all(name.endswith(".partial") for name in left)
+    table(store)
+    assert os.listdir(store.parent) == ["table"]
+
+
+def test_what_is_being_built_is_left_alone(tmp_path: Path) -> None:
+    for kind in ("table", None):
+        held = PartialFolder(tmp_path / "table", kind)
+        (held.path / "chunk").write_bytes(b"x")
+        table(tmp_path / "table", overwrite=(tmp_path / "table").exists())
+        assert (held.path / "chunk").read_bytes() == b"x"
+        held.abandon()
+    assert os.listdir(tmp_path) == ["table"]
+
+
+def test_what_looks_like_one_and_is_none(tmp_path: Path) -> None:
+    theirs = [".table.partial", ".table.0123456.partial", ".tables.01234567.partial", ".table.0123456g.partial"]
+    for name in theirs:
+        (tmp_path / name).mkdir()
+    (tmp_path / ".table.01234567.partial").write_text("a file")
+    (tmp_path / ".table.11234567.partial").symlink_to(tmp_path)
+    (tmp_path / ".table.21234567.partial").mkdir()
+    (tmp_path / ".table.31234567.new").mkdir()
+    (tmp_path / ".table.41234567.new").mkdir()
+    (tmp_path / ".table.41234567.new" / "x").write_text("x")
+    remove_stray_partials(tmp_path, "table")
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        [*theirs, ".table.01234567.partial", ".table.11234567.partial", ".table.41234567.new"]
+    )
+
+
+def test_a_folder_removed_before_it_is_locked_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir, removed = Path.mkdir, []
+
+    def raced(self: Path, *arguments: int, **options: bool) -> None:
+        mkdir(self, *arguments, **options)
+        if self.suffix == ".new" and not removed:
+            removed.append(self)
+            remove_stray_partials(tmp_path, "table")
+
+    monkeypatch.setattr(Path, "mkdir", raced)
+    made = PartialFolder(tmp_path / "table", None)
+    assert removed
+    assert made.path.is_dir()
+    made.abandon()
