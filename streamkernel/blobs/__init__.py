@@ -9,6 +9,7 @@ who try at once succeeds for one. Folders (a hard link), S3, Google and Azure (a
 from __future__ import annotations
 
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
+from streamkernel.blobs.clock import place_time
 from streamkernel.blobs.generations import Generation, Generations, Layer, content_digest, generation_of
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
@@ -37,6 +38,7 @@ __all__ = [
     "joined",
     "local_path",
     "parent_of",
+    "place_time",
     "spelled",
     "upload",
 ]

@@ -25,6 +25,9 @@ __all__ = ["Lease", "this_process"]
 
 Clock = Callable[[], float]
 
+# A holder that lives makes a record every third of its time to live.
+_RENEWALS, _WATCHED = 0.4, 6.0
+
 
 def this_process() -> dict[str, Any]:
     """Host and process number, for people."""
@@ -65,6 +68,7 @@ class Lease:
         ttl: float = 15.0,
         wait: float = 0.0,
         while_silent: bool = False,
+        silent: float = 0.0,
         about: dict[str, Any] | None = None,
         keep_alive: bool = True,
         clock: Clock = time.monotonic,
@@ -78,6 +82,8 @@ class Lease:
         ttl : seconds after which a holder that gives no sign of life has lost it.
         wait : how long to watch another holder. With at least its time to live, one that has died is found out.
         while_silent : give up as soon as the other one gives a sign of life.
+        silent : seconds for which, by the clock of the place, its holder has given no sign of life already. It is
+            watched all the same for as long as one that lives would take to give the next, up to six seconds.
         about : what else to say of the holder; its host and process number are always said.
         keep_alive : renew it from a thread, until it is released or collected.
         """
@@ -86,6 +92,9 @@ class Lease:
         value = {"holder": holder, "ttl": ttl, "released": False, **this_process(), **(about or {})}
         began = clock()
         seen, since = log.latest(), began
+        if seen is not None:
+            lived = _ttl(seen)
+            since -= max(0.0, min(silent, lived - min(_RENEWALS * lived, _WATCHED)))
         while True:
             if seen is None or seen.value.get("released") or clock() - since > _ttl(seen):
                 asked = clock()

@@ -14,11 +14,11 @@ import json
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamkernel.atomic import parsed_json
-from streamkernel.blobs.blobs import Blobs
+from streamkernel.blobs.blobs import Blobs, Stamp
 from streamkernel.errors import CorruptMetadataError
 
 __all__ = ["Record", "RecordLog"]
@@ -29,11 +29,15 @@ _KEY = re.compile(r"(\d{8,})\.json")
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its number, from 1, and what it says (plain JSON)."""
+    """One record: its number, from 1, and what it says (plain JSON).
+
+    `written` is when, by the clock of the place, in ns; 0 where that is not known.
+    """
 
     number: int
     value: dict[str, Any]
     nonce: str
+    written: int = field(default=0, compare=False)
 
 
 class RecordLog:
@@ -58,13 +62,14 @@ class RecordLog:
             It is not one of ours.
         """
         while True:
-            numbers = self._numbers()
-            if not numbers:
+            stamps = self._stamps()
+            if not stamps:
                 return None
-            record = self.read(numbers[-1])
+            number = max(stamps)
+            record = self.read(number)
             # Gone between the two calls: there are later ones by now.
             if record is not None:
-                return record
+                return replace(record, written=stamps[number].time)
 
     def read(self, number: int) -> Record | None:
         """The record of this number; None if there is none (any more)."""
@@ -132,11 +137,15 @@ class RecordLog:
         return number in numbers and numbers[numbers.index(number) :] == list(range(number, numbers[-1] + 1))
 
     def _numbers(self) -> list[int]:
+        return sorted(self._stamps())
+
+    def _stamps(self) -> dict[int, Stamp]:
+        """What a listing says of each record, by its number."""
         prefix = f"{self.name}/" if self.name else ""
-        found = (_KEY.fullmatch(key[len(prefix) :]) for key in self.blobs.keys(prefix))
+        found = {key[len(prefix) :]: stamp for key, stamp in self.blobs.stamps(prefix).items()}
+        numbers = {name: int(match[1]) for name in found if (match := _KEY.fullmatch(name))}
         # Of a number that is written in another way there is no record: `read` would not find it.
-        numbers = {int(match[1]): match[0] for match in found if match}
-        return sorted(number for number, name in numbers.items() if name == f"{number:08d}.json")
+        return {number: found[name] for name, number in numbers.items() if name == f"{number:08d}.json"}
 
     def _key(self, number: int) -> str:
         name = f"{number:08d}.json"

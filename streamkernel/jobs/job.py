@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Any
 
 from distributed import Client
 
-from streamkernel.blobs import Record
+from streamkernel.blobs import Lease, Record, blobs_at, place_time
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.jobs.failures import as_error
@@ -32,8 +33,10 @@ from streamkernel.jobs.work import ESTIMATORS, Work
 
 __all__ = ["Job"]
 
-_LATE = 3.0  # seconds that a driver's word may take, and clocks may differ, beyond its lease
+_LATE = 3.0  # seconds that a driver's word may take beyond its lease; stamps may be of whole seconds
+_PATIENCE = 10.0  # seconds for which a holder of the lease is watched that seems to be gone
 _POLL = 0.5
+_REMEMBERED = 1000
 
 
 class Job:
@@ -59,6 +62,7 @@ class Job:
         self._records, self._client = records, client
         self.id, self.jobs = records.id, records.location
         self._spec = records.spec()
+        self._first_seen: dict[str, float] = {}
 
     @cached_property
     def work(self) -> Work:
@@ -76,8 +80,8 @@ class Job:
     def status(self) -> str:
         """ "queued", "running", "interrupted", "done", "failed", "cancelling", "cancelled" or "removing".
 
-        It is interrupted where its driver has given no sign of life for longer than its lease, by the clocks of both
-        machines, and has not been replaced yet.
+        It is interrupted where its driver has given no sign of life for longer than its lease, by the clock of the
+        place of its records, and has not been replaced yet.
         """
         return self._seen()[0]
 
@@ -132,21 +136,35 @@ class Job:
             time.sleep(_POLL)
 
     def _seen(self) -> tuple[str, Record]:
-        record = self._records.latest()
-        status = str(record.value["status"])
-        if status == RUNNING and self._silence(record) > self._lease_seconds:
-            status = INTERRUPTED
-        return status, record
+        while True:
+            record = self._records.latest()
+            status = str(record.value["status"])
+            if status != RUNNING or self._silence() <= self._lease_seconds:
+                return status, record
+            # Its driver may have ended, and let go, between the two looks.
+            if self._records.latest() == record:
+                return INTERRUPTED, record
 
     @property
     def _lease_seconds(self) -> float:
         return self.work.lease_seconds + _LATE
 
-    def _silence(self, record: Record) -> float:
-        """Seconds since anybody told of the job."""
-        progress = self._records.said()
-        heard = max(record.value["time"], 0.0 if progress is None else progress.value["time"])
-        return time.time() - float(heard)
+    def _silence(self) -> float:
+        """Seconds since the holder of the lease has given a sign of life; infinity where nobody holds it."""
+        latest = self._records.lease.latest()
+        return math.inf if latest is None or latest.value.get("released") else self._age(latest)
+
+    def _age(self, record: Record) -> float:
+        """Seconds since a record was made: by the clock of the place that it is in, never by its writer's and ours.
+
+        Where the place does not tell, since this object has first seen it.
+        """
+        now = place_time(blobs_at(self.jobs)) if record.written else None
+        if now is not None:
+            return (now - record.written) / 1e9
+        if len(self._first_seen) > _REMEMBERED:
+            self._first_seen.clear()
+        return time.monotonic() - self._first_seen.setdefault(record.nonce, time.monotonic())
 
     # --- acting ------------------------------------------------------------------------------------------------------
 
@@ -157,7 +175,7 @@ class Job:
         lease, and the new one ends at once.
         """
         status, record = self._seen()
-        if status == CANCELLING and self._silence(record) > self._lease_seconds:
+        if status == CANCELLING and self._silence() > self._lease_seconds:
             # Nobody is left who could say that it has stopped; whoever wakes finds that it has.
             self._finish_cancelling(record)
             return self.status
@@ -174,7 +192,7 @@ class Job:
 
     def _awaited(self, record: Record, state: str | None) -> bool:
         """Whether a driver that the scheduler has started may yet speak: before it does, it waits for the lease."""
-        return state == "processing" and self._silence(record) <= 2 * self._lease_seconds
+        return state == "processing" and min(self._silence(), self._age(record)) <= 2 * self._lease_seconds
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for its end; False if that has not come after `timeout` seconds.
@@ -231,7 +249,7 @@ class Job:
                 return
             if record.value.get("digest"):
                 raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
-            running = status == RUNNING and self._silence(record) <= self._lease_seconds
+            running = status == RUNNING and self._silence() <= self._lease_seconds
             told = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
             if told is not None:
                 self._records.note(CANCELLING, "asked to cancel")
@@ -274,10 +292,25 @@ class Job:
         return steps
 
     def _finish_cancelling(self, record: Record) -> None:
-        if not record.value.get("keep_checkpoints"):
-            remove_steps(steps_of(self.id, self.model))
-        if self._records.advance(record, CANCELLED) is not None:
-            self._records.note(CANCELLED, "cancelled")
+        """Say that it has stopped, for a driver that is gone: as the holder of its lease, which no other then has."""
+        silence = self._silence()
+        lease = Lease.acquire(
+            self._records.blobs,
+            "lease",
+            ttl=self.work.lease_seconds,
+            wait=_PATIENCE,
+            while_silent=True,
+            silent=silence if math.isfinite(silence) else 0.0,
+            about={"cancels": True},
+        )
+        if lease is None:
+            # It lives: it sees that it is cancelled, and puts its things away itself.
+            return
+        with lease:
+            if not record.value.get("keep_checkpoints"):
+                remove_steps(steps_of(self.id, self.model))
+            if self._records.advance(record, CANCELLED) is not None:
+                self._records.note(CANCELLED, "cancelled")
 
     def __repr__(self) -> str:
         return f"<Job {self.id}: {self.status}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -69,6 +70,7 @@ class Watch:
         self._closing, self._memory = closing, memory
         self._told = _Told(attempt, worker)
         self._written: dict[str, Any] = {}
+        self._told_at = -math.inf
         self._record: Record | None = records.progress.latest()
         self._over = threading.Event()
         self._sweeping = False
@@ -180,7 +182,7 @@ class Watch:
     def _write(self) -> None:
         told = {name: value for name, value in vars(self._told).items() if name != "began"}
         now = time.time()
-        if told == self._written and self._record is not None and now - self._record.value["time"] < self.lease.ttl / 3:
+        if told == self._written and time.monotonic() - self._told_at < self.lease.ttl / 3:
             return
         if not self.lease.held:
             return
@@ -190,4 +192,4 @@ class Watch:
             # Only who took the lease from us writes here.
             self.reason = self.reason or LOST
         else:
-            self._record, self._written = record, told
+            self._record, self._written, self._told_at = record, told, time.monotonic()

@@ -7,6 +7,7 @@ somebody keeps something else, nor what a link or a mount leads to.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 from streamkernel.blobs import Generations
 from streamkernel.errors import ParameterError, StoreExistsError, warn_user
 from streamkernel.outputs.files import mounted_at, read_small
-from streamkernel.outputs.whole import WORDS, Kind, Whole, whole_at
+from streamkernel.outputs.whole import WORDS, Kind, Whole, said_to_be, whole_at
 
 __all__ = ["check_name_length", "check_output", "is_empty_folder", "plain_copy", "remove_former", "whole_in"]
 
@@ -50,9 +51,7 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
             f"{target} is a symbolic link to {os.readlink(target)}, which is not followed to be overwritten; give that "
             "path, or remove it yourself"
         )
-    whole = whole_in(target)
-    _check_kind(str(target), whole, kind, "" if (target / "zarr.json").is_file() else "Zarr ")
-    assert whole is not None
+    whole = _check_kind(str(target), lambda name: read_small(target / name), kind)
     for stranger in _strangers(target, whole, mounts):
         raise _not_ours(str(target), stranger)
 
@@ -67,21 +66,22 @@ def check_name_length(target: Path) -> None:
         )
 
 
-def _check_kind(where: str, whole: Whole | None, kind: Kind, zarr: str) -> None:
-    if whole is None and kind == "table":
-        what = "a Zarr store" if zarr else "a table of ours, or not a whole one,"
+def _check_kind(where: str, read: Callable[[str], bytes | None], kind: Kind) -> Whole:
+    """The whole output at a place, which must be of this kind."""
+    whole = whole_at(read)
+    if whole is not None and whole.kind == kind:
+        return whole
+    found = whole.kind if whole is not None else said_to_be(read)
+    if kind != "table":
+        others = "" if whole is None else f" but {WORDS[whole.kind]}"
+        parts = " or not a whole one" if found == kind else others
         raise StoreExistsError(
-            f"{where} is not {what} and is not overwritten; remove it yourself or choose another path"
+            f"{where} exists and is not {WORDS[kind]}{parts}; remove it yourself or choose another path"
         )
-    if whole is None or (kind != "table" and whole.kind != kind):
-        found = "" if whole is None else f" but {WORDS[whole.kind]}"
-        raise StoreExistsError(
-            f"{where} exists and is not {WORDS[kind]}{found}; remove it yourself or choose another path"
-        )
-    if whole.kind != kind:
-        raise StoreExistsError(
-            f"{where} is {WORDS[whole.kind]}, not a table; remove it yourself or choose another path"
-        )
+    if found not in (None, "table"):
+        raise StoreExistsError(f"{where} is {WORDS[found]}, not a table; remove it yourself or choose another path")
+    what = "a Zarr store" if read("zarr.json") is None else "a whole table that streamkernel wrote"
+    raise StoreExistsError(f"{where} is not {what} and is not overwritten; remove it yourself or choose another path")
 
 
 def _not_ours(where: str, stranger: str) -> StoreExistsError:
@@ -104,10 +104,7 @@ def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
     if not overwrite:
         raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
     generation = place.latest_or_plain()
-    whole = whole_at(lambda name: place.blobs.read(generation.prefix + name))
-    zarr = "" if whole is not None or place.blobs.size(generation.prefix + "zarr.json") >= 0 else "Zarr "
-    _check_kind(url, whole, kind, zarr)
-    assert whole is not None
+    whole = _check_kind(url, lambda name: place.blobs.read(generation.prefix + name), kind)
     for stranger in place.strangers(whole.owns):
         raise _not_ours(url, stranger)
 
@@ -148,6 +145,9 @@ def remove_former(folder: Path, successor: Path | None = None) -> None:
     """
     whole = whole_in(folder)
     mounts = mounted_at()
+    if whole is not None and next(_strangers(folder, whole, mounts), None) is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
     for path, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
         here = os.path.relpath(path, folder)
         prefix = "" if here == "." else f"{here}/"

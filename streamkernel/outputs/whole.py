@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE, ROWS_FORMAT, TABLE_FORMAT
 
-__all__ = ["WORDS", "Kind", "Whole", "whole_at"]
+__all__ = ["WORDS", "Kind", "Whole", "said_to_be", "whole_at"]
 
 Kind = Literal["model", "factor", "checkpoint", "rows", "factor rows", "table"]
 
@@ -94,6 +94,16 @@ def whole_at(read: Callable[[str], bytes | None]) -> Whole | None:
     except _WRONG:
         return None
     return Whole(kind, frozenset(files), arrays)
+
+
+def said_to_be(read: Callable[[str], bytes | None]) -> Kind | None:
+    """What the format name of a group says that it is, whole or not; None where there is none of ours."""
+    try:
+        written = _object(read(_GROUP))["attributes"]["format"]
+    except _WRONG:
+        return None
+    names: dict[str, Kind] = {TABLE_FORMAT: "table", ROWS_FORMAT: "rows", BUNDLE_FORMAT: "model"}
+    return names.get(written) if isinstance(written, str) else None
 
 
 def _object(content: bytes | None) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+"""The clock of a place: the one that stamps what is written there, and so the one that tells how old that is.
+
+The clocks of two machines need not agree, and a record's own time is that of whoever wrote it. So a small value is
+written, and its stamp read; from then on this process's steady clock tells how much later it is.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+
+from streamkernel.blobs.blobs import Blobs
+from streamkernel.errors import StoreError
+
+__all__ = ["CLOCK", "place_time"]
+
+CLOCK = "CLOCK-"
+
+_GOOD_FOR = 60 * 10**9  # steady clocks drift, and stop while a machine sleeps
+_MOST = 256
+_set: dict[str, tuple[int, int]] = {}
+_guard = threading.Lock()
+
+
+def place_time(blobs: Blobs, steady: Callable[[], int] = time.monotonic_ns) -> int | None:
+    """The time at a place, in ns, as its stamps have it; None where it does not tell, or may not be written."""
+    with _guard:
+        known = _set.get(blobs.location)
+        if known is None or not 0 <= steady() - known[1] < _GOOD_FOR:
+            asked = steady()
+            stamp = _stamp(blobs)
+            if not stamp:
+                return None
+            if len(_set) >= _MOST:
+                _set.clear()
+            known = _set[blobs.location] = (stamp, asked)
+        return known[0] + steady() - known[1]
+
+
+def _stamp(blobs: Blobs) -> int:
+    key = f"{CLOCK}{uuid.uuid4().hex}"
+    try:
+        blobs.write(key, b"")
+        try:
+            stamps = blobs.stamps(key)
+        finally:
+            blobs.remove(key)
+    except StoreError:
+        return 0
+    return stamps[key].time if key in stamps else 0

@@ -1,0 +1,174 @@
+"""Whether a driver lives is told by the clock of the place of its records, never by those of two machines."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamkernel import connect
+from streamkernel.blobs import Blobs, Lease, LocalBlobs, blobs_at, clock, place_time
+from streamkernel.errors import ParameterError, StoreAccessError
+from streamkernel.jobs import JobsSession
+from streamkernel.jobs.fitting import steps_of
+from streamkernel.jobs.records import RUNNING, JobRecords
+from streamkernel.jobs.work import Work
+from streamkernel.store import Bundle, write_bundle
+
+AHEAD = pytest.mark.parametrize("ahead", [19.0, -19.0, 1e7])
+ID = "20260101-000000-01234567"
+
+
+@pytest.fixture(autouse=True)
+def _unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "_set", {})
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "place")
+
+
+@pytest.fixture
+def records(place: str) -> JobRecords:
+    """A job that this process drives, with a checkpoint."""
+    records = JobRecords(f"{place}/jobs", ID)
+    records.create(Work("ridge", {}, f"{place}/rows", f"{place}/model", lease_seconds=15.0))
+    write_bundle(f"{steps_of(ID, f'{place}/model')}/0001/0000-sums", Bundle("checkpoint", 1, {}, {}))
+    return records
+
+
+@pytest.fixture
+def lease(records: JobRecords) -> Iterator[Lease]:
+    held = Lease.acquire(records.blobs, "lease", ttl=15.0, keep_alive=False)
+    assert held is not None
+    records.claim(held, attempt=1)
+    yield held
+    held.release()
+
+
+@pytest.fixture
+def looking(records: JobRecords) -> Iterator[JobsSession]:
+    with connect(jobs=records.location) as session:
+        yield session
+
+
+def steps(place: str) -> list[str]:
+    return blobs_at(steps_of(ID, f"{place}/model")).keys()
+
+
+@AHEAD
+def test_a_client_with_another_time(
+    records: JobRecords, lease: Lease, looking: JobsSession, place: str, ahead: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + ahead)
+    job = looking.job(ID)
+    assert job.status == "running"
+    with pytest.raises(ParameterError, match="is running, and only ended jobs are removed"):
+        looking.remove(ID)
+    job.cancel()
+    # The driver is to stop, and to put its things away itself.
+    assert job.status == job.look() == "cancelling"
+    assert steps(place)
+    assert lease.held
+    with pytest.raises(ParameterError, match="is cancelling, and only ended jobs"):
+        looking.remove(ID)
+
+
+@AHEAD
+def test_a_driver_with_another_time(
+    records: JobRecords, place: str, looking: JobsSession, ahead: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.time
+    with monkeypatch.context() as driver:
+        driver.setattr(time, "time", lambda: real() + ahead)
+        lease = Lease.acquire(records.blobs, "lease", ttl=15.0, keep_alive=False)
+        assert lease is not None
+        records.claim(lease, attempt=1)
+    assert looking.job(ID).status == "running"
+    # By its own clock it has ended yesterday, or will tomorrow.
+    for path in Path(records.blobs.location, "lease").iterdir():
+        os.utime(path, (real() - 19, real() - 19))
+    assert looking.job(ID).status == "interrupted"
+    lease.forsake()
+
+
+def test_a_driver_that_is_gone(
+    records: JobRecords, lease: Lease, looking: JobsSession, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is cancelled by who looks, and what it had kept goes; watched for no longer than a living one is silent."""
+    age = time.time() - 19
+    for path in Path(records.blobs.location, "lease").iterdir():
+        os.utime(path, (age, age))
+    job = looking.job(ID)
+    assert job.status == "interrupted"
+    monkeypatch.setattr("streamkernel.blobs.lease._WATCHED", 0.2)
+    job.cancel()
+    assert job.status == "cancelled"
+    assert steps(place) == []
+
+
+def test_one_that_only_seemed_to_be_gone(
+    records: JobRecords, looking: JobsSession, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records look old, as at a place whose clock was set; but it gives a sign of life, and nothing is removed."""
+    held = Lease.acquire(records.blobs, "lease", ttl=1.5)
+    assert held is not None
+    with held:
+        records.claim(held, attempt=1)
+        monkeypatch.setattr("streamkernel.jobs.job.Job._silence", lambda self: 60.0)
+        job = looking.job(ID)
+        job.cancel()
+        assert records.latest().value["status"] == "cancelling"
+        assert held.held
+        assert steps(place)
+
+
+def test_a_lease_that_nobody_holds(records: JobRecords, lease: Lease, looking: JobsSession) -> None:
+    assert looking.job(ID).status == "running"
+    lease.release()
+    assert looking.job(ID).status == "interrupted"
+
+
+def test_a_place_that_does_not_tell_its_time(
+    records: JobRecords, lease: Lease, looking: JobsSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that may not be written, say: then who looks has to watch, by a clock of its own."""
+
+    def refused(*arguments: object) -> None:
+        raise StoreAccessError("read only")
+
+    monkeypatch.setattr(LocalBlobs, "write", refused)
+    age = time.time() - 1000
+    for path in Path(records.blobs.location, "lease").iterdir():
+        os.utime(path, (age, age))
+    job, now = looking.job(ID), time.monotonic()
+    assert job.status == "running"
+    monkeypatch.setattr(time, "monotonic", lambda: now + 17.0)
+    assert job.status == "running"
+    monkeypatch.setattr(time, "monotonic", lambda: now + 19.0)
+    assert job.status == "interrupted"
+    records.state.append({**records.latest().value, "status": RUNNING}, after=records.latest())
+    assert not math.isinf(job._age(records.latest()))
+
+
+@pytest.mark.parametrize("where", ["folder", "s3", "memory"])
+def test_the_time_of_a_place(request: pytest.FixtureRequest, tmp_path: Path, where: str) -> None:
+    location = {
+        "folder": str(tmp_path / "p"),
+        "s3": f"{request.getfixturevalue('s3')}/p" if where == "s3" else "",
+        "memory": f"memory://{tmp_path.name}/p",
+    }[where]
+    blobs: Blobs = blobs_at(location)
+    first = place_time(blobs)
+    assert first is not None
+    blobs.write("later", b"1")
+    # Stamps of some stores are of whole seconds.
+    assert -1.5e9 < first - blobs.stamps("later")["later"].time < 1.5e9
+    assert place_time(blobs) > first  # type: ignore[operator]
+    assert blobs.keys() == ["later"]
