@@ -122,6 +122,7 @@ class Session:
             table.check_unchanged()
             self.progress.begin(name, table.n_rows, len(layout.spans))
             state = self.executor.reduce(reduction, table, layout, self.progress.advance)
+            table.check_read()
             if self._checkpoints is not None:
                 self._checkpoints.save(step, saved_as, state)
         seconds = time.perf_counter() - began
@@ -157,6 +158,7 @@ class Session:
 
         try:
             self.executor.write(rows, table, sink, layout, self.progress.advance, written)
+            table.check_read()
             sink.finish(digests)
         except BaseException:
             sink.abort()

@@ -82,6 +82,11 @@ class RowArray(ABC):
         """What holds `row`, for messages."""
         return f"the {self.name} array"
 
+    @property
+    def proved(self) -> bool:
+        """Whether every read is compared with a digest that was pinned."""
+        return False
+
     def check_unchanged(self) -> None:
         """Raise where the input is no longer what was pinned; nothing to look at in memory."""
         return

@@ -165,6 +165,12 @@ class Table:
         if self.targets is not None:
             self.targets.rows.check_unchanged()
 
+    def check_read(self) -> None:
+        """The same after a sweep, for rows of which no read proves that they are what was pinned."""
+        for rows in (self.features, *(() if self.targets is None else (self.targets.rows,))):
+            if not rows.proved:
+                rows.check_unchanged()
+
     def spans(self, rows: int) -> list[tuple[int, int]]:
         """Cut the range into spans of whole chunks, each of about `rows` rows or more; a function of the layout alone.
 

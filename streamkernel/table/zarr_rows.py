@@ -163,6 +163,11 @@ class ZarrRows(RowArray):
         return self._manifest is not None or self._files.checksummed
 
     @property
+    def proved(self) -> bool:
+        """Whether a manifest has the digest of every chunk."""
+        return self._manifest is not None
+
+    @property
     def chunk_rows(self) -> int:
         """Rows of a chunk (of an inner chunk, where there are shards)."""
         return int(self._array.chunks[0])

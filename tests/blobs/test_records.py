@@ -212,3 +212,58 @@ def test_processes_killed_at_any_moment_never_hold_it_together(tmp_path: Path) -
     assert len(Counter(holder for *_, holder in spans)) >= 4
     for (_, ended, before), (began, _, after) in pairwise(spans):
         assert before == after or began >= ended
+
+
+class Slow(LocalBlobs):
+    """A place that answers late; what it was asked is done before."""
+
+    clock: Clock
+    seconds = 4.0
+
+    def create(self, key: str, value: bytes) -> bool:
+        done = super().create(key, value)
+        self.clock.now += self.seconds
+        return done
+
+
+def test_a_lease_lives_from_before_its_record_was_made(tmp_path: Path) -> None:
+    """Others count from when they see the record, and that may be long before its maker hears that it is there."""
+    clock = Clock()
+    slow = Slow(tmp_path)
+    slow.clock = clock
+    lease = taken(slow, clock, ttl=10.0)
+    assert lease is not None
+    clock.now = 9.9
+    assert lease.held
+    assert lease.renew()  # asked at 9.9, answered at 13.9
+    clock.now = 19.8
+    assert lease.held
+    clock.now = 20.0
+    assert not lease.held
+    with pytest.raises(RunLockedError):
+        lease.check()
+    # And the first one, of which it is not yet known that it was made.
+    lease.release()
+    clock.now = 100.0
+    again = taken(slow, clock, ttl=10.0)
+    assert again is not None
+    clock.now = 110.1
+    assert not again.held
+
+
+def test_what_is_known_of_a_silent_holder_shortens_the_watch(tmp_path: Path) -> None:
+    """It is watched all the same, for as long as a living one would be silent."""
+    clock, place = Clock(), blobs_at(tmp_path)
+    first = taken(place, clock, ttl=10.0)
+    assert first is not None
+
+    def asked(silent: float, wait: float) -> Lease | None:
+        return Lease.acquire(
+            place, ttl=10.0, wait=wait, silent=silent, keep_alive=False, clock=clock, sleep=clock.sleep
+        )
+
+    assert asked(60.0, 3.9) is None
+    assert asked(2.0, 7.9) is None
+    began = clock.now
+    assert asked(60.0, 8.0) is not None
+    assert 4.0 <= clock.now - began < 4.6

@@ -1,0 +1,120 @@
+"""Rows of others that are rewritten while they are worked on: noticed before the next sweep, and after the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+from streamkernel import KernelRidge, open_table
+from streamkernel.engine import Session, Silent
+from streamkernel.errors import InputChangedError
+from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.store import Checkpoints
+from streamkernel.table import Table
+
+ROWS, CHUNK = 400, 100
+rng = np.random.default_rng(2)
+X, Y = rng.normal(size=(ROWS, 3)), rng.normal(size=ROWS)
+
+pytestmark = pytest.mark.filterwarnings("ignore::streamkernel.errors.UncheckedChunksWarning")
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> zarr.Group:
+    made = zarr.create_group(tmp_path / "foreign")
+    made.create_array("X", shape=X.shape, chunks=(CHUNK, 3), dtype="f8")[:] = X
+    made.create_array("y", shape=Y.shape, chunks=(CHUNK,), dtype="f8")[:] = Y
+    return made
+
+
+class Rewriting(Silent):
+    """Rewrites a chunk when the sweep of a number begins, goes on, or ends."""
+
+    def __init__(self, rewrite: Callable[[], None], number: int, when: str) -> None:
+        self.rewrite, self.number, self.when = rewrite, number, when
+        self.begun: list[str] = []
+
+    def _at(self, when: str) -> None:
+        if when == self.when and len(self.begun) == self.number:
+            self.number = -1
+            self.rewrite()
+
+    def begin(self, name: str, rows: int, tasks: int) -> None:
+        self.begun.append(name)
+        self._at("begin")
+
+    def advance(self, rows: int) -> None:
+        self._at("advance")
+
+    def end(self, seconds: float) -> None:
+        self._at("end")
+
+
+def fit(table: Table, progress: Silent, checkpoints: Any = None) -> Any:
+    settings = RidgeSettings(n_components=8, lengthscale=1.0, alpha=0.1, seed=1)
+    return fit_ridge(table, settings, Session(progress=progress, checkpoints=checkpoints))
+
+
+def rewriting(group: zarr.Group, name: str) -> Callable[[], None]:
+    def rewrite() -> None:
+        array: Any = group[name]
+        array[:CHUNK] = array[:CHUNK] + 1.0
+
+    return rewrite
+
+
+@pytest.fixture
+def sweeps(tmp_path: Path, group: zarr.Group) -> int:
+    """How many a fit takes."""
+    watched = Rewriting(lambda: None, -1, "")
+    fit(open_table(tmp_path / "foreign"), watched)
+    assert len(watched.begun) >= 3
+    return len(watched.begun)
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_rewritten_between_two_sweeps(tmp_path: Path, group: zarr.Group, sweeps: int, name: str) -> None:
+    for number in range(1, sweeps):
+        watched = Rewriting(rewriting(group, name), number, "end")
+        with pytest.raises(InputChangedError, match=f"{name}/c/0.* was rewritten; start again"):
+            fit(open_table(tmp_path / "foreign"), watched)
+        # Of what has changed not a row more is read.
+        assert len(watched.begun) == number
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+@pytest.mark.parametrize("when", ["begin", "advance"])
+def test_rewritten_in_the_last_sweep(tmp_path: Path, group: zarr.Group, sweeps: int, name: str, when: str) -> None:
+    watched = Rewriting(rewriting(group, name), sweeps, when)
+    with (
+        Checkpoints(tmp_path / "run", {}) as kept,
+        pytest.raises(InputChangedError, match=f"{name}/c/0.* was rewritten; start again"),
+    ):
+        fit(open_table(tmp_path / "foreign"), watched, kept)
+    with Checkpoints(tmp_path / "run", {}) as kept:
+        # What a resumed run would go on with is of the rows as they were.
+        assert len(kept.steps()) == sweeps - 1
+
+
+@pytest.mark.parametrize("when", ["before", "advance"])
+def test_rewritten_while_predictions_are_written(tmp_path: Path, group: zarr.Group, when: str) -> None:
+    from streamkernel.store import RowSink
+
+    fitted = KernelRidge(8, lengthscale=1.0, alpha=0.1, random_state=0).fit(X, Y).model_
+    table = open_table(tmp_path / "foreign").without_targets()
+    rewrite = rewriting(group, "X")
+    watched = Rewriting(rewrite, 1, when)
+    if when == "before":
+        rewrite()
+    work = fitted.outputs(std=False)
+    sink = RowSink.create(tmp_path / "out", ROWS, work.columns, CHUNK)
+    with pytest.raises(InputChangedError, match="was rewritten"):
+        Session(progress=watched).write(work, fitted.prepare(table), sink, "predict")
+    sink.abort()
+    assert len(watched.begun) == (0 if when == "before" else 1)
+    assert not (tmp_path / "out").exists()
