@@ -22,7 +22,7 @@ from streamkernel.errors import SingularKernelError, warn_user
 from streamkernel.estimators.plan import needs_moments
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import Moments, Sample, stream_generator
+from streamkernel.reductions import Moments, Repeats, Sample, stream_generator
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
@@ -44,9 +44,10 @@ class Chosen:
     kernel : with its lengthscale.
     lengthscale : how that was found; None where it was given.
     tuning : how hyper-parameters were found by evidence; None where they were not.
-    sample : rows that the lengthscale was found from, in random order; perhaps none.
+    sample : rows that the lengthscale was found from, in random order, each once; perhaps none.
     selection : the basis, and how it came about.
     centre, scale : (d,) mean and spread of each target.
+    repeats : how often rows stand in the table, where it has targets.
     """
 
     table: Table
@@ -58,6 +59,12 @@ class Chosen:
     scale: Float
     tuning: Tuned | None = None
     sample: Sample | None = None
+    repeats: Repeats | None = None
+
+    @property
+    def independent(self) -> float:
+        """Share of the rows that are to count as independent."""
+        return 1.0 if self.repeats is None else self.repeats.share
 
 
 class Tuned(Protocol):
@@ -125,8 +132,17 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     cache = RowCache(table, session)
     sampled = _sample_rows(table, settings)
     draft = Problem(table, kernel, n, settings.tol, settings.seed)
-    cache.fetch(np.concatenate([sampled, rule.prefetch(draft)]))
+    wanted = np.concatenate([sampled, rule.prefetch(draft)])
+    repeats = None
+    if table.n_targets:
+        repeats = cache.count_repeats(wanted)
+        _warn_of_repeats(repeats)
+    else:
+        cache.fetch(wanted)
     sample = cache.get(sampled)
+    if repeats is not None:
+        # The errors of copies are one error: on what is sampled they would look like none.
+        sample = repeats.each_once(sample)
     centre, scale = _centre_and_scale(table, settings, statistics, sample)
     choice = None
     if settings.searches_lengthscale:
@@ -146,7 +162,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale)
     selection = rule.select(problem, session, cache)
     _warn_of_rank(selection, n, settings)
-    return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning, sample)
+    return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning, sample, repeats)
 
 
 def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:
@@ -191,6 +207,16 @@ def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> S
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         warn_user(f"{len(names)} of {len(constant)} columns are constant and carry nothing: {shown}")
     return Scaler(statistics.mean, np.where(constant, 1.0, statistics.std))
+
+
+def _warn_of_repeats(repeats: Repeats) -> None:
+    if repeats.share == 1.0:
+        return
+    warn_user(
+        f"about {repeats.distinct:.0f} of {repeats.rows} rows are distinct, the others repeat the features and targets "
+        "of one: each distinct row counts once where alpha, noise and lengthscale are chosen, but held-out "
+        "figures on repeated rows are too good; drop the copies before the fit, or give these parameters as numbers"
+    )
 
 
 def _warn_of_rank(selection: Selection, n: int, settings: BasisSettings) -> None:

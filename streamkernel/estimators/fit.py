@@ -53,7 +53,7 @@ def _fit(table: Table, settings: RidgeSettings, session: Session, n: int) -> Fit
     equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
     sums = session.sweep(equations, table, "final sweep")
     scale = None if table.classes is not None else chosen.scale**2
-    system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale)
+    system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale, independent=chosen.independent)
     alpha = settings.given_alpha
     solution = system.solve(system.choose_alpha() if alpha is None else alpha)
     return Fitted(

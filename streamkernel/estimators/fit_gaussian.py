@@ -73,7 +73,7 @@ def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> 
         sums, weights = found, None
     else:
         sums, weights = _swept(chosen, noise, session)
-    system = GaussianSystem(basis, sums, noise, scale=chosen.scale)
+    system = GaussianSystem(basis, sums, noise, scale=chosen.scale, independent=chosen.independent)
     solution = solved(system, settings.signal_variance, settings.noise_variance)
     rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
     return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
@@ -100,7 +100,8 @@ def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
     if sample is None or len(sample) == 0:
         return None
     X = sample.X[:DEGREES_ROWS]
-    degrees = degrees_of_sample(X, chosen.table.n_rows, chosen.kernel, noise.signal, noise.noise)
+    rows = max(round(chosen.independent * chosen.table.n_rows), len(X))
+    degrees = degrees_of_sample(X, rows, chosen.kernel, noise.signal, noise.noise)
     rule = QuerySetRule(len(chosen.selection.basis), from_sample=degrees, sample=len(X))
     if rule.warning is not None:
         warn_user(rule.warning)

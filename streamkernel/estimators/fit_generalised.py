@@ -27,6 +27,7 @@ from streamkernel.reductions import (
     Reduction,
     Sample,
     StartSums,
+    Weighed,
     likelihood_of,
 )
 from streamkernel.selection import Problem
@@ -119,12 +120,14 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     chosen = choose_basis(table, settings, session, n, tuner if settings.tunes else None)
     basis, table = chosen.selection.basis, chosen.table
     started: list[StartSums] = []
+    share = chosen.independent
 
     def sweep(reduction: Reduction[Any], name: str) -> Any:
-        found = session.sweep(reduction, table, name)
-        if isinstance(found, StartSums):
-            started.append(found)
-        return found
+        if isinstance(reduction, NewtonStart):
+            # What the model says of its rows is said of them as they are.
+            started.append(session.sweep(reduction, table, name))
+            return started[-1] if share == 1.0 else started[-1].times(share)
+        return session.sweep(reduction if share == 1.0 else Weighed(reduction, share), table, name)
 
     tuning = chosen.tuning
     signal = tuning.signal if isinstance(tuning, LikelihoodTuning) else float(settings.signal_variance)

@@ -116,7 +116,8 @@ class GaussianModel(PredictingModel):
         """
         settings, arrays = self.config["settings"], self.arrays
         variances = (choices or {}).get("variances")
-        system = GaussianSystem(self.basis, sums, self.row_noise)
+        independent = self.config.get("independent", 1.0)
+        system = GaussianSystem(self.basis, sums, self.row_noise, independent=independent)
         if variances == "keep":
             solution = system.solve(arrays["signal_variance"], arrays["noise_variance"])
         else:

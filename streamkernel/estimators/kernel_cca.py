@@ -45,8 +45,8 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         By name or position, which of the columns of X are the first view and which the second. None where the second
         view is given to `fit`, or is the targets of a stored table.
     kernel, lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`, for both views
-        A tuple of two has one for each view. The median lengthscale is each view's own (of distinct rows, where more
-        than half of the pairs coincide); "auto" takes targets, and is refused.
+        A tuple of two has one for each view. The median lengthscale is each view's own; "auto" takes targets, and is
+        refused.
     regularization : float, default 1e-3
         Ridge r of either view, as a share of the trace of its kernel matrix: ``G^T G + r I``, and ``|R_i|^2 + r S_ii``
         in the quotient, without which residuals that are almost zero end up with the largest quotients. 0 is the paper.

@@ -151,19 +151,9 @@ def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tupl
 
 
 def _median(points: Float, kernel: Kernel) -> LengthscaleChoice:
-    """The median distance of the rows; of distinct ones where more than half of the pairs coincide, as of labels."""
-
-    def of(rows: Float) -> LengthscaleChoice:
-        sample = Sample(np.arange(len(rows)), rows, np.zeros((len(rows), 0)), np.ones(len(rows)))
-        return choose_lengthscale(sample, kernel, search=False, intercept=True, scale=np.zeros(0))
-
-    try:
-        return of(points)
-    except DegenerateBandwidthError:
-        distinct = np.unique(points, axis=0)
-        if len(distinct) == 1 < len(points):
-            raise
-        return of(distinct)
+    """The median distance of distinct rows."""
+    sample = Sample(np.arange(len(points)), points, np.zeros((len(points), 0)), np.ones(len(points)))
+    return choose_lengthscale(sample, kernel, search=False, intercept=True, scale=np.zeros(0))
 
 
 def _part(statistics: ColumnStatistics, columns: tuple[int, ...]) -> ColumnStatistics:

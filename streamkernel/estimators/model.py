@@ -120,7 +120,13 @@ class RidgeModel(PredictingModel):
         settings = self.config["settings"]
         alpha = (choices or {}).get("alpha")
         scale = None if self.classes is not None else np.asarray(self.config["target_scale"]) ** 2
-        system = RidgeSystem(self.basis, sums, intercept=settings["fit_intercept"], scale=scale)
+        system = RidgeSystem(
+            self.basis,
+            sums,
+            intercept=settings["fit_intercept"],
+            scale=scale,
+            independent=self.config.get("independent", 1.0),
+        )
         wanted = settings["alpha"] if alpha is None else self.config["alpha"] if alpha == "keep" else alpha
         solution = system.solve(system.choose_alpha() if wanted == "gcv" else float(wanted))
         arrays = {

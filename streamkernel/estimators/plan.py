@@ -11,7 +11,7 @@ from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step
 from streamkernel.estimators.settings import BasisSettings, RidgeSettings
 from streamkernel.reductions import FeatureGram, FeatureMap, Features, Moments, NormalEquations
 from streamkernel.selection import Problem
-from streamkernel.selection.problem import gather_step, unfilled_basis
+from streamkernel.selection.problem import counting, gather_step, unfilled_basis
 from streamkernel.solvers import falkon_steps
 from streamkernel.table import Table
 
@@ -33,7 +33,8 @@ def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Prob
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
         steps.append(step_of("column statistics", moments, table.n_rows, kernel_columns=0))
     rule = settings.selection_rule(has_targets=d > 0)
-    return problem, steps + _with_sample(rule.steps(problem), problem, settings.sampled_rows(table))
+    chosen = _with_sample(rule.steps(problem), problem, settings.sampled_rows(table))
+    return problem, steps + (counting(chosen, problem) if d else chosen)
 
 
 def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:

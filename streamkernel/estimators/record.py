@@ -62,6 +62,7 @@ def model_record(
         "classes": None if table.classes is None else table.classes.tolist(),
         "targets_are_2d": targets_are_2d,
         "target_scale": chosen.scale.tolist(),
+        "independent": chosen.independent,
         "dtype": str(table.dtype),
         "sweep_count": sweeps,
     }

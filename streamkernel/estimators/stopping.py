@@ -90,7 +90,7 @@ def stopped(chosen: Chosen, stop: str, settings: BasisSettings, session: Session
 def _at_gap(chosen: Chosen, settings: BasisSettings, session: Session, name: str) -> Stop:
     basis, table, scale = chosen.selection.basis, chosen.table, chosen.scale
     sums = session.sweep(NormalEquations.of(basis, chosen.centre, table.n_rows), table, name)
-    system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale**2)
+    system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale**2, independent=chosen.independent)
     path = system.path
     # The eigenvectors give the centred sums back, whitened in the order of picking.
     H = (path.vectors * path.values) @ path.vectors.T

@@ -84,7 +84,8 @@ class GaussianTuner:
         count = iter(range(1, 10**6))
 
         def sweep(reduction: Any) -> Any:
-            return self.session.sweep(reduction, chosen.table, f"evidence {next(count)}")
+            sums = self.session.sweep(reduction, chosen.table, f"evidence {next(count)}")
+            return sums if chosen.independent == 1.0 else sums.times(chosen.independent)
 
         found = polish(
             chosen.tuning,
@@ -98,7 +99,7 @@ class GaussianTuner:
         if len(found.basis) < len(chosen.selection.basis):
             selection = chosen.selection.left(found.basis, _places(found.basis, chosen.selection.basis))
         chosen = replace(chosen, kernel=found.basis.kernel, selection=selection, tuning=found.tuning)
-        return chosen, found.sums
+        return chosen, found.sums if chosen.independent == 1.0 else found.sums.times(1.0 / chosen.independent)
 
 
 def _places(part: Basis, whole: Basis) -> NDArray[np.int64]:

@@ -37,7 +37,7 @@ class RidgePath:
     values, vectors : (n,), (n, n) eigenvalues (clipped at 0, ascending) and eigenvectors of H.
     rotated : (n, d), ``V^T g``.
     square : (d,) diagonal of YY.
-    count : number of rows m.
+    count : number of rows m; of those that are independent, where some repeat others.
     intercept_df : degrees of freedom spent on an intercept that was projected out (0 or 1).
     rounding : size of the most negative eigenvalue of H, which is none of the data's.
     """

@@ -1,5 +1,6 @@
 """What a sweep accumulates, one idea a file."""
 
+from streamkernel.reductions.both import Both
 from streamkernel.reductions.class_probabilities import ClassProbabilities, PoissonPredictions
 from streamkernel.reductions.collect import Collect
 from streamkernel.reductions.column_squares import ColumnSquares
@@ -45,25 +46,30 @@ from streamkernel.reductions.odds import OddsProbabilities, probabilities_of_ind
 from streamkernel.reductions.pool import PoolColumns, PoolGram, PoolSums
 from streamkernel.reductions.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.probability_scores import ProbabilityScores, Reliability, score_probabilities
+from streamkernel.reductions.repeats import CountRepeats, Repeats
 from streamkernel.reductions.residual_columns import ResidualColumns
+from streamkernel.reductions.row_keys import distinct_rows
 from streamkernel.reductions.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
 from streamkernel.reductions.rows import Predictions, RowMap
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
 from streamkernel.reductions.staged_scores import StagedScores, StagedSums
 from streamkernel.reductions.view_times import ViewTimes
 from streamkernel.reductions.views import View
+from streamkernel.reductions.weighed import Weighed
 
 __all__ = [
     "Gram",
     "LIKELIHOODS",
     "Bernoulli",
     "BlockNoise",
+    "Both",
     "ClassProbabilities",
     "ClassificationScores",
     "Collect",
     "ColumnSquares",
     "ConstantNoise",
     "CountCalibration",
+    "CountRepeats",
     "CountScores",
     "CrossDisagreements",
     "CrossFeatureSums",
@@ -121,6 +127,7 @@ __all__ = [
     "ResidualColumns",
     "ResidualReservoir",
     "Reliability",
+    "Repeats",
     "RidgeSums",
     "RootSums",
     "Roots",
@@ -135,8 +142,10 @@ __all__ = [
     "TargetSums",
     "View",
     "ViewTimes",
+    "Weighed",
     "add_weighted_gram",
     "covariance_of",
+    "distinct_rows",
     "likelihood_of",
     "probabilities_of_indicators",
     "row_uniforms",

@@ -13,10 +13,12 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
-from streamkernel.reductions import Gather, Sample
+from streamkernel.reductions import Both, CountRepeats, Gather, Repeats, Sample
 from streamkernel.table import Table
 
-__all__ = ["Problem", "RoundRecord", "RowCache", "Rule", "Selection", "gather_step", "unfilled_basis"]
+__all__ = ["Problem", "RoundRecord", "RowCache", "Rule", "Selection", "counting", "gather_step", "unfilled_basis"]
+
+_GATHER, _COUNT = "gather sampled rows", "count of repeated rows"  # sweeps
 
 
 @dataclass(frozen=True)
@@ -137,12 +139,25 @@ class RowCache:
         missing = np.unique(rows)
         if self._sample is not None:
             missing = np.setdiff1d(missing, self._sample.rows, assume_unique=True)
+        if len(missing):
+            self._add(self._session.sweep(self._gather(missing), self._table, _GATHER))
+
+    def count_repeats(self, rows: NDArray[np.int64]) -> Repeats:
+        """How often rows stand in the table, by the sweep that brings these, the first."""
+        table, missing = self._table, np.unique(rows)
+        count = CountRepeats(table.n_features, table.n_targets)
         if len(missing) == 0:
-            return
+            return self._session.sweep(count, table, _COUNT)
+        fresh, repeats = self._session.sweep(Both(self._gather(missing), count), table, _GATHER)
+        self._add(fresh)
+        found: Repeats = repeats
+        return found
+
+    def _gather(self, rows: NDArray[np.int64]) -> Gather:
         table = self._table
-        fresh = self._session.sweep(
-            Gather(missing, table.n_features, table.n_targets, table.dtype), table, "gather sampled rows"
-        )
+        return Gather(rows, table.n_features, table.n_targets, table.dtype)
+
+    def _add(self, fresh: Sample) -> None:
         if self._sample is None:
             self._sample = fresh
             return
@@ -194,4 +209,21 @@ def gather_step(problem: Problem, rows: int) -> Step:
     gather = Gather(
         np.broadcast_to(np.zeros((), np.int64), (rows,)), table.n_features, table.n_targets, np.dtype(table.dtype)
     )
-    return step_of("gather sampled rows", gather, table.n_rows, kernel_columns=0, held_bytes=2 * gather.state_bytes())
+    return step_of(_GATHER, gather, table.n_rows, kernel_columns=0, held_bytes=2 * gather.state_bytes())
+
+
+def counting(steps: list[Step], problem: Problem) -> list[Step]:
+    """The same steps, repeated rows counted by the first that fetches rows, or by one of its own."""
+    table = problem.table
+    count = step_of(_COUNT, CountRepeats(table.n_features, table.n_targets), table.n_rows, kernel_columns=0)
+    for index, step in enumerate(steps):
+        if step.name == _GATHER:
+            both = replace(
+                step,
+                flops_per_row=step.flops_per_row + count.flops_per_row,
+                scratch_bytes=step.scratch_bytes + count.scratch_bytes,
+                state_bytes=step.state_bytes + count.state_bytes,
+                held_bytes=step.held_bytes + count.state_bytes,
+            )
+            return [*steps[:index], both, *steps[index + 1 :]]
+    return [count, *steps]

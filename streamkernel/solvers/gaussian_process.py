@@ -100,9 +100,21 @@ class GaussianSystem:
     sums : of the final sweep.
     row_noise : that they were made with.
     scale : (d,) spread of each target, in squared units of which variances are that targets share; default ones.
+    independent : share of the rows whose errors are independent (`Repeats.share`): of rows that all stand k times,
+        with 1 / k, the process is that of each of them once.
     """
 
-    def __init__(self, basis: Basis, sums: GaussianSums, row_noise: RowNoise, *, scale: Float | None = None) -> None:
+    def __init__(
+        self,
+        basis: Basis,
+        sums: GaussianSums,
+        row_noise: RowNoise,
+        *,
+        scale: Float | None = None,
+        independent: float = 1.0,
+    ) -> None:
+        if independent != 1.0:
+            sums = sums.times(independent)
         for name in ("H", "g", "YY"):
             require_finite(getattr(sums, name), f"the sum {name}")
         self._basis = basis

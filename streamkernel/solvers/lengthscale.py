@@ -13,7 +13,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError
 from streamkernel.kernels import Kernel, Laplacian
 from streamkernel.linalg import RidgePath, single_threaded_blas
-from streamkernel.reductions import Sample
+from streamkernel.reductions import Sample, distinct_rows
 
 __all__ = ["LengthscaleChoice", "choose_lengthscale", "median_lengthscale"]
 
@@ -46,30 +46,24 @@ class LengthscaleChoice:
 
 
 def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
-    """Median distance between pairs of rows, in the kernel's own metric (city block for the Laplacian).
+    """Median distance between pairs of distinct rows, in the kernel's own metric (city block for the Laplacian).
 
     Raises
     ------
     DegenerateBandwidthError
-        More than half of the pairs coincide, so that the median is 0.
+        All are equal.
     """
-    rows = X[:_MEDIAN_ROWS].astype(np.float64)
-    distances = pdist(rows, "cityblock") if isinstance(kernel, Laplacian) else pdist(rows, "euclidean")
-    median = float(np.median(distances)) if len(distances) else 0.0
-    if median <= 0.0:
-        positive = distances[distances > 0.0]
-        if len(rows) == 1:
-            raise DegenerateBandwidthError("1 sampled row has no distance to another; give a lengthscale as a number")
-        if len(positive) == 0:
-            raise DegenerateBandwidthError(
-                f"all {min(len(X), _MEDIAN_ROWS)} sampled rows are equal, so that their median distance is 0; "
-                "give a lengthscale as a number"
-            )
+    seen = X[:_MEDIAN_ROWS]
+    rows = seen[distinct_rows(seen)].astype(np.float64)
+    if len(rows) < 2:
         raise DegenerateBandwidthError(
-            f"more than half of the pairs among {min(len(X), _MEDIAN_ROWS)} sampled rows coincide, so that the "
-            f"median distance is 0 (that of distinct pairs is {np.median(positive):.6g}); give a lengthscale"
+            "1 sampled row has no distance to another; give a lengthscale as a number"
+            if len(seen) == 1
+            else f"all {len(seen)} sampled rows are equal, so that their median distance is 0; give a lengthscale as a "
+            "number"
         )
-    return median
+    distances = pdist(rows, "cityblock") if isinstance(kernel, Laplacian) else pdist(rows, "euclidean")
+    return float(np.median(distances))
 
 
 def choose_lengthscale(

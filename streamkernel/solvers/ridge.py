@@ -58,10 +58,17 @@ class RidgeSystem:
     sums : of the final sweep.
     intercept : whether to fit an unpenalised constant.
     scale : (d,) variance by which each target's error is divided in the GCV score; None for common units.
+    independent : share of the rows whose errors are independent, which is all that scores count: `Repeats.share`.
     """
 
     def __init__(
-        self, basis: Basis, sums: RidgeSums, *, intercept: bool = True, scale: NDArray[np.float64] | None = None
+        self,
+        basis: Basis,
+        sums: RidgeSums,
+        *,
+        intercept: bool = True,
+        scale: NDArray[np.float64] | None = None,
+        independent: float = 1.0,
     ) -> None:
         for name in ("H", "g", "YY"):
             require_finite(getattr(sums, name), f"the sum {name}")
@@ -82,7 +89,7 @@ class RidgeSystem:
                 # Nothing stands for the constant that was taken off the targets: it is put back.
                 g += np.outer(sums.G1, sums.centre)
                 square += 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
-            self.path = RidgePath.of(H, g, square, sums.count, int(intercept))
+            self.path = RidgePath.of(H, g, square, independent * sums.count, int(intercept))
 
     @property
     def residual_trace(self) -> float:

@@ -166,6 +166,7 @@ def test_equal_rows_have_no_median_lengthscale() -> None:
     np.testing.assert_allclose(model.predict(rows), y[:50].mean(), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:about 20 of 100 rows are distinct")
 def test_duplicate_rows_are_reported() -> None:
     rows, targets = np.repeat(X[:20], 5, axis=0), np.repeat(y[:20], 5)
     with pytest.warns(StreamKernelWarning, match="only 20 of 60 basis functions are linearly independent"):

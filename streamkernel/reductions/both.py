@@ -1,0 +1,63 @@
+"""Two reductions in one sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+from typing import Any
+
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.table import RowBlock
+
+__all__ = ["Both"]
+
+
+@dataclass(frozen=True)
+class Both(Reduction[tuple[Any, Any]]):
+    """Parameters
+    ----------
+    first, second : of the same blocks.
+    """
+
+    first: Reduction[Any]
+    second: Reduction[Any]
+
+    @property
+    def row_multiple(self) -> int:
+        return lcm(self.first.row_multiple, self.second.row_multiple)
+
+    def map_block(self, block: RowBlock) -> State:
+        return _joined(self.first.map_block(block), self.second.map_block(block))
+
+    def combine(self, left: State, right: State) -> State:
+        parts = zip(_parted(left), _parted(right), strict=True)
+        states = [work.combine(*pair) for work, pair in zip((self.first, self.second), parts, strict=True)]
+        return _joined(*states)
+
+    def finalize(self, state: State) -> tuple[Any, Any]:
+        first, second = _parted(state)
+        return self.first.finalize(first), self.second.finalize(second)
+
+    def state_bytes(self) -> int:
+        return self.first.state_bytes() + self.second.state_bytes()
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.first.scratch_bytes(rows) + self.second.scratch_bytes(rows)
+
+    def flops_per_row(self) -> float:
+        return self.first.flops_per_row() + self.second.flops_per_row()
+
+
+def _joined(first: State, second: State) -> State:
+    """Names say whose they are."""
+    return {f"first_{name}": values for name, values in first.items()} | {
+        f"second_{name}": values for name, values in second.items()
+    }
+
+
+def _parted(state: State) -> tuple[State, State]:
+    parts = ("first_", "second_")
+    first, second = (
+        {name.removeprefix(part): values for name, values in state.items() if name.startswith(part)} for part in parts
+    )
+    return first, second

@@ -1,0 +1,157 @@
+"""How often rows stand in a table: what a score must not count as independent.
+
+Rows with equal features and equal targets are copies, and their errors are one error. GCV and the evidence count rows:
+with every row 20 times they believe 20 times as many, and choose an alpha or a noise that fits the error too
+(ALGORITHMS 20). Counted is what there is of distinct rows, by the least keys of a table (Bar-Yossef et al. 2002): with
+the K least of uniform keys, the last of them at the share t of their range, there are ``(K - 1) / t``, to 1 in sqrt K.
+The K least of two tables together are among those of each, so that states are combined in any tree.
+
+Of targets that hardly ever agree, features need only be alike: two rows that share all digits of such a target by
+chance are few. Targets of few values agree by chance. They are held to be copies only where those of equal features
+agree far more often than those of any two rows do, and features are looked at closely: along a single dense column
+neighbours are alike, and of the same class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.gather import Sample
+from streamkernel.reductions.row_keys import FEW, PANEL, first_of_each, joined_keys, row_keys
+from streamkernel.table import RowBlock
+
+__all__ = ["CountRepeats", "Repeats"]
+
+Keys = NDArray[np.uint64]
+
+_BY_CHANCE = 0.05  # of pairs of rows whose targets agree: from here on they may do so by chance
+_AGREEING = 0.9  # how far equal features make targets agree beyond chance, from 0 to 1, where they are copies
+
+# Binary digits of features and of targets that copies have in common: 1e-3 and 3e-5 of a number, or 1e-6 of both.
+_ALIKE, _EQUAL = (10, 15), (20, 20)
+
+
+def _keys(X: NDArray[np.floating], Y: NDArray[np.floating] | None, digits: tuple[int, int]) -> tuple[Keys, Keys]:
+    """Of features, and of targets; those of nothing are 0."""
+    features = row_keys(X, digits[0])
+    return features, np.zeros_like(features) if Y is None else row_keys(Y, digits[1])
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Attributes
+    ----------
+    rows : counted, less those of weight 0.
+    alike, equal : distinct ones, features of few digits looked at or of many; estimates for large tables.
+    agreeing : share of the features that stand more than once whose rows all have the same targets.
+    by_chance : share of pairs of rows with different features that have the same targets.
+    """
+
+    rows: int
+    alike: float
+    equal: float
+    agreeing: float
+    by_chance: float
+
+    @property
+    def chance(self) -> bool:
+        """Whether targets have so few values that they agree by chance."""
+        return self.by_chance >= _BY_CHANCE
+
+    @property
+    def distinct(self) -> float:
+        """Rows that are not copies of others."""
+        if not self.chance:
+            return self.alike
+        told = self.agreeing - self.by_chance >= _AGREEING * (1.0 - self.by_chance) > 0.0
+        return self.equal if told else float(self.rows)
+
+    @property
+    def share(self) -> float:
+        """Of the rows that are to count as independent: distinct rows over rows, 1 where few are copies."""
+        return 1.0 if self.distinct > FEW * self.rows else self.distinct / self.rows
+
+    def each_once(self, sample: Sample) -> Sample:
+        """The sample, the first alone of each lot of copies, in their order."""
+        if self.share == 1.0:
+            return sample
+        keys = joined_keys(*_keys(sample.X, sample.Y, _EQUAL if self.chance else _ALIKE))
+        return sample.at_positions(first_of_each(keys))
+
+
+@dataclass(frozen=True)
+class CountRepeats(Reduction[Repeats]):
+    """Parameters
+    ----------
+    n_features, n_targets : of the table.
+    kept : K, least keys that are kept, of each kind.
+    """
+
+    n_features: int
+    n_targets: int
+    kept: int = 4096
+
+    def map_block(self, block: RowBlock) -> State:
+        some = slice(None) if block.weights is None else np.flatnonzero(block.weights)
+        X, Y = block.X[some], None if block.Y is None else block.Y[some]
+        alike, equal = _keys(X, Y, _ALIKE), _keys(X, Y, _EQUAL)
+        ones = np.ones(len(X), np.int64)
+        return {
+            "rows": np.array([len(X)]),
+            "alike": self._least(joined_keys(*alike)),
+            "equal": self._least(joined_keys(*equal)),
+            **self._features(equal[0], ones, equal[1], ones.astype(bool)),
+        }
+
+    def combine(self, left: State, right: State) -> State:
+        both = {name: np.concatenate([left[name], right[name]]) for name in left}
+        return {
+            "rows": left["rows"] + right["rows"],
+            "alike": self._least(both["alike"]),
+            "equal": self._least(both["equal"]),
+            **self._features(both["features"], both["times"], both["targets"], both["agree"]),
+        }
+
+    def _least(self, keys: Keys) -> Keys:
+        return np.unique(keys)[: self.kept]
+
+    def _features(self, keys: Keys, times: NDArray[np.int64], targets: Keys, agree: NDArray[np.bool_]) -> State:
+        """Least keys of features: how often each stands, its first target, and whether all others are the same."""
+        found, first, at = np.unique(keys, return_index=True, return_inverse=True)
+        differ = ~agree | (targets != targets[first][at])
+        size = len(found)
+        return {
+            "features": found[: self.kept],
+            "times": np.bincount(at, times, size).astype(np.int64)[: self.kept],
+            "targets": targets[first][: self.kept],
+            "agree": (np.bincount(at, differ, size) == 0)[: self.kept],
+        }
+
+    def finalize(self, state: State) -> Repeats:
+        rows, times = int(state["rows"][0]), state["times"]
+        repeated = times > 1
+        agreeing = float(state["agree"][repeated].mean()) if repeated.any() else 0.0
+        _, same = np.unique(state["targets"], return_counts=True)
+        pairs = len(times) * (len(times) - 1.0)
+        by_chance = float((same * (same - 1.0)).sum()) / pairs if pairs > 0.0 else 1.0
+        alike, equal = (min(self._distinct(state[name]), float(rows)) for name in ("alike", "equal"))
+        return Repeats(rows, alike, equal, agreeing, by_chance)
+
+    def _distinct(self, keys: Keys) -> float:
+        """How many keys there are, of which these are the least."""
+        if len(keys) < self.kept:
+            return float(len(keys))
+        return (self.kept - 1) / (float(keys[-1]) / 2.0**64)
+
+    def state_bytes(self) -> int:
+        return 41 * self.kept + 8
+
+    def scratch_bytes(self, rows: int) -> int:
+        return 8 * rows * (16 + 3 * min(max(self.n_features, self.n_targets), PANEL))
+
+    def flops_per_row(self) -> float:
+        return 16.0 * (self.n_features + self.n_targets) + 300.0
