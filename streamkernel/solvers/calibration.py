@@ -19,6 +19,10 @@ minimum, which moves, to first order (Vehtari et al. 2016, section 3.5; C C^T = 
 
 so that the rows of the fit are as good as others: on pendigits the log loss so found differs from that of 2,000
 held-out rows by .0015 nats. A share other than 1 has to gain 2 nats: what few rows seem to say is not followed.
+
+At a point of the basis nothing is left open, whatever q is: such rows cannot tell it, and are not asked while others
+are as many. Else they are asked as if their function were none of the basis: what the others leave open of it is
+``1 / (k(Z, Z)^-1)_jj``, which is part of ``S_-i``, since the row that tied it down is out.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.basis import Basis
+from streamkernel.linalg import single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions import LatentPosterior, Likelihood, Sample
 from streamkernel.reductions.class_probabilities import averaged_probabilities, mean_rate
 
@@ -47,6 +52,7 @@ _PANEL = 1 << 19  # and of the rows that are worked on at once
 _MOST_LEVERAGE = 1.0 - 1e-3  # of a row on itself; where the Hessian is not its own it may seem to be more than all
 _ROUNDS = 4
 _WORTH = 2.0  # nats, of all rows
+_AT_A_POINT = 1e-6  # share of k(x, x) that a basis leaves open of its own points, for rounding
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -63,7 +69,11 @@ def calibrated(posterior: LatentPosterior, likelihood: Likelihood, sample: Sampl
     if not weights.any():
         return posterior
     with single_threaded_blas():
-        without = _left_out(posterior, likelihood, X, y, weights)
+        own = posterior.signal_variance * _own_variance(posterior.basis, X)
+        others = own == 0.0
+        if 2 * np.count_nonzero(others) >= len(X) and weights[others].any():
+            X, y, weights, own = X[others], y[others], weights[others], own[others]
+        without = _moved_apart(*_left_out(posterior, likelihood, X, y, weights), own)
         return _best(posterior, lambda shares: _log_likelihood(shares, likelihood, without, y, weights), likelihood)
 
 
@@ -113,6 +123,31 @@ def _left_out(
         covariances[part] = axes @ axes.transpose(0, 2, 1)
         rho = w[:, None] * ((likelihood.mean(f) - y[part]) @ Q)
         means[part] = f + (covariances[part] @ rho[:, :, None])[:, :, 0] @ Q.T
+    return means, covariances, left
+
+
+def _own_variance(basis: Basis, X: NDArray[Any]) -> Float:
+    """What the other functions leave open of rows that are points of the basis, in units of k (b,); 0 at others."""
+    G = basis.features(X)
+    diagonal = np.asarray(basis.kernel.diagonal(X), np.float64)
+    own = np.zeros(len(X))
+    at = np.flatnonzero(diagonal - np.einsum("ij,ij->i", G, G) <= _AT_A_POINT * diagonal)
+    if len(at):
+        # A point of the basis is 1 times its own function.
+        function = np.abs(solve_lower_t(basis.L, np.ascontiguousarray(G[at].T))).argmax(axis=0)
+        inverse = solve_lower(basis.L, np.eye(len(basis)))
+        own[at] = 1.0 / np.einsum("ij,ij->j", inverse, inverse)[function]
+    return own
+
+
+def _moved_apart(means: Float, covariances: Float, left: Float, own: Float) -> tuple[Float, Float, Float]:
+    """`own` (b,) taken off the covariances, and taken for what the basis leaves open."""
+    at = np.flatnonzero(own)
+    if len(at):
+        values, vectors = np.linalg.eigh(covariances[at])
+        values = np.maximum(values - own[at, None], 0.0)
+        covariances[at] = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
+        left[at] = own[at]
     return means, covariances, left
 
 
