@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -19,12 +17,14 @@ from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.names import frame_names, in_order, names_of, tell_names, warn_of_names
 from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.reductions import Collect, RowMap
 from streamkernel.table import Table, open_table
+from streamkernel.table.columns import with_names
 
-__all__ = ["SupervisedEstimator", "is_array_like", "names_of", "parse_bytes", "with_names"]
+__all__ = ["SupervisedEstimator", "is_array_like", "parse_bytes"]
 
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -50,17 +50,6 @@ def is_array_like(X: Any) -> bool:
     if isinstance(X, (str, PathLike, Table)):
         return False
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
-
-
-def names_of(estimator: Any) -> list[str] | None:
-    """Names of the columns of the DataFrame that scikit-learn's checks have just made an array of."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
-def with_names(table: Table, names: Sequence[str] | None) -> Table:
-    """The table with these names of its columns, where there are any."""
-    return table if names is None else replace(table, columns=tuple(names))
 
 
 class SupervisedEstimator(SavedEstimator, BaseEstimator):
@@ -125,6 +114,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """X and y as arrays, by scikit-learn's checks; but for NaN and infinity, whose place our own error names."""
+        frame_names(X)
         if y is not None:
             require_finite(y, "y")
         X, y = validate_data(
@@ -136,7 +126,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
             y_numeric=not self._classify,
             ensure_all_finite=False,
         )
-        require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        require_finite(X, "X", names_of(self))
         return X, y
 
     def _adopt(self, model: Any) -> Self:
@@ -144,6 +134,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         self.model_ = model
         config, arrays = model.config, model.arrays
         self.n_features_in_ = len(config["columns"])
+        tell_names(self, model.known_columns)
         self.lengthscale_ = config["lengthscale"]
         self.kernel_ = model.basis.kernel
         self.component_indices_ = arrays["component_indices"]
@@ -159,17 +150,20 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     def _values(self, X: Any, work: RowMap, name: str = "prediction") -> Any:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
         if is_array_like(X):
-            table = self.model_.prepare(open_table(self._checked(X)))
+            table = self._here(X)
             everything = Collect(work, name, table.n_rows)
             return Session(ThreadExecutor()).sweep(everything, table, "predict")
-        table = self.model_.prepare(open_table(X).without_targets())
+        table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
+        table = self.model_.prepare(table)
         return lazy_rows(work, table, name, layout_of(work, table).block_rows)
 
-    def _checked(self, X: Any) -> NDArray[Any]:
+    def _here(self, X: Any) -> Table:
         """Rows in memory that are to be predicted, by scikit-learn's checks and ours."""
-        X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
-        require_finite(X, "X", getattr(self, "feature_names_in_", None))
-        return np.asarray(X)
+        known = self.model_.known_columns
+        X = validate_data(self, in_order(X, known), dtype="numeric", reset=False, ensure_all_finite=False)
+        require_finite(X, "X", names_of(self))
+        # What there was to say of names has been said.
+        return self.model_.prepare(with_names(open_table(X), names_of(self)))
 
     def _fitted(self) -> Any:
         check_is_fitted(self)

@@ -14,9 +14,10 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Executor, Session, ThreadExecutor, layout_of, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.estimators.base import is_array_like, names_of, parse_bytes, with_names
+from streamkernel.estimators.base import is_array_like, parse_bytes
 from streamkernel.estimators.basis_fit import BasisFit, fit_basis
 from streamkernel.estimators.finite import require_finite
+from streamkernel.estimators.names import frame_names, in_order, names_of, tell_names, warn_of_names
 from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.estimators.transformers import TransformerModel
@@ -24,6 +25,7 @@ from streamkernel.factors import FeatureRows
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import Collect, FeatureSums
 from streamkernel.table import Scaler, open_table
+from streamkernel.table.columns import with_names
 
 __all__ = ["BasisTransformer"]
 
@@ -71,8 +73,9 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         """Choose a basis of n functions (None for the default); options are those of `fit_basis`."""
         settings, limit, names = self._settings(n), parse_bytes(self.memory_limit), None
         if is_array_like(X):
+            frame_names(X)
             X = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
-            require_finite(X, "X", getattr(self, "feature_names_in_", None))
+            require_finite(X, "X", names_of(self))
             names = names_of(self)
         before = resident_bytes()
         table = with_names(open_table(X), names)
@@ -91,6 +94,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         self.residual_trace_ = config["certificate"]["residual_trace"]
         self.relative_residual_trace_ = config["certificate"]["relative_residual_trace"]
         self.n_features_in_ = len(model.column_names)
+        tell_names(self, model.known_columns)
         self.n_sweeps_ = config["sweep_count"]
         return self
 
@@ -99,9 +103,11 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         check_is_fitted(self, "model_")
         work = self.model_.transformation()
         if is_array_like(X):
+            X = in_order(X, self.model_.known_columns)
             X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
-            require_finite(X, "X", getattr(self, "feature_names_in_", None))
-            table = self.model_.prepare(open_table(X))
+            require_finite(X, "X", names_of(self))
+            table = self.model_.prepare(with_names(open_table(X), names_of(self)))
             return Session(ThreadExecutor()).sweep(Collect(work, work.name, table.n_rows), table, work.name)
-        table = self.model_.prepare(open_table(X).without_targets())
+        table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
+        table = self.model_.prepare(table)
         return lazy_rows(work, table, work.name, layout_of(work, table).block_rows)

@@ -64,6 +64,7 @@ class BasisFit(Generic[Solved]):
             "estimator": estimator,
             **basis_record(self.chosen, self.settings, self.n),
             "columns": list(self.chosen.table.columns),
+            "named_columns": self.chosen.table.named,
             "sweep_count": len(self.run["sweeps"]),
             "certificate": certificate_of(float(path[0]), float(path[-1])),
             "run": self.run,

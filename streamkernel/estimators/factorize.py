@@ -170,6 +170,7 @@ def make_factor(
     left = path_of(trace, squares)
     config = basis_record(chosen, settings, n)
     config["column_names"] = list(chosen.table.columns)
+    config["named_columns"] = chosen.table.named
     config["stop"] = kept.to_config()
     config["columns"] = None
     if target is not None and stored is not None:

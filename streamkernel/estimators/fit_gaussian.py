@@ -47,6 +47,7 @@ def fit_gaussian(
 ) -> GaussianModel:
     """Fit a Gaussian process; parameters and errors are those of `fit_supervised`."""
     check_numbers(table, estimator)
+    settings = settings.matched(table)
     parts = fit_supervised(
         table,
         settings,
@@ -89,9 +90,10 @@ def _swept(chosen: Chosen, noise: RowNoise, session: Session) -> tuple[GaussianS
     return session.sweep(equations, table, "final sweep"), None
 
 
-def _queries(settings: GaussianSettings) -> Any:
+def _queries(settings: GaussianSettings) -> NDArray[Any] | None:
     """(q, p) points that predictions are asked for, or None."""
-    return settings.queries if isinstance(settings, CommitteeSettings) else None
+    asked = settings.queries if isinstance(settings, CommitteeSettings) else None
+    return None if asked is None else asked.points
 
 
 def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
@@ -131,7 +133,7 @@ def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float
 
 def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n: int | None = None) -> Plan:
     """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
-    n = settings.components(table) if n is None else n
+    n, settings = settings.components(table) if n is None else n, settings.matched(table)
     problem, steps = steps_of_choice(table, settings, n)
     if settings.tunes:
         steps += tuning_steps(problem, settings.sampled_rows(table))

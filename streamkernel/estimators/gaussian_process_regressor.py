@@ -14,7 +14,7 @@ from streamkernel.estimators.fit_gaussian import fit_gaussian
 from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.gaussian_settings import GaussianSettings
 from streamkernel.estimators.updating_estimator import UpdatingEstimator
-from streamkernel.table import Table, open_table
+from streamkernel.table import Table
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -193,7 +193,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
 
     def _rows(self, X: Any) -> Any:
         """Checked rows in memory, scaled as those of the fit."""
-        table = self._fitted().prepare(open_table(self._checked(X)))
+        table = self._here(X)
         return table.read(0, table.n_rows).X
 
     def __sklearn_tags__(self) -> Any:

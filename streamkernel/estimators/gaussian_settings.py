@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.estimators.finite import require_finite
+from streamkernel.estimators.names import frame_names
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
 from streamkernel.kernels.parameters import checked_rows
-from streamkernel.table import Table
+from streamkernel.table import KnownColumns, Table
+from streamkernel.table.columns import default_names
 
 __all__ = [
     "APPROXIMATIONS",
@@ -142,6 +145,10 @@ class GaussianSettings(TunedSettings):
         """Whether the sums of the last step of that are those of the model."""
         return self.polishes and self.approximation == "fitc"
 
+    def matched(self, table: Table) -> Self:
+        """These for a fit to `table`: rows that they hold have its columns, in its order."""
+        return self
+
     def sampled_rows(self, table: Table) -> int:
         wanted = DEGREES_ROWS if self.approximation == "pitc" else 0
         return min(max(wanted, super().sampled_rows(table)), table.n_rows)
@@ -171,23 +178,69 @@ class CommitteeSettings(GaussianSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.queries is not None:
-            points = checked_rows(self.queries, "queries")
-            require_finite(points, "queries")
-            object.__setattr__(self, "queries", points)
+        if self.queries is not None and not isinstance(self.queries, QueryPoints):
+            object.__setattr__(self, "queries", QueryPoints.of(self.queries))
 
     def components(self, table: Table) -> int:
-        if self.queries is not None and self.queries.shape[1] != table.n_features:
-            raise ShapeError(
-                f"queries have {self.queries.shape[1]} features, the table {table.n_features}; give points of its kind"
-            )
+        if self.queries is not None:
+            self.queries.matched(table)
         return super().components(table)
+
+    def matched(self, table: Table) -> Self:
+        if self.queries is None:
+            return self
+        return replace(self, queries=self.queries.matched(table))
 
     def to_config(self) -> dict[str, Any]:
         if self.queries is None:
             return super().to_config()
-        told = {"rows": len(self.queries), "digest": array_digest(self.queries)}
-        return super().to_config() | {"queries": told}
+        points = self.queries.points
+        return super().to_config() | {"queries": {"rows": len(points), "digest": array_digest(points)}}
+
+
+@dataclass(frozen=True, eq=False)
+class QueryPoints:
+    """Points (q, p) that predictions are asked for, and the names of their columns; None of an array's."""
+
+    points: NDArray[Any]
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, given: Any) -> QueryPoints:
+        """Of a table, a DataFrame or an array.
+
+        Raises
+        ------
+        DataError
+            They are no rows of finite numbers.
+        """
+        if isinstance(given, Table):
+            rows = np.asarray(given.read(given.start, given.stop).X)
+            return cls(rows, given.columns if given.named else None)
+        names = frame_names(given)
+        points = checked_rows(given, "queries")
+        require_finite(points, "queries")
+        return cls(points, None if names is None else tuple(names))
+
+    def matched(self, table: Table) -> QueryPoints:
+        """The points, with columns as those of a table that is fitted to.
+
+        Raises
+        ------
+        ShapeError
+            They are other ones, or another number.
+        """
+        if self.points.shape[1] != table.n_features and self.names is None:
+            raise ShapeError(
+                f"queries have {self.points.shape[1]} features, the table {table.n_features}; give points of its kind"
+            )
+        known = KnownColumns(
+            table.columns, table.named, "the table of the fit has", "give points of its kind", "the table of queries"
+        )
+        order = known.order_in(self.names or default_names(self.points.shape[1]), named=self.names is not None)
+        if order is None:
+            return self
+        return QueryPoints(np.ascontiguousarray(self.points[:, list(order)]), table.columns)
 
 
 def _checked_variance(name: str, value: Any) -> None:

@@ -13,15 +13,17 @@ from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, lay
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
-from streamkernel.estimators.base import is_array_like, names_of, parse_bytes
+from streamkernel.estimators.base import is_array_like, parse_bytes
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.kernel_cca_fit import fit_cca
 from streamkernel.estimators.kernel_cca_model import KernelCCAModel
 from streamkernel.estimators.kernel_cca_plan import CCASettings
 from streamkernel.estimators.kernel_cca_views import paired_table
+from streamkernel.estimators.names import frame_names, in_order, names_of, tell_names, warn_of_names
 from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.reductions import Collect
 from streamkernel.table import open_table
+from streamkernel.table.columns import with_names
 
 __all__ = ["KernelCCA"]
 
@@ -149,12 +151,12 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         parameters = self.get_params(deep=False)
         CCASettings.from_parameters(parameters, None)
         limit = parse_bytes(self.memory_limit)
-        names = None
+        names, second_names = None, frame_names(y, "the second view")
         if is_array_like(X):
             X, y = self._validated(X, y)
             names = names_of(self)
         before = resident_bytes()
-        paired = paired_table(X, y, self.view_columns, names)
+        paired = paired_table(X, y, self.view_columns, names, second_names)
         if paired.table.n_rows < 2:
             raise EmptyDataError("n_samples = 1: correlations need at least two rows")
         executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
@@ -164,6 +166,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Arrays by scikit-learn's checks, but for NaN and infinity, whose place our own error names."""
+        frame_names(X)
         both = self.view_columns is None and (y is None or is_array_like(y))
         if both:
             if y is not None:
@@ -172,7 +175,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             X, y = validate_data(self, X, y, dtype="numeric", ensure_all_finite=False, **options)
         else:
             X = validate_data(self, X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
-        require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        require_finite(X, "X", names_of(self))
         return X, y
 
     def _adopt(self, model: Any) -> Self:
@@ -188,6 +191,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.quotients_ = arrays["gains"]
         self.residual_traces_ = np.array([view["certificate"]["residual_trace"] for view in config["views"]])
         self.n_features_in_ = len(config["columns"])
+        tell_names(self, model.known_columns)
         self.n_sweeps_ = config["sweep_count"]
         return self
 
@@ -226,14 +230,20 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """Of one view of the rows of X, or of its targets."""
         work = self.model_.variates(view, of_targets=of_targets)
         if not is_array_like(X):
-            table = self.model_.rows_of(open_table(X), view, of_targets=of_targets)
+            table = warn_of_names(self, self.model_.columns_of(0 if of_targets else view), open_table(X))
+            table = self.model_.rows_of(table, view, of_targets=of_targets)
             return lazy_rows(work, table, "variates", layout_of(work, table).block_rows)
+        known = self.model_.columns_of(view)
+        names = frame_names(X)
+        X = in_order(X, known, known.what)
         if view == 0 or self.model_.from_columns:
             X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
-            require_finite(X, "X", getattr(self, "feature_names_in_", None))
+            names = names_of(self)
+            require_finite(X, "X", names)
         elif np.ndim(X) == 1:
             X = np.reshape(X, (-1, 1))
-        table = self.model_.rows_of(open_table(X), view, of_targets=of_targets)
+        table = with_names(open_table(X), known.names if names and known.named else names)
+        table = self.model_.rows_of(table, view, of_targets=of_targets)
         return Session(ThreadExecutor()).sweep(Collect(work, "variates", table.n_rows), table, "variates")
 
     @property

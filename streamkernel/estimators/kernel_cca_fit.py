@@ -206,12 +206,14 @@ def _model(
     none = np.zeros(0)
     chosen = Chosen(paired.table, looks[0].view.scaler, looks[0].kernel, looks[0].choice, selection, none, none)
     ridges = settings.regularization * sums.traces
+    views[1]["named"] = paired.named
     config = {
         "estimator": KernelCCAModel.KIND,
         **basis_record(chosen, settings.views[0], settings.size),
         "rule": "cross-quotient",
         "settings": settings.to_config(),
         "columns": list(paired.table.columns),
+        "named_columns": paired.table.named,
         "views": views,
         "cca": {"requested": settings.components, "count": len(cca.correlations), "ridges": ridges.tolist()},
         "bound": None if settings.gamma is None else {"gamma": settings.gamma, "delta": settings.delta},

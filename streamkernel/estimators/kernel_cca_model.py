@@ -16,7 +16,8 @@ from streamkernel.errors import ModelFormatError, ParameterError, ShapeError
 from streamkernel.estimators.transformers import TransformerModel
 from streamkernel.kernels import kernel_from_config
 from streamkernel.reductions import Features, FeatureTimes, View, ViewTimes
-from streamkernel.table import Scaler, Table
+from streamkernel.table import KnownColumns, Scaler, Table
+from streamkernel.table.columns import are_real
 
 __all__ = ["KernelCCAModel"]
 
@@ -113,20 +114,29 @@ class KernelCCAModel(TransformerModel):
         if of_targets:
             if table.targets is None or table.classes is not None:
                 raise ParameterError("there is no second view of numbers; give y")
-            if table.n_targets != len(self.config["views"][1]["names"]):
+            known = self.columns_of(1)
+            if table.n_targets != len(known.names):
                 raise ShapeError(
-                    f"the table has {table.n_targets} targets, {self._MADE} {len(self.config['views'][1]['names'])}; "
-                    f"{self._GIVE}"
+                    f"the table has {table.n_targets} targets, {self._MADE} {len(known.names)}; {self._GIVE}"
                 )
-            return replace(table, weights=None)
-        names = self.config["columns"] if self.from_columns or view == 0 else self.config["views"][1]["names"]
-        if table.n_features != len(names):
-            what = "the table" if view == 0 else "the table of the second view"
-            raise ShapeError(
-                f"{what} has {table.n_features} features, {self._MADE} {len(names)} "
-                f"({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}); {self._GIVE}"
-            )
-        return replace(table, targets=None, weights=None)
+            return replace(table, targets=known.matched_targets(table.targets), weights=None)
+        return replace(self.columns_of(view).matched(table), targets=None, weights=None)
+
+    def columns_of(self, view: int) -> KnownColumns:
+        """Columns of the input that holds a view."""
+        config = self.config
+        if self.from_columns or view == 0:
+            names, told = tuple(config["columns"]), config.get("named_columns")
+        else:
+            names, told = tuple(config["views"][1]["names"]), config["views"][1].get("named")
+        named = are_real(names) if told is None else bool(told)
+        what = "the table" if view == 0 else "the table of the second view"
+        return KnownColumns(names, named, self._MADE, self._GIVE, what)
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        """Of the first input."""
+        return self.columns_of(0)
 
     def told(self) -> dict[str, Any]:
         """What `info` says of it beside what it says of every basis; of a bound that it is vacuous, where it is."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
-from streamkernel.estimators.base import with_names
 from streamkernel.reductions import View
 from streamkernel.table import Table, open_table
+from streamkernel.table.columns import check_distinct, with_names
 from streamkernel.table.targets import Targets
 
 __all__ = ["Paired", "column_groups", "paired_table"]
@@ -30,19 +30,27 @@ class Paired:
     views : without scalers.
     names : of the columns of each.
     own_statistics : whether the table's stored statistics, where it has any, are those of both views.
+    named : whether the names of the second view, where that is not a group of columns, are real.
     """
 
     table: Table
     views: tuple[View, View]
     names: tuple[tuple[str, ...], tuple[str, ...]]
     own_statistics: bool
+    named: bool = False
 
     @property
     def widths(self) -> tuple[int, int]:
         return len(self.names[0]), len(self.names[1])
 
 
-def paired_table(X: Any, y: Any, view_columns: Any, names: Sequence[str] | None = None) -> Paired:
+def paired_table(
+    X: Any,
+    y: Any,
+    view_columns: Any,
+    names: Sequence[str] | None = None,
+    second_names: Sequence[str] | None = None,
+) -> Paired:
     """Rows of both views, aligned, wherever they lie.
 
     Parameters
@@ -50,7 +58,7 @@ def paired_table(X: Any, y: Any, view_columns: Any, names: Sequence[str] | None 
     X : of any kind that `open_table` takes.
     y : the second view, of any of these kinds; None where X brings both, as columns or as targets.
     view_columns : two groups of the columns of X, by name or position; None for two inputs.
-    names : of the columns of X, where it does not tell them.
+    names, second_names : of the columns of X and of y, where these do not tell them.
 
     Raises
     ------
@@ -64,15 +72,24 @@ def paired_table(X: Any, y: Any, view_columns: Any, names: Sequence[str] | None 
         groups = column_groups(view_columns, table.columns)
         first, second = (tuple(table.columns[position] for position in group) for group in groups)
         return Paired(table, (View(groups[0]), View(groups[1])), (first, second), own_statistics=True)
-    table = _with_table(open_table(X), open_table(y)) if _is_table(y) else open_table(X, y)
+    named = second_names is not None
+    if _is_table(y):
+        other = open_table(y)
+        table, named = _with_table(open_table(X), other), other.named
+    else:
+        table = open_table(X, y)
     table = with_names(table, names)
     targets = table.targets
+    if targets is not None and second_names is not None:
+        check_distinct(second_names, "the second view")
+        table = replace(table, targets=replace(targets, names=tuple(second_names)))
+        targets = table.targets
     if targets is None:
         raise ParameterError("there is no second view: give y, or name two groups of columns (view_columns)")
     if targets.classes is not None:
         raise ParameterError("the targets are class labels, and a view is numbers; give y, or view_columns")
     table = replace(table, weights=None)
-    return Paired(table, (View(), View(of_targets=True)), (table.columns, table.target_names), own_statistics=y is None)
+    return Paired(table, (View(), View(of_targets=True)), (table.columns, table.target_names), y is None, named)
 
 
 def _is_table(y: Any) -> bool:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.recipes import Recipe, check_options
-from streamkernel.table import open_table
+from streamkernel.table import Table, open_table
 
 __all__ = ["with_stores_opened"]
 
@@ -34,12 +31,12 @@ def with_stores_opened(recipe: Recipe, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _points(store: str) -> NDArray[Any]:
-    """The rows of a small table, in memory."""
+def _points(store: str) -> Table:
+    """A small table."""
     table = open_table(store).without_targets()
     if table.n_rows > _MOST_QUERIES:
         raise ParameterError(
             f"--queries {store} has {table.n_rows} rows; query points cost as basis functions do: give at most "
             f"{_MOST_QUERIES}"
         )
-    return np.asarray(table.read(table.start, table.stop).X)
+    return table

@@ -123,7 +123,7 @@ class PursuitEstimator(SupervisedEstimator):
 
     def _staged_here(self, model: PursuitModel, X: Any, argmax: bool) -> Iterator[Any]:
         """Rows in memory are looked at once: a step adds a column, which has been computed for all of them."""
-        table, stages = model.prepare(open_table(self._checked(X))), model.stages
+        table, stages = self._here(X), model.stages
         along = np.concatenate(
             [
                 stages.along(model.basis.block(table.read(start, min(start + _ROWS, table.n_rows)).X))

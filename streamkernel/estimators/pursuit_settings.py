@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.errors import DataError, ParameterError, ShapeMismatchError
+from streamkernel.errors import DataError, ParameterError
 from streamkernel.estimators.kept_model import with_targets_of
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
 from streamkernel.pursuit import MatchingPursuit, Pools
-from streamkernel.table import Table
+from streamkernel.table import KnownColumns, Table
 
 __all__ = ["PursuitSettings"]
 
@@ -114,11 +114,10 @@ class PursuitSettings(BasisSettings):
         other = self.validation
         if not isinstance(other, Table) or table.targets is None:
             return self
-        if other.n_features != table.n_features:
-            raise ShapeMismatchError(
-                f"the validation rows have {other.n_features} features, those of the fit {table.n_features}; give the "
-                "same columns"
-            )
+        known = KnownColumns(
+            table.columns, table.named, "the rows of the fit have", "give the same columns", "the validation table"
+        )
+        other = replace(known.matched(other), columns=table.columns, named=table.named)
         if other.targets is None:
             raise ParameterError("the validation rows have no targets; ingest them with --target, or give (X, y)")
         try:

@@ -58,6 +58,7 @@ def model_record(
         "estimator": estimator,
         **basis_record(chosen, settings, n),
         "columns": list(table.columns),
+        "named_columns": table.named,
         "target_names": list(table.target_names),
         "classes": None if table.classes is None else table.classes.tolist(),
         "targets_are_2d": targets_are_2d,

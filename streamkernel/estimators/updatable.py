@@ -73,7 +73,7 @@ class Updatable(Protocol[S]):
         ...
 
     def prepare(self, table: Table) -> Table:
-        """The rows, scaled as its basis is."""
+        """The rows, in the order of its columns and scaled as its basis is."""
         ...
 
     def prepare_targets(self, table: Table) -> Table:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from streamkernel.engine import PeakMeter, Session
-from streamkernel.errors import DTypeError, ParameterError, ShapeError
+from streamkernel.errors import DTypeError, ParameterError
 from streamkernel.estimators.check_rows import check_rows
 from streamkernel.estimators.folding import Folding
 from streamkernel.estimators.growing import rows_to_grow_on
@@ -120,21 +120,21 @@ def update_model(
     model.check_choices(chosen)
     if table.n_targets == 0:
         raise ParameterError("the table has no targets; ingest it with --target, or give y")
-    _check_columns(model.config["columns"], table)
-    scaled = model.prepare(model.prepare_targets(table))
+    # Rows are held against those seen in the order of the model's columns, as it saw them.
+    table = model.prepare(model.prepare_targets(table))
     seen = seen_by(model)
-    found = seen.recognise(table, lambda: rows_of_basis(model, scaled, as_new=as_new), as_new=as_new)
+    found = seen.recognise(table, lambda: rows_of_basis(model, table, as_new=as_new), as_new=as_new)
     if grown_only:
         seen.check_grown(table, found)
     known = Staleness.known(model.config)
-    room = rows_to_grow_on(scaled, seen, found) if grow else None
+    room = rows_to_grow_on(table, seen, found) if grow else None
     if room:
         # Nor are there more functions than rows; the plan counts them.
         grow = min(grow, room[0].n_rows)
     if not found.unseen and not (room and known.before):
         return Update(model, False, 0, count(found.seen), known)
     session = session if isinstance(session, Session) else session()
-    folding = Folding(model, scaled, found, session, chosen, stale, grow, room)
+    folding = Folding(model, table, found, session, chosen, stale, grow, room)
     plan = folding.checked_plan(memory_limit, driver_bytes)
     began = time.perf_counter()
     # One BLAS thread on the driver too: equal bits on any number of cores.
@@ -192,16 +192,3 @@ def check_options(stale: float, grow: int) -> None:
         raise ParameterError(f"stale must be a finite number >= 0, not {stale!r}")
     if isinstance(grow, bool) or not isinstance(grow, int) or grow < 0:
         raise ParameterError(f"grow must be a whole number >= 0, not {grow!r}")
-
-
-def _check_columns(wanted: list[str], table: Table) -> None:
-    """Refuse rows whose columns have other names, or another order; arrays have no names to tell but x0, x1, ..."""
-    found = list(table.columns)
-    unnamed = [f"x{index}" for index in range(len(found))]
-    nameless = unnamed in (found, list(wanted)) and sorted(found) != sorted(wanted)
-    if len(found) == len(wanted) and found != list(wanted) and not nameless:
-        different = next(index for index, name in enumerate(found) if name != wanted[index])
-        raise ShapeError(
-            f"column {different} of the table is {found[different]!r}, that of the model {wanted[different]!r}; give "
-            "rows with the same columns in the same order"
-        )

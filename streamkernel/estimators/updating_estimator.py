@@ -11,8 +11,10 @@ from sklearn.utils.validation import validate_data
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like, parse_bytes
 from streamkernel.estimators.finite import require_finite
+from streamkernel.estimators.names import in_order, names_of, warn_of_names
 from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.updating import Update, new_rows, update_model
+from streamkernel.table.columns import with_names
 
 __all__ = ["UpdatingEstimator"]
 
@@ -58,10 +60,14 @@ class UpdatingEstimator(SupervisedEstimator):
         model = self._fitted()
         if is_array_like(X):
             X, y = self._more(X, y)
-        before = resident_bytes()
+            before = resident_bytes()
+            table = with_names(new_rows(model, X, y), names_of(self))
+        else:
+            before = resident_bytes()
+            table = warn_of_names(self, model.known_columns, new_rows(model, X, y))
         done = update_model(
             model,
-            new_rows(model, X, y),
+            table,
             Session(self._executor(), progress=self.progress),
             choices=choices,
             stale=stale,
@@ -79,7 +85,7 @@ class UpdatingEstimator(SupervisedEstimator):
             require_finite(y, "y")
         X, y = validate_data(
             self,
-            X,
+            in_order(X, self.model_.known_columns),
             y,
             reset=False,
             dtype="numeric",
@@ -87,5 +93,5 @@ class UpdatingEstimator(SupervisedEstimator):
             y_numeric=not self._classify,
             ensure_all_finite=False,
         )
-        require_finite(X, "X", getattr(self, "feature_names_in_", None))
+        require_finite(X, "X", names_of(self))
         return np.asarray(X), np.asarray(y)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ModelFormatError, ShapeError
+from streamkernel.errors import ModelFormatError
 from streamkernel.kernels import kernel_from_config
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
-from streamkernel.table import Scaler, Table
+from streamkernel.table import KnownColumns, Scaler, Table
+from streamkernel.table.columns import are_real
 
 __all__ = ["KeptBasis"]
 
@@ -79,6 +80,13 @@ class KeptBasis:
         return names
 
     @property
+    def known_columns(self) -> KnownColumns:
+        """These names, to hold those of other rows against."""
+        names = tuple(self.column_names)
+        named = bool(self.config.get("named_columns", are_real(names)))
+        return KnownColumns(names, named, self._MADE, self._GIVE)
+
+    @property
     def component_indices(self) -> NDArray[np.int64]:
         """(n,) row numbers of the basis, in the order of picking; -1 for points that are no rows."""
         return self.arrays["component_indices"]
@@ -117,20 +125,14 @@ class KeptBasis:
         return self.arrays.get("selection_traces")
 
     def prepare(self, table: Table) -> Table:
-        """A table of raw rows, checked for its width and scaled as the rows that the basis was chosen from.
+        """A table of raw rows, its columns in the order of those that the basis was chosen from, and scaled as these.
 
         Raises
         ------
         ShapeError
-            Another number of columns than that table had.
+            Another number of columns than that table had, or other ones.
         """
-        names = self.column_names
-        if table.n_features != len(names):
-            raise ShapeError(
-                f"the table has {table.n_features} features, {self._MADE} {len(names)} "
-                f"({', '.join(names[:5])}{', ...' if len(names) > 5 else ''}); {self._GIVE}"
-            )
-        return table.with_scaler(self.scaler)
+        return self.known_columns.matched(table).with_scaler(self.scaler)
 
     @property
     def digest(self) -> str:

@@ -23,7 +23,7 @@ from streamkernel.factors.features import FeatureRows
 from streamkernel.kernels import PreparedKernel
 from streamkernel.reductions import Reduction, State
 from streamkernel.reductions.contract import SentAsFields
-from streamkernel.table import RowBlock, open_table
+from streamkernel.table import KnownColumns, RowBlock, open_table
 
 __all__ = ["NearestRows", "Neighbours", "nearest_neighbours"]
 
@@ -204,7 +204,11 @@ def nearest_neighbours(
         raise ParameterError(f"count must be a whole number > 0, not {count!r}")
     if count > rows.shape[0]:
         raise ParameterError(f"{count} neighbours among {rows.shape[0]} rows; give at most {rows.shape[0]}")
-    asked = open_table(queries).with_scaler(rows.table.scaler).without_targets()
+    table = rows.table
+    known = KnownColumns(
+        table.columns, table.named, "the table of the rows has", "give rows with the same columns", "the queries' table"
+    )
+    asked = known.matched(open_table(queries)).with_scaler(table.scaler).without_targets()
     wanted = FeatureRows(asked, rows.basis).table.read(asked.start, asked.stop)
     points = np.ascontiguousarray(wanted.X, dtype=np.float64)
     return session.sweep(NearestRows(rows.basis, points, int(count), exact), rows.table, "nearest neighbours")

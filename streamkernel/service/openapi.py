@@ -17,20 +17,30 @@ _BINARY = {"type": "string", "format": "binary"}
 _LABEL = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
 _REFUSED = (400, 401, 403, 404, 406, 408, 413, 415, 421, 422, 500, 503)
 
+_ROW = {"anyOf": [_NUMBERS, {"type": "object", "additionalProperties": {"type": "number"}, "minProperties": 1}]}
+_COLUMNS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "minItems": 1,
+    "description": "The order of the values in a row; without it, the model's. In an object each has its name.",
+}
 _ROWS = {
     "title": "Rows",
     "oneOf": [
         {
-            "type": "object", "properties": {"row": _NUMBERS}, "required": ["row"], "additionalProperties": False,
+            "type": "object",
+            "properties": {"row": _ROW, "columns": _COLUMNS},
+            "required": ["row"],
+            "additionalProperties": False,
         },
         {
             "type": "object",
-            "properties": {"rows": {"type": "array", "items": _NUMBERS, "minItems": 1}},
+            "properties": {"rows": {"type": "array", "items": _ROW, "minItems": 1}, "columns": _COLUMNS},
             "required": ["rows"],
             "additionalProperties": False,
         },
     ],
-}  # fmt: skip
+}
 _PER_ROW = {"anyOf": [_LABEL, {"type": "array", "items": {"anyOf": [_LABEL, _NUMBERS]}}]}
 _PREDICTIONS = {
     "title": "Predictions",

@@ -102,7 +102,7 @@ class Predict:
                 await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
             return
         with await receive_arrow(request, limits.body_bytes) as body:
-            source = await self._at_work(arrow_rows, body, served.columns, limits)
+            source = await self._at_work(arrow_rows, body, served.known_columns, limits)
             with self._spool(request, served, asked, source.rows) as spool:
                 for first, last in direct.blocks(source.rows, source.dtype):
                     await self._at_work(self._arrow_block, served, asked, spool, source, first, last)

@@ -18,6 +18,7 @@ from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.store import bundle_kind
+from streamkernel.table import KnownColumns
 
 __all__ = ["Asked", "Field", "Served", "load"]
 
@@ -69,6 +70,11 @@ class Served:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.model.column_names)
+
+    @cached_property
+    def known_columns(self) -> KnownColumns:
+        """And whether the model was fitted with names."""
+        return self.model.known_columns
 
     @cached_property
     def classes(self) -> tuple[Any, ...] | None:

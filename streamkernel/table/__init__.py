@@ -10,6 +10,7 @@ from __future__ import annotations
 
 # `streamkernel.table.ingest` is imported by whoever ingests: its parsers would cost every worker 100 MB.
 from streamkernel.table.block import RowBlock
+from streamkernel.table.columns import KnownColumns
 from streamkernel.table.info import TableInfo, table_info
 from streamkernel.table.open import open_table
 from streamkernel.table.scaler import Scaler
@@ -18,6 +19,7 @@ from streamkernel.table.table import Table
 
 __all__ = [
     "ColumnStatistics",
+    "KnownColumns",
     "RowBlock",
     "Scaler",
     "Table",

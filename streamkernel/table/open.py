@@ -17,6 +17,7 @@ from streamkernel.errors import (
     ShapeError,
     ShapeMismatchError,
 )
+from streamkernel.table.columns import check_distinct, default_names
 from streamkernel.table.dask_rows import DaskRows, is_dask
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.table.stored import Opened, open_stored, open_zarr_array
@@ -72,7 +73,9 @@ def open_table(
             raise ParameterError("y is given twice, as y and by target; leave one out")
         found.y, found.target_names, found.classes, found.coded = *_target_rows(y), None, False
     _check_shapes(found.X, found.y)
-    columns = found.columns or tuple(f"x{index}" for index in range(found.X.width))
+    columns, named = found.columns or default_names(found.X.width), bool(found.columns) and found.named
+    if named:
+        check_distinct(columns, "X")
     table = Table(
         features=found.X,
         dtype=table_dtype(found.X.dtype, dtype, "X"),
@@ -82,6 +85,7 @@ def open_table(
         targets=_targets(found, classify),
         weights=_weights(weights, found.X),
         statistics=found.statistics,
+        named=named,
     )
     return table if rows is None else table.slice(*_range(rows, table.n_rows))
 
@@ -117,6 +121,7 @@ def _reopen(
         weights=table.weights if weights is None else _weights(weights, table.features),
         statistics=table.statistics,
         scaler=table.scaler,
+        named=table.named,
     )
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))
 
@@ -240,7 +245,9 @@ def _from_pandas(frame: Any, target: str | int | None) -> Opened:
     # Missing values of nullable columns become NaN, which the finite check then names.
     nullable = any(type(column).__module__.split(".")[0] == "pandas" for column in values.dtypes)
     X = values.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else values.to_numpy()
-    opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features))
+    # As scikit-learn has it: only text is a name.
+    named = all(isinstance(name, str) for name in frame.columns)
+    opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features), named=named)
     if position is not None:
         opened.y = NumpyRows(_as_array(frame.iloc[:, position].to_numpy(), "y"), "y")
         opened.target_names = (names[position],)

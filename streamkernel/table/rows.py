@@ -91,28 +91,41 @@ class RowArray(ABC):
         """Raise where the input is no longer what was pinned; nothing to look at in memory."""
         return
 
+    @property
+    def as_stored(self) -> tuple[RowArray, NDArray[np.intp] | None]:
+        """The rows whose chunks are decoded, and which of their columns these rows have; None for all, as they are."""
+        return self, None
+
 
 class RowReader:
-    """Reads any rows of a `RowArray` while holding one decoded chunk, so that a pass decodes each chunk once."""
+    """Reads any rows of a `RowArray` while holding one decoded chunk, so that a pass decodes each chunk once.
+
+    Columns in another order are put into it block by block: of a chunk there is no second copy.
+    """
 
     def __init__(self, rows: RowArray) -> None:
-        self._rows = rows
+        self._rows, self._order = rows.as_stored
         self._first = self._last = 0
         self._values: NDArray[Any] | None = None
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Rows [start, stop) as stored; a view where one chunk holds them all."""
         first = self._take(start)
-        if stop <= self._last:
+        if stop <= self._last and self._order is None:
             return first[start - self._first : stop - self._first]
-        out = np.empty((stop - start, *first.shape[1:]), dtype=first.dtype)
+        width = first.shape[1:] if self._order is None else (len(self._order),)
+        out = np.empty((stop - start, *width), dtype=first.dtype)
         del first  # two chunks must never be held at once
         row = start
         while row < stop:
             chunk = self._take(row)
             end = min(stop, self._last)
-            out[row - start : end - start] = chunk[row - self._first : end - self._first]
-            del chunk
+            part, into = chunk[row - self._first : end - self._first], out[row - start : end - start]
+            if self._order is None:
+                into[:] = part
+            else:
+                np.take(part, self._order, axis=1, out=into, mode="clip")  # other modes make a copy of `out`
+            del chunk, part
             row = end
         return out
 

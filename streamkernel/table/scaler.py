@@ -72,6 +72,10 @@ class Scaler:
                 np.divide(piece, self.scale, out=out[first : first + step], casting="same_kind")
         return out
 
+    def of_columns(self, columns: list[int]) -> Scaler:
+        """Of some columns, in this order."""
+        return Scaler(self.mean[columns], self.scale[columns])
+
     def to_config(self) -> dict[str, list[float]]:
         """Plain JSON lists; `from_config` gives back the same bits."""
         return {"mean": self.mean.tolist(), "scale": self.scale.tolist()}

@@ -69,6 +69,11 @@ class ColumnStatistics:
             np.maximum(self.maximum, other.maximum),
         )
 
+    def of_columns(self, columns: list[int]) -> ColumnStatistics:
+        """Those of some columns, in this order."""
+        parts = (self.mean, self.std, self.minimum, self.maximum)
+        return ColumnStatistics(self.count, *(values[columns] for values in parts))
+
     @property
     def constant(self) -> NDArray[np.bool_]:
         """(p,) True where every row holds one value."""
@@ -109,6 +114,10 @@ class TableStatistics:
 
     X: ColumnStatistics
     y: ColumnStatistics | None
+
+    def of_columns(self, columns: list[int]) -> TableStatistics:
+        """With X of some columns, in this order."""
+        return TableStatistics(self.X.of_columns(columns), self.y)
 
     def to_config(self) -> dict[str, Any]:
         """Plain JSON."""

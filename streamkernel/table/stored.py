@@ -26,6 +26,7 @@ from streamkernel.errors import (
 )
 from streamkernel.manifest import COMPLETE, ROWS_FORMAT, TABLE_FORMAT, VERSION, Manifest, parse_manifest
 from streamkernel.table.blob_store import BlobStore
+from streamkernel.table.columns import are_real
 from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.zarr_metadata import join, node_kind, open_store, place, read_bytes
@@ -48,6 +49,7 @@ class Opened:
     classes: NDArray[Any] | None = None
     coded: bool = False
     statistics: TableStatistics | None = None
+    named: bool = True  # of columns, where there are any
 
 
 def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
@@ -186,7 +188,8 @@ def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content:
         raise CorruptMetadataError(
             f"{place(store, join(path, 'zarr.json'))} lacks a table's attributes ({error!r}); ingest again"
         ) from error
-    opened = Opened(ZarrRows(store, join(path, "X"), "X", key), columns, statistics=statistics)
+    named = bool(attributes.get("named", are_real(columns)))
+    opened = Opened(ZarrRows(store, join(path, "X"), "X", key), columns, statistics=statistics, named=named)
     if "y" in manifest.arrays:
         opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y", key), names
         if labels is not None:

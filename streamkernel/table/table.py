@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.table.block import RowBlock
+from streamkernel.table.ordered_rows import OrderedRows
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.scaler import Scaler
 from streamkernel.table.statistics import TableStatistics
@@ -44,6 +45,8 @@ class Table:
         Stored ones of the whole input (an ingested store), or None.
     scaler
         Applied to every block, or None.
+    named
+        Whether `columns` are real names; an array's are x0, x1, ...
     """
 
     features: RowArray
@@ -55,6 +58,7 @@ class Table:
     weights: NDArray[np.float64] | None = None
     statistics: TableStatistics | None = None
     scaler: Scaler | None = None
+    named: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -154,6 +158,17 @@ class Table:
     def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
         """Rows X (b, p) from elsewhere, as blocks of this table are: in its dtype, by its scaler."""
         return cast_rows(X, self.dtype) if self.scaler is None else self.scaler.apply(X, self.dtype)
+
+    def reordered(self, order: Sequence[int]) -> Table:
+        """The same rows, column j of which is column ``order[j]`` of these; nothing is read or copied."""
+        positions = list(order)
+        return replace(
+            self,
+            features=OrderedRows(self.features, positions),
+            columns=tuple(self.columns[position] for position in positions),
+            statistics=None if self.statistics is None else self.statistics.of_columns(positions),
+            scaler=None if self.scaler is None else self.scaler.of_columns(positions),
+        )
 
     def without_targets(self) -> Table:
         """The same rows without y."""

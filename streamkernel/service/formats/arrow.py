@@ -22,6 +22,8 @@ from streamkernel.errors import StreamKernelError
 from streamkernel.service.refusals import Refused
 from streamkernel.service.request import Request
 from streamkernel.service.settings import Limits
+from streamkernel.table import KnownColumns
+from streamkernel.table.columns import are_real
 
 __all__ = ["ArrowRows", "Received", "arrow_rows", "receive_arrow"]
 
@@ -109,7 +111,7 @@ class ArrowRows:
         return block
 
 
-def arrow_rows(body: Received, columns: Sequence[str], limits: Limits) -> ArrowRows:
+def arrow_rows(body: Received, known: KnownColumns, limits: Limits) -> ArrowRows:
     """What a body holds.
 
     Raises
@@ -117,25 +119,25 @@ def arrow_rows(body: Received, columns: Sequence[str], limits: Limits) -> ArrowR
     Refused
     """
     try:
-        return _opened(body.buffer, columns, limits)
+        return _opened(body.buffer, known, limits)
     except (Refused, StreamKernelError):
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, EOFError, StopIteration, struct.error, IndexError):
         raise Refused(400, "the body is not an Arrow IPC stream: pyarrow.ipc.new_stream writes one") from None
 
 
-def _opened(buffer: pa.Buffer, columns: Sequence[str], limits: Limits) -> ArrowRows:
+def _opened(buffer: pa.Buffer, known: KnownColumns, limits: Limits) -> ArrowRows:
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer))
     first = reader.read_next_message()
     if first.type != "schema":
         # Arrow would read any other message as if it were one, and what it points at: the process would be ended.
         raise pa.ArrowInvalid("the first message is no schema")
     schema = pa.ipc.read_schema(first)
-    order = _order(schema.names, columns)
-    kinds = {_dtype(schema.field(column)) for column in order}
     for field in schema:
         if not (pa.types.is_primitive(field.type) or pa.types.is_string(field.type)):
             raise Refused(422, f"column {field.name!r} holds {field.type}; give real numbers", "DTypeError")
+    order = _order(schema.names, known)
+    kinds = {_dtype(schema.field(column)) for column in order}
     batches, rows = [], 0
     while True:
         try:
@@ -149,28 +151,35 @@ def _opened(buffer: pa.Buffer, columns: Sequence[str], limits: Limits) -> ArrowR
         batch = pa.ipc.read_record_batch(message, schema)
         batch.validate(full=True)
         rows += batch.num_rows
-        if rows > limits.rows or rows * len(columns) > limits.elements:
+        if rows > limits.rows or rows * len(order) > limits.elements:
             raise Refused(413, f"more than {limits.rows:,} rows, or {limits.elements:,} values; send fewer at a time")
         batches.append(batch)
     if not rows:
         raise Refused(422, "the stream has no rows", "EmptyDataError")
     dtype = np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
-    return ArrowRows(batches, order, list(columns), rows, dtype)
+    return ArrowRows(batches, order, list(known.names), rows, dtype)
 
 
-def _order(names: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Where the model's columns are: by name where any name is known, else as they come."""
+def _order(names: Sequence[str], known: KnownColumns) -> list[int]:
+    """Where the model's columns are: by name where it or the stream's producer has named them, else as they come.
+
+    A model that was fitted without names is asked by those that it is told to have, x0, x1, ..., or by any others.
+    """
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise Refused(422, f"column {twice!r} is there twice", "ShapeError")
-    if not set(names) & set(columns):
-        if len(names) != len(columns):
-            raise Refused(422, f"the stream has {len(names)} columns; the model takes {len(columns)}", "ShapeError")
+    if not (known.named and are_real(names)) and set(names).isdisjoint(known.names):
+        if len(names) != len(known.names):
+            what = f"the stream has {len(names)} columns; the model takes {len(known.names)}"
+            raise Refused(422, what, "ShapeError")
         return list(range(len(names)))
-    missing = [name for name in columns if name not in names]
+    missing = [name for name in known.names if name not in names]
     if missing:
-        raise Refused(422, f"column {missing[0]!r} is missing ({len(missing)} in all)", "ShapeError")
-    return [names.index(name) for name in columns]
+        extra = [name for name in names if name not in known.names]
+        others = f", and {extra[0]!r} is none of the model's ({len(extra)} in all)" if extra else ""
+        raise Refused(422, f"column {missing[0]!r} is missing ({len(missing)} in all){others}", "ShapeError")
+    # Columns that the model does not know are passed over.
+    return [names.index(name) for name in known.names]
 
 
 def _dtype(field: pa.Field) -> np.dtype[Any]:

@@ -1,4 +1,8 @@
-"""Rows as JSON, ``{"row": [...]}`` or ``{"rows": [[...], ...]}``, and the answer to a single one."""
+"""Rows as JSON, ``{"row": [...]}`` or ``{"rows": [[...], ...]}``, and the answer to a single one.
+
+A row is a list of numbers in the model's order of columns, or in that of ``"columns": [names]`` beside it, or an object
+of numbers by name.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.atomic import RepeatedNameError, parsed_json
+from streamkernel.errors import ShapeError
 from streamkernel.service.refusals import Refused
 from streamkernel.service.served import Field
 from streamkernel.service.settings import Limits
+from streamkernel.table import KnownColumns
 
 __all__ = ["JsonRows", "json_of", "one_answer", "parse"]
 
@@ -51,7 +57,7 @@ def json_of(body: bytes) -> Any:
 
 
 def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
-    """The rows of a body.
+    """The rows of a body, in the order of the model's columns.
 
     Raises
     ------
@@ -59,10 +65,13 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
         What is wrong, with row and column.
     """
     told = json_of(body)
-    if not isinstance(told, dict) or len(told) != 1 or not (told.keys() <= {"row", "rows"}):
+    kinds = told.keys() - {"columns"} if isinstance(told, dict) else set()
+    if len(kinds) != 1 or not kinds <= {"row", "rows"}:
         raise Refused(422, 'the body must be {"row": [numbers]} or {"rows": [[numbers], ...]}', "ShapeError")
+    found = told.get("columns", columns)
+    order = _order(found, columns)
     if "row" in told:
-        return JsonRows(_matrix([told["row"]], columns), True)
+        return JsonRows(_matrix([told["row"]], columns, found, order), True)
     rows = told["rows"]
     if not isinstance(rows, list):
         raise Refused(422, '"rows" must be a list of rows', "ShapeError")
@@ -70,18 +79,47 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
         raise Refused(422, '"rows" is empty; give at least one row', "EmptyDataError")
     if len(rows) > limits.rows or len(rows) * len(columns) > limits.elements:
         raise Refused(413, f"{len(rows):,} rows are more than the limits; send fewer at a time")
-    return JsonRows(_matrix(rows, columns), False)
+    return JsonRows(_matrix(rows, columns, found, order), False)
 
 
-def _matrix(rows: list[Any], columns: Sequence[str]) -> NDArray[np.float64]:
+def _order(found: Any, columns: Sequence[str]) -> list[int] | None:
+    """Where the model's columns are among those that the body names; None where they are as they should be."""
+    if found is columns:
+        return None
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise Refused(422, '"columns" must be a list of names', "ShapeError")
+    return _places(found, columns, "the body")
+
+
+def _places(found: Sequence[str], columns: Sequence[str], what: str) -> list[int] | None:
+    known = KnownColumns(tuple(columns), True, "the model has", "give each of the model's columns", what)
+    try:
+        order = known.order_in(found, named=True)
+    except ShapeError as error:
+        raise Refused(422, str(error), "ShapeError") from None
+    return None if order is None else list(order)
+
+
+def _matrix(
+    rows: list[Any], columns: Sequence[str], found: Sequence[str], order: list[int] | None
+) -> NDArray[np.float64]:
+    """(m, p) of rows whose values are those of the columns `found`, or are named; model's `columns` in their order."""
     width = len(columns)
+    if any(type(row) is dict for row in rows):
+        # As lists, in the model's order; lists among them have the order of `found`.
+        rows = [
+            _of_object(i, row, columns) if type(row) is dict else _put(row, order, width) for i, row in enumerate(rows)
+        ]
+        found, order = columns, None
     for i, row in enumerate(rows):
         if type(row) is not list or len(row) != width or not _NUMBERS.issuperset(map(type, row)):
-            raise _wrong(i, row, columns)
+            raise _wrong(i, row, found)
     try:
         X = np.array(rows, dtype=np.float64)
     except OverflowError:
         X = np.array([[_clipped(value) for value in row] for row in rows])
+    if order is not None:
+        X = np.ascontiguousarray(X[:, order])
     if not np.isfinite(X.sum()):
         bad = np.argwhere(~np.isfinite(X))
         if len(bad):
@@ -90,6 +128,17 @@ def _matrix(rows: list[Any], columns: Sequence[str]) -> NDArray[np.float64]:
             message = f"row {i}, column {columns[j]!r} is {kind}; leave that row out, or fill it in"
             raise Refused(422, message, "NonFiniteDataError")
     return X
+
+
+def _of_object(i: int, row: dict[str, Any], columns: Sequence[str]) -> list[Any]:
+    if len(row) != len(columns) or any(name not in row for name in columns):
+        _places(list(row), columns, f"row {i}")
+    return [row[name] for name in columns]
+
+
+def _put(row: Any, order: list[int] | None, width: int) -> Any:
+    """A row that may yet be wrong, in which case it is left as it is."""
+    return row if order is None or type(row) is not list or len(row) != width else [row[j] for j in order]
 
 
 def _clipped(value: float) -> float:

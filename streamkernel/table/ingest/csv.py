@@ -46,7 +46,7 @@ class CsvReader(Reader):
         first = head[0][1]
         self._delimiter = next((mark for mark in ",;\t" if mark in first), ",")
         names = fields_of(first, self._delimiter, f"{path}:{head[0][0]}")
-        self._header = not _is_data(names, target)
+        self._header = self.named = not _is_data(names, target)
         if self._header:
             self._names = [name.strip() or f"x{index}" for index, name in enumerate(names)]
             self._refuse_duplicates(head[0][0])

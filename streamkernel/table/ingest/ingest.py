@@ -182,6 +182,7 @@ def _write(
             writer.append(X, y)
         attributes: dict[str, Any] = {
             "columns": list(reader.columns),
+            "named": reader.named,
             "target_names": list(reader.target_names),
             "classes": None,
             "source": os.path.basename(os.fspath(source))

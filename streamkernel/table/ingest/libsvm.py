@@ -11,6 +11,7 @@ from typing import Any
 from sklearn.datasets import load_svmlight_file
 
 from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
+from streamkernel.table.columns import default_names
 from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader
 
 __all__ = ["LibsvmReader"]
@@ -44,7 +45,7 @@ class LibsvmReader(Reader):
         self.n_rows = self.estimated_rows = rows
         self._shift = 0 if lowest == 0 else 1
         self._width = highest + 1
-        self.columns = tuple(f"x{index}" for index in range(self._width - self._shift))
+        self.columns, self.named = default_names(self._width - self._shift), False
 
     def _blocks(self, width: int | None) -> Iterator[tuple[Any, Any, int]]:
         """(sparse X with indices as written, y, bytes) of about 4 MiB of lines each."""

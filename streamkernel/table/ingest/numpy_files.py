@@ -176,6 +176,7 @@ class NpyReader(Reader):
         if 0 in X.shape:
             raise EmptyDataError(f"{X.label} has shape {X.shape}: no rows or no columns")
         names = [f"x{index}" for index in range(X.shape[1])]
+        self.named = False
         self._target = choose_target(names, target, X.label)
         self.columns, self.target_names = split_columns(names, self._target, X.label)
         self.dtype = float_dtype(X.dtype, X.label)

@@ -48,6 +48,8 @@ class Reader(ABC):
     ----------
     columns, target_names
         Names.
+    named
+        Whether the source has them; an array's columns are x0, x1, ...
     dtype
         float32 or float64: what `--dtype keep` keeps.
     labelled
@@ -62,6 +64,7 @@ class Reader(ABC):
 
     columns: tuple[str, ...]
     target_names: tuple[str, ...] = ()
+    named: bool = True
     dtype: np.dtype[Any] = np.dtype(np.float64)
     labelled: bool = False
     n_rows: int | None = None

@@ -29,6 +29,7 @@ class TableReader(Reader):
         self._table = table.without_targets()
         self._column = None if targets is not None else choose_target(table.columns, target, place)
         self.columns, self.target_names = split_columns(table.columns, self._column, place)
+        self.named = table.named
         if targets is not None:
             self.target_names = targets.names
             self.labelled = targets.classes is not None

@@ -1,0 +1,69 @@
+"""Rows with their columns in another order than they are stored in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.atomic import text_digest
+from streamkernel.table.rows import RowArray
+
+__all__ = ["OrderedRows"]
+
+
+class OrderedRows(RowArray):
+    """Column j is column ``order[j]`` of the rows as stored; cut, checked and named as these are.
+
+    `RowReader` puts blocks in order as it cuts them from a chunk, so that there is never a second chunk.
+    """
+
+    def __init__(self, stored: RowArray, order: Sequence[int]) -> None:
+        self.name = stored.name
+        self.shape = (stored.n_rows, len(order))
+        self.dtype = stored.dtype
+        self.stored = stored
+        self.order = np.asarray(order, dtype=np.intp)
+
+    @property
+    def as_stored(self) -> tuple[RowArray, NDArray[np.intp] | None]:
+        """The stored rows and the order."""
+        rows, before = self.stored.as_stored
+        return rows, self.order if before is None else before[self.order]
+
+    @property
+    def in_memory(self) -> bool:
+        """As the stored rows."""
+        return self.stored.in_memory
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a stored chunk."""
+        return self.stored.chunk_rows
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of that of the stored rows and the order."""
+        return text_digest(f"{self.stored.fingerprint}/{self.order.tolist()}")
+
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        """Of the stored rows."""
+        return self.stored.chunk_span(row)
+
+    def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Of the stored rows: sweeps are cut as if they were stored in this order."""
+        return self.stored.cuts(start, stop)
+
+    def where(self, row: int) -> str:
+        """Of the stored rows."""
+        return self.stored.where(row)
+
+    def check_unchanged(self) -> None:
+        """Of the stored rows."""
+        self.stored.check_unchanged()
+
+    def load(self, first: int, last: int) -> NDArray[Any]:
+        """A chunk in this order."""
+        return np.take(self.stored.load(first, last), self.order, axis=1)
