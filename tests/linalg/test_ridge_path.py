@@ -1,0 +1,62 @@
+"""The path of alphas: what keeps the choice of alpha from rounding, and from scores that are misled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamkernel.linalg import RidgePath
+
+COUNT = 400
+
+
+def path_of(G: Any, y: Any) -> RidgePath:
+    return RidgePath.of(G.T @ G, G.T @ y[:, None], np.array([y @ y]), len(G))
+
+
+def test_targets_that_are_explained_to_rounding_have_an_evidence() -> None:
+    """What is left of them is a difference of equal numbers: it may come out negative, and has no logarithm."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        G = rng.standard_normal((COUNT, 12))
+        path = path_of(G, 1e3 * G @ rng.standard_normal(12))
+        values = [path.negative_log_evidence(float(alpha)) for alpha in path.grid()]
+        assert np.isfinite(values).all()
+        # Less alpha explains more, down to where it is rounding.
+        assert path.choose() < 1e-6 * path.values[-1]
+    # As if rounding had taken more than there was.
+    spoilt = RidgePath(path.values, path.vectors, path.rotated, path.square * (1.0 - 1e-9), COUNT)
+    assert np.isfinite([spoilt.negative_log_evidence(float(alpha)) for alpha in spoilt.grid()]).all()
+    assert spoilt.choose() < 1e-6 * spoilt.values[-1]
+
+
+def test_alpha_is_not_below_that_of_the_largest_evidence() -> None:
+    """Of targets that are noise a few rows of large leverage may mislead the score of GCV alone."""
+    below = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        y = rng.standard_normal(60)
+        path = path_of(rng.standard_normal((60, 30)) / np.arange(1, 31) ** 2, y)
+        by_gcv = path._least(lambda alpha, path=path: path.gcv(alpha, None, 1.4))
+        by_evidence = path._least(path.negative_log_evidence)
+        assert path.choose() == pytest.approx(max(by_gcv, by_evidence))
+        below += by_gcv < 0.5 * by_evidence
+    assert below > 0
+
+
+def test_the_least_alpha_is_above_what_the_sums_show_of_rounding() -> None:
+    """A negative eigenvalue of a matrix that has none is rounding, whatever its size is by theory."""
+    H = np.diag([4.0, 1.0, -1e-5])
+    path = RidgePath.of(H, np.ones((3, 1)), np.array([9.0]), 10)
+    assert path.rounding == pytest.approx(1e-5)
+    assert path.smallest_alpha == pytest.approx(1e-4)
+    assert path.grid()[0] >= 1e-4
+
+
+def test_no_degrees_of_freedom_left_is_no_perfect_score() -> None:
+    path = path_of(np.eye(6), np.arange(6.0))
+    assert path.gcv(1e-3, None, 1.4) == np.inf
+    assert path.gcv(1e3, None, 1.4) < np.inf
+    assert path.effective_df(path._least(lambda alpha: path.gcv(alpha, None, 1.4))) * 1.4 < 6
