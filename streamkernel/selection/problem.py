@@ -80,7 +80,7 @@ class Selection:
     gains : (n,) what each pick scored when it was picked; empty for rules that do not score.
     rounds : one record a round.
     ended : "size" (n reached), "tolerance" (the certificate holds, or no pick gains enough) or "rank" (no
-        independent row was left).
+        independent row was left, or rounds brought too few to go on; see `Rounds`).
     gain_parts : (n, 2) the parts of each gain, of the trace and of the targets, for rules that weigh the two.
     predicted_gains : (n, 2) the same parts as they were guessed before each pick, for rules that look ahead.
     traces : (n + 1,) exact residual traces before each pick and after the last, for rules that follow them; in the
