@@ -155,6 +155,10 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     """
     check_target(joined(path, BASIS), overwrite=True, kind="factor")
     folder = spelled(path)
+    if isinstance(folder, Path) and folder.is_symlink():
+        raise StoreExistsError(
+            f"{folder} is a symbolic link to {os.readlink(folder)}, which is not followed to be written; give that path"
+        )
     entries = entries_of(folder)
     strangers = sorted(name for name in entries if name.lstrip(".").partition(".")[0] not in {BASIS, ROWS})
     if strangers:

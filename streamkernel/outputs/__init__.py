@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from streamkernel.outputs.files import refuse_link
 from streamkernel.outputs.partial import PartialFolder, publish, remove_stray_partials, translated_os_errors
-from streamkernel.outputs.replacing import check_output, plain_copy, remove_former
+from streamkernel.outputs.replacing import check_name_length, check_output, plain_copy, remove_former
 from streamkernel.outputs.whole import Kind, Whole, whole_at
 
 __all__ = [
     "Kind",
     "PartialFolder",
     "Whole",
+    "check_name_length",
     "check_output",
     "plain_copy",
     "publish",

@@ -10,6 +10,7 @@ from pathlib import Path
 from streamkernel.atomic import partial_sibling
 from streamkernel.blobs import blobs_at, parent_of, spelled
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
+from streamkernel.outputs import check_name_length
 
 __all__ = ["PAGE", "PICTURE", "checked_output", "publish_file"]
 
@@ -40,6 +41,7 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
         if blobs.size(name) >= 0:
             _check_replaced(target, overwrite, mark, lambda: blobs.read_part(name, 0, _BEGINNING) or b"")
         return target
+    check_name_length(target)
     if not target.parent.is_dir():
         raise StoreNotFoundError(f"there is no folder {target.parent} to write {target.name} into; make it first")
     if target.is_dir():

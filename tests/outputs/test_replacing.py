@@ -190,6 +190,9 @@ def test_parts_of_a_factor_are_replaced_by_those_alone(tmp_path: Path) -> None:
     with pytest.raises(StoreExistsError, match=r"holds thesis\.txt"):
         factorize(open_table(X), tmp_path / "f", n_components=4, lengthscale=1.0, random_state=0, overwrite=True)
     (tmp_path / "f" / "rows" / "thesis.txt").unlink()
+    (tmp_path / "link").symlink_to("f")
+    with pytest.raises(StoreExistsError, match="link is a symbolic link to f, which is not followed"):
+        factorize(open_table(X), tmp_path / "link", n_components=4, lengthscale=1.0, random_state=0, overwrite=True)
     factorize(open_table(X), tmp_path / "f", n_components=3, lengthscale=1.0, random_state=0, overwrite=True)
     assert Factor.load(tmp_path / "f").shape == (64, 3)
 
@@ -250,6 +253,8 @@ def test_long_names_are_refused_before_the_work(tmp_path: Path, writer: Callable
         with pytest.raises(ParameterError, match=f"has {size} bytes"):
             writer(tmp_path / ("n" * size))
     assert os.listdir(tmp_path) == ["n" * 223]
+    with pytest.raises(ParameterError, match="has 250 bytes"):
+        write_report(ridge().fit(X, X[:, 0]).model_, tmp_path / f"{'n' * 245}.html")
 
 
 def test_at_a_url(s3: str, writer: Callable[..., None]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.blobs import is_url
+from streamkernel.blobs import spelled
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.appending import AppendingWriter, Grown, locked_store
@@ -60,8 +60,8 @@ def append_rows(
     began = time.perf_counter()
     if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
         raise ParameterError(f"target must be a column's name or index, got {target!r}")
-    path = os.fspath(store)
-    if not is_url(path) and not os.path.lexists(path):
+    path = spelled(store)
+    if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
     watcher = as_progress(progress)
     with os_errors(path, "nothing was appended"):
