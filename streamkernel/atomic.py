@@ -17,6 +17,7 @@ import uuid
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +171,14 @@ def publish_folder(
             os.rename(partial, target)
             partial = aside
         fsync_path(target.parent)
-        remove(partial, target)
+        _remove(partial, target, remove)
     fsync_path(target.parent)
+
+
+def _remove(path: Path, successor: Path, remove: Callable[[Path, Path], None]) -> None:
+    # What it held has its successor already: being unable to clear it away is no failure of the publishing.
+    with suppress(OSError):
+        remove(path, successor)
 
 
 def _exchange(first: Path, second: Path) -> bool:

@@ -139,6 +139,8 @@ class Job:
         while True:
             record = self._records.latest()
             status = str(record.value["status"])
+            if status == RUNNING:
+                self._records.said()  # if that is damaged, it is told to who looks, not to who shows what was seen
             if status != RUNNING or self._silence() <= self._lease_seconds:
                 return status, record
             # Its driver may have ended, and let go, between the two looks.

@@ -115,7 +115,7 @@ def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = 
         if is_empty_folder(target):
             with suppress(OSError):
                 target.rmdir()
-        former = _remove_former if kind is not None else _remove_any
+        former = remove_former if kind is not None else _remove_any
         try:
             publish_folder(folder, target, former, overwrite=overwrite)
         except OSError as error:
@@ -123,12 +123,6 @@ def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = 
                 raise
             # Another writer published between the look and the rename.
             publish_folder(folder, target, former, overwrite=overwrite)
-
-
-def _remove_former(folder: Path, successor: Path) -> None:
-    # What it held has its successor already: being unable to clear it away is no failure of the publishing.
-    with suppress(OSError):
-        remove_former(folder, successor)
 
 
 def _remove_any(folder: Path, successor: Path) -> None:

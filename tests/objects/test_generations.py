@@ -82,6 +82,26 @@ def test_a_writer_that_is_at_work_keeps_its_objects_and_a_dead_ones_go(
     assert names(place) == {fresh, current}
 
 
+def test_folders_of_that_name_that_are_not_ours_stay(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However old they are: a generation of ours has a name of twelve letters."""
+    place = Generations(url)
+    theirs = ["generations/2019/rows", "generations/0123456789ab", "generations/notes.txt"]
+    for key in theirs:
+        place.blobs.write(key, b"x")
+    stamps = type(place.blobs).stamps
+
+    def aged(self: object, prefix: str = "") -> dict[str, Stamp]:
+        return {
+            key: stamp._replace(time=stamp.time - 2 * 86400 * 10**9) if key in theirs else stamp
+            for key, stamp in stamps(place.blobs, prefix).items()
+        }
+
+    monkeypatch.setattr(type(place.blobs), "stamps", aged)
+    current = written(place)
+    place.replace([Layer(current, 0)], "digest")
+    assert [key for key in theirs if place.blobs.read(key) is None] == []
+
+
 def test_a_plain_copy_gives_way_and_strangers_stay(url: str) -> None:
     place = Generations(url)
     for key in ("COMPLETE", "zarr.json", "config.json", "X/zarr.json", "X/c/0/0", "notes.txt", "sub/folder/file"):

@@ -273,7 +273,11 @@ def test_the_file_is_whole_or_not_there(made: Made, tmp_path: Path) -> None:
         write_factor_report([made("greedy")], path)
     with pytest.raises(StoreNotFoundError, match="there is no folder"):
         write_factor_report([made("greedy")], tmp_path / "none" / "factors.html")
+    with pytest.raises(StoreExistsError, match="is not a report of streamkernel"):
+        write_factor_report([made("greedy")], path, overwrite=True)
     assert path.read_text() == "mine"
+    path.unlink()
+    write_factor_report([made("greedy")], path)
     write_factor_report([made("greedy")], path, overwrite=True, title="Mine")
     assert "<title>Mine</title>" in path.read_text()
     assert os.listdir(tmp_path) == ["factors.html"]

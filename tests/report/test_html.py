@@ -244,7 +244,10 @@ def test_an_existing_file_is_replaced_only_when_asked(regression: RidgeModel, tm
     path.write_text("mine")
     with pytest.raises(StoreExistsError, match="exists; choose another path or ask for overwrite"):
         write_report(regression, path)
+    with pytest.raises(StoreExistsError, match="is not a report of streamkernel"):
+        write_report(regression, path, overwrite=True)
     assert path.read_text() == "mine"
+    path.write_bytes(PAGE)
     write_report(regression, path, overwrite=True, title="A title")
     assert "<title>A title</title>" in path.read_text()
     assert os.listdir(tmp_path) == ["report.html"]
@@ -265,7 +268,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
     regression: RidgeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "report.html"
-    path.write_text("old")
+    path.write_bytes(PAGE)
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -273,7 +276,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write_report(regression, path, overwrite=True)
-    assert path.read_text() == "old"
+    assert path.read_bytes() == PAGE
     assert os.listdir(tmp_path) == ["report.html"]
 
 
