@@ -37,7 +37,7 @@ def check_memory(
         limits = memory_limits(executor, asked)
     else:
         return
-    step = step_of("sweep", work, table.n_rows, kernel_columns=0)
+    step = step_of("sweep", work, table, kernel_columns=0)
     exceeded = limits.exceeded(make_plan([step], TableShape.of(table), machine, disk_bytes=0))
     if exceeded:
         raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")

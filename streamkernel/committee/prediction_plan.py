@@ -50,7 +50,7 @@ def prediction_steps(
     sweeps = -(-queries // q)
     return [
         *steps,
-        step_of("committee members", work, table.n_rows, kernel_columns=q, times=sweeps, held_bytes=held),
+        step_of("committee members", work, table, kernel_columns=q, times=sweeps, held_bytes=held),
     ]
 
 

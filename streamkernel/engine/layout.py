@@ -16,6 +16,10 @@ __all__ = ["Layout", "aligned_blocks", "aligned_spans", "block_rows", "span_rows
 
 _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
+_ROWS_BYTES = (
+    256 << 20
+)  # of the rows themselves, which from some thousand features on weigh more than their kernel block
+_LEAST_BLOCK = 64
 _SPAN_FLOPS = 4e10  # about a second of one core
 _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
@@ -30,13 +34,19 @@ class Layout:
     block_rows: int
 
 
-def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1) -> int:
-    """Rows of a block: the largest power of two whose scratch stays small, at least 2,048.
+def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1, row_bytes: int = 0) -> int:
+    """Rows of a block: the largest power of two whose scratch stays small, at least 2,048; of wide rows fewer.
 
     Where rows belong together by the `multiple`: as many whole ones as that holds, at least one.
+
+    Parameters
+    ----------
+    row_bytes : of a row as it is read and as it is cast (`TableShape.cut_bytes`).
     """
     rows = _MAX_BLOCK
     while rows > _MIN_BLOCK and scratch_bytes(rows) > _SCRATCH_BYTES:
+        rows //= 2
+    while rows > _LEAST_BLOCK and rows * row_bytes > _ROWS_BYTES:
         rows //= 2
     return max(rows // multiple, 1) * multiple
 

@@ -2,7 +2,8 @@
 
 Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; while it is fetched
 from an object store it is there twice as stored, and not decoded yet), the block's scratch and the state it sums into.
-Per process: its tasks, the states that wait in the tree, the interpreter with its libraries. The promise is the sum
+Per process: its tasks, the states that wait in the tree, the basis points as the kernel's loops read them, the
+interpreter with its libraries. The promise is the sum
 over all processes at the costliest step.
 """
 
@@ -39,6 +40,7 @@ BASE_BYTES = 480 << 20  # a driver's
 WORKER_BYTES = 480 << 20
 LOCAL_WORKER_BYTES = 340 << 20
 COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
+_POINT_COPIES = 8  # of basis points, in float64: panels, centred, gradients, those of the basis before; as measured
 _SLACK = 1.3  # what the allocator keeps beyond what is asked of it, most when threads wait for each other
 
 
@@ -67,6 +69,11 @@ class TableShape:
     @property
     def row_bytes(self) -> int:
         return self.features * self.itemsize + 8 * self.targets
+
+    @property
+    def cut_bytes(self) -> int:
+        """Of a row in a block: as it is read, and as float64."""
+        return self.row_bytes + 8 * self.features
 
     @property
     def chunk_bytes(self) -> int:
@@ -107,6 +114,8 @@ class Step:
     state_bytes: int
     held_bytes: int = 0
     way_out: str = ""  # what to use instead where this step is too large
+    points: int = 0  # basis points that are held for it, as the kernel's loops read them
+    row_multiple: int = 1
 
     @property
     def flops(self) -> float:
@@ -116,16 +125,26 @@ class Step:
 def step_of(
     name: str,
     work: Reduction[Any] | RowMap,
-    rows: int,
+    table: Table | int,
     *,
     kernel_columns: int,
+    points: int | None = None,
     where: str = "sweep",
     times: int = 1,
     held_bytes: int = 0,
 ) -> Step:
-    """The step that runs `work` over so many rows; `held_bytes` is what the driver holds meanwhile."""
+    """The step that runs `work` over a table, or over so many rows of a sample.
+
+    Parameters
+    ----------
+    kernel_columns : kernel entries of a row.
+    points : of the basis; as many, where not all of them are in memory at once.
+    held_bytes : what the driver holds meanwhile.
+    """
     state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
-    b = block_rows(work.scratch_bytes, multiple)
+    rows, cut_bytes = (table, 0) if isinstance(table, int) else (table.n_rows, TableShape.of(table).cut_bytes)
+    # No block has more rows than there are.
+    b = min(block_rows(work.scratch_bytes, multiple, cut_bytes), max(rows, 1))
     return Step(
         name,
         where,
@@ -137,6 +156,8 @@ def step_of(
         work.scratch_bytes(min(b, max(rows, 1))),
         state,
         held_bytes,
+        points=kernel_columns if points is None else points,
+        row_multiple=multiple,
     )
 
 
@@ -175,7 +196,8 @@ def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_by
 
     def task(step: Step) -> int:
         read = 0 if table.in_memory or step.where == "sample" else 3 * table.chunk_bytes
-        block = step.block_rows * (table.row_bytes + 8 * table.features)
+        most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes)
+        block = min(step.block_rows, most) * table.cut_bytes
         return read + block + step.scratch_bytes + step.state_bytes
 
     def waiting(step: Step, threads: int) -> int:
@@ -184,7 +206,7 @@ def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_by
         return min(spans, depth + 2 * threads) * step.state_bytes
 
     def process(step: Step, threads: int) -> int:
-        return threads * task(step) + waiting(step, threads)
+        return threads * task(step) + waiting(step, threads) + _POINT_COPIES * 8 * step.points * table.features
 
     driver = max((step.held_bytes for step in steps), default=0)
     worker = 0

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 from streamkernel.engine.layout import Layout, aligned_spans, block_rows, span_rows
+from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
@@ -76,7 +77,8 @@ def layout_of(work: Reduction[Any] | RowMap, table: Table) -> Layout:
     """How a table is cut for this work: a function of the two alone."""
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     spans = table.spans(span_rows(table.n_rows, work.flops_per_row()))
-    return Layout(aligned_spans(spans, multiple), block_rows(work.scratch_bytes, multiple))
+    cut_bytes = TableShape.of(table).cut_bytes
+    return Layout(aligned_spans(spans, multiple), block_rows(work.scratch_bytes, multiple, cut_bytes))
 
 
 class Session:
@@ -175,4 +177,4 @@ def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
     chunks = -(-table.n_rows // chunk_rows)
     count = min(chunks, -(-table.n_rows // span_rows(table.n_rows, rows.flops_per_row())))
     edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]
-    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes))
+    return Layout(list(pairwise(edges)), block_rows(rows.scratch_bytes, 1, TableShape.of(table).cut_bytes))

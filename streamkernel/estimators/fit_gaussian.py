@@ -156,7 +156,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     final = GaussianEquations(basis, problem.centre, noise)
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     if not settings.sums_of_polish:
-        steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=held))
+        steps.append(step_of("final sweep", final, table, kernel_columns=n, held_bytes=held))
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
     if isinstance(noise, BlockNoise):
         # The kernel matrix of the sample that degrees of freedom are estimated from, and LAPACK's copies of it.

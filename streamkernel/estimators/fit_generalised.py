@@ -174,13 +174,11 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)
     hessian = 8 * (likelihood.free * (n + 1)) ** 2
-    steps.append(step_of("newton start", NewtonStart(features, likelihood), table.n_rows, kernel_columns=n))
+    steps.append(step_of("newton start", NewtonStart(features, likelihood), table, kernel_columns=n))
     # The sums at the end of a step with the factor of their Hessian; and where steps go by the Hessian of a sample, its
     # features, weighted for each class, and the factors.
     rows, c = settings.sampled_rows(table), likelihood.width
     held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
-    steps.append(
-        step_of("newton step", step, table.n_rows, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held)
-    )
+    steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 4 * hessian))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=2 * hessian + step.state_bytes())

@@ -134,14 +134,14 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     steps = []
     if needs_statistics(paired, settings):
         moments = Moments(table.n_features, table.n_targets)
-        steps.append(step_of("column statistics", moments, table.n_rows, kernel_columns=0))
+        steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     gathered = len(settings.rule.prefetch(problem)) + sampled_rows(paired, settings)
     choice = settings.rule.steps(problem)
     steps += [gather_step(problem.draws, gathered), *choice[1:]]
     unfilled = problem.unfilled(n)
     features = Features.of_basis(unfilled[0]), Features.of_basis(unfilled[1])
     final = CrossGram(features, paired.views)
-    steps.append(step_of("final sweep", final, table.n_rows, kernel_columns=2 * n, held_bytes=32 * n * n))
+    steps.append(step_of("final sweep", final, table, kernel_columns=2 * n, held_bytes=32 * n * n))
     # The sums, centred; eigenvectors of either block with LAPACK's workspace; the product between, and its vectors.
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * 24 * n * n))
     if settings.gamma is not None:
@@ -150,7 +150,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
         x, y = (FeatureTimes(each, zeros, np.zeros(len(sizes))) for each in features)
         work = CrossDisagreements((x, y), paired.views, settings.gamma, unfilled[0].rows, sizes)
         held = 8 * 24 * n * n + 32 * n * len(sizes)
-        steps.append(step_of("bound", work, table.n_rows, kernel_columns=2 * n, held_bytes=held))
+        steps.append(step_of("bound", work, table, kernel_columns=2 * n, held_bytes=held))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=8 * n * (sum(paired.widths) + 4 * n))
 
 

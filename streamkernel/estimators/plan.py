@@ -31,7 +31,7 @@ def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Prob
     steps: list[Step] = []
     if needs_moments(table, settings):
         moments = Moments(table.n_features, 0 if table.classes is not None else d)
-        steps.append(step_of("column statistics", moments, table.n_rows, kernel_columns=0))
+        steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     rule = settings.selection_rule(has_targets=d > 0)
     chosen = _with_sample(rule.steps(problem), problem, settings.sampled_rows(table))
     return problem, steps + (counting(chosen, problem) if d else chosen)
@@ -62,7 +62,7 @@ def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], 
     # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix).
     algebra = 8 * n * (8 * n + 4 * table.n_targets)
     steps = [
-        step_of("final sweep", final, table.n_rows, kernel_columns=n, held_bytes=16 * n * n),
+        step_of("final sweep", final, table, kernel_columns=n, held_bytes=16 * n * n),
         Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra, way_out),
     ]
     return steps, final.state_bytes() * 2 + n * table.n_features * 8
@@ -111,16 +111,16 @@ def plan_factor(
     disk = 8 * n * (table.n_features + 4)
     if sums:
         work = NormalEquations(basis, problem.centre)
-        steps.append(step_of("sums for the stop", work, table.n_rows, kernel_columns=n, held_bytes=64 * n * n))
+        steps.append(step_of("sums for the stop", work, table, kernel_columns=n, held_bytes=64 * n * n))
     if dtype is None:
         gram = FeatureGram(Features.of_basis(basis))
-        steps.append(step_of("final sweep", gram, table.n_rows, kernel_columns=n, held_bytes=16 * n * n))
+        steps.append(step_of("final sweep", gram, table, kernel_columns=n, held_bytes=16 * n * n))
     else:
         features = FeatureMap(Features.of_basis(basis), dtype=dtype)
         # Beside its block a task holds the chunk that it computes, and the one before on its way to the disk; the
         # allocator was seen to keep as much as another one.
         chunk = 3 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
-        step = step_of("write the factor", features, table.n_rows, kernel_columns=n)
+        step = step_of("write the factor", features, table, kernel_columns=n)
         steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
         disk += dtype.itemsize * n * table.n_rows
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)

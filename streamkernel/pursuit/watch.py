@@ -90,7 +90,7 @@ class Watch:
         work = StagedScores(basis, V, Z, np.zeros(d), constant, rows, coding, self.held_out(problem))
 
         def step(name: str, table: Table, times: int = 1) -> Step:
-            return step_of(name, work, table.n_rows, kernel_columns=n, times=times, held_bytes=held_bytes)
+            return step_of(name, work, table, kernel_columns=n, times=times, held_bytes=held_bytes)
 
         watched = self.table(problem)
         steps = [] if watched is None else [step("watch", watched, rounds if self.patience else 1)]

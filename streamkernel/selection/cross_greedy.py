@@ -138,7 +138,7 @@ class CrossGreedy:
                 step_of(
                     f"score {pool} candidates in two views",
                     work,
-                    problem.table.n_rows,
+                    problem.table,
                     kernel_columns=2 * (have + pool),
                     times=times,
                     held_bytes=held,

@@ -262,7 +262,7 @@ class ResidualDraw:
             else:
                 name = f"look at the residual of {have} functions"
                 held = 3 * look.state_bytes() + 24 * have**2
-                steps.append(step_of(name, look, problem.table.n_rows, kernel_columns=have, held_bytes=held))
+                steps.append(step_of(name, look, problem.table, kernel_columns=have, held_bytes=held))
             have += picks
         return steps
 

@@ -102,7 +102,7 @@ class Greedy(Rule):
         return step_of(
             f"score {pool} candidates",
             work,
-            problem.table.n_rows if rows is None else rows,
+            problem.table if rows is None else rows,
             kernel_columns=have + pool,
             where="sweep" if rows is None else "sample",
             times=times + again if rows is None else times,

@@ -209,13 +209,13 @@ def gather_step(problem: Problem, rows: int) -> Step:
     gather = Gather(
         np.broadcast_to(np.zeros((), np.int64), (rows,)), table.n_features, table.n_targets, np.dtype(table.dtype)
     )
-    return step_of(_GATHER, gather, table.n_rows, kernel_columns=0, held_bytes=2 * gather.state_bytes())
+    return step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=2 * gather.state_bytes())
 
 
 def counting(steps: list[Step], problem: Problem) -> list[Step]:
     """The same steps, repeated rows counted by the first that fetches rows, or by one of its own."""
     table = problem.table
-    count = step_of(_COUNT, CountRepeats(table.n_features, table.n_targets), table.n_rows, kernel_columns=0)
+    count = step_of(_COUNT, CountRepeats(table.n_features, table.n_targets), table, kernel_columns=0)
     for index, step in enumerate(steps):
         if step.name == _GATHER:
             both = replace(

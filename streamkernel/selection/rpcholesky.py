@@ -107,7 +107,7 @@ class RPCholesky(Rule):
             step_of(
                 "look at the residual",
                 look,
-                problem.table.n_rows,
+                problem.table,
                 kernel_columns=problem.n // 2,
                 times=times,
                 held_bytes=held,

@@ -43,7 +43,7 @@ def plan_full(
     work = KernelProducts(kernel, table, _shape(m, targets))
     # One more for the residual at the end.
     times = iterations + 1
-    steps = [step_of("K V by tiles", work, m, kernel_columns=(m + 1) // 2, times=times, held_bytes=held)]
+    steps = [step_of("K V by tiles", work, m, kernel_columns=(m + 1) // 2, points=0, times=times, held_bytes=held)]
     b = steps[0].block_rows
     if rank:
         steps += _preconditioner_steps(table, kernel, times + 1, targets, rank, held)
