@@ -23,6 +23,7 @@ from streamkernel.estimators.settings import BasisSettings
 from streamkernel.reductions import Collect, RowMap
 from streamkernel.table import Table, open_table
 from streamkernel.table.columns import with_names
+from streamkernel.table.values import unmasked
 
 __all__ = ["SupervisedEstimator", "is_array_like", "parse_bytes"]
 
@@ -119,7 +120,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
             require_finite(y, "y")
         X, y = validate_data(
             self,
-            X,
+            unmasked(X, "X"),
             y,
             dtype="numeric",
             multi_output=not self._classify,
@@ -160,7 +161,8 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     def _here(self, X: Any) -> Table:
         """Rows in memory that are to be predicted, by scikit-learn's checks and ours."""
         known = self.model_.known_columns
-        X = validate_data(self, in_order(X, known), dtype="numeric", reset=False, ensure_all_finite=False)
+        X = unmasked(in_order(X, known), "X")
+        X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
         require_finite(X, "X", names_of(self))
         # What there was to say of names has been said.
         return self.model_.prepare(with_names(open_table(X), names_of(self)))

@@ -26,6 +26,7 @@ from streamkernel.kernels import Kernel
 from streamkernel.reductions import Collect, FeatureSums
 from streamkernel.table import Scaler, open_table
 from streamkernel.table.columns import with_names
+from streamkernel.table.values import unmasked
 
 __all__ = ["BasisTransformer"]
 
@@ -74,7 +75,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         settings, limit, names = self._settings(n), parse_bytes(self.memory_limit), None
         if is_array_like(X):
             frame_names(X)
-            X = validate_data(self, X, dtype="numeric", ensure_all_finite=False)
+            X = validate_data(self, unmasked(X, "X"), dtype="numeric", ensure_all_finite=False)
             require_finite(X, "X", names_of(self))
             names = names_of(self)
         before = resident_bytes()
@@ -104,7 +105,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         work = self.model_.transformation()
         if is_array_like(X):
             X = in_order(X, self.model_.known_columns)
-            X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
+            X = validate_data(self, unmasked(X, "X"), dtype="numeric", reset=False, ensure_all_finite=False)
             require_finite(X, "X", names_of(self))
             table = self.model_.prepare(with_names(open_table(X), names_of(self)))
             return Session(ThreadExecutor()).sweep(Collect(work, work.name, table.n_rows), table, work.name)

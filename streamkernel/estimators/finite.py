@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.table.values import check_finite
+from streamkernel.table.values import check_finite, unmasked
 
 __all__ = ["require_finite"]
 
@@ -26,7 +26,7 @@ def require_finite(values: Any, name: str, columns: Sequence[str] | None = None)
     NonFiniteDataError
         With the first row and column, and the way out; a ValueError, as scikit-learn's own is.
     """
-    array = np.asarray(values)
+    array = np.asarray(unmasked(values, name))
     if array.dtype.kind != "f" or array.ndim == 0:
         return
     with np.errstate(all="ignore"):

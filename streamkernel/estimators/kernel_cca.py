@@ -24,6 +24,7 @@ from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.reductions import Collect
 from streamkernel.table import open_table
 from streamkernel.table.columns import with_names
+from streamkernel.table.values import unmasked
 
 __all__ = ["KernelCCA"]
 
@@ -172,9 +173,9 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             if y is not None:
                 require_finite(y, "y")
             options = {"multi_output": True, "y_numeric": True, "ensure_min_samples": 2}
-            X, y = validate_data(self, X, y, dtype="numeric", ensure_all_finite=False, **options)
+            X, y = validate_data(self, unmasked(X, "X"), y, dtype="numeric", ensure_all_finite=False, **options)
         else:
-            X = validate_data(self, X, dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
+            X = validate_data(self, unmasked(X, "X"), dtype="numeric", ensure_all_finite=False, ensure_min_samples=2)
         require_finite(X, "X", names_of(self))
         return X, y
 
@@ -237,7 +238,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         names = frame_names(X)
         X = in_order(X, known, known.what)
         if view == 0 or self.model_.from_columns:
-            X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
+            X = validate_data(self, unmasked(X, "X"), dtype="numeric", reset=False, ensure_all_finite=False)
             names = names_of(self)
             require_finite(X, "X", names)
         elif np.ndim(X) == 1:

@@ -15,6 +15,7 @@ from streamkernel.estimators.names import in_order, names_of, warn_of_names
 from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.updating import Update, new_rows, update_model
 from streamkernel.table.columns import with_names
+from streamkernel.table.values import unmasked
 
 __all__ = ["UpdatingEstimator"]
 
@@ -85,7 +86,7 @@ class UpdatingEstimator(SupervisedEstimator):
             require_finite(y, "y")
         X, y = validate_data(
             self,
-            in_order(X, self.model_.known_columns),
+            unmasked(in_order(X, self.model_.known_columns), "X"),
             y,
             reset=False,
             dtype="numeric",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import DTypeError, ParameterError, ShapeError
+from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeError
 
 __all__ = [
     "Lengthscale",
@@ -78,6 +78,8 @@ def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDAr
     Integers and bool become float64, float16 becomes float32, other byte orders the native one.
     """
     array = np.asarray(X)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise NonFiniteDataError(f"{name} is a masked array with masked values; remove those rows or fill them in")
     if array.ndim != 2:
         raise ShapeError(f"{name} has {array.ndim} dimensions; give a table of rows of shape (rows, features)")
     if n_features is not None and array.shape[1] != n_features:

@@ -72,6 +72,16 @@ class RidgePath:
         top = float(self.values[-1]) if len(self.values) else 1.0
         return max(max(len(self.values), 1) * eps * max(top, tiny), 10.0 * self.rounding)
 
+    def carries(self, alpha: float) -> bool:
+        """Whether the digits of H tell `alpha`: some direction has next to nothing of its own to add it to."""
+        return not len(self.values) or self.values[0] > self.smallest_alpha or alpha >= self.least_alpha
+
+    @property
+    def least_alpha(self) -> float:
+        """Alpha that rounding of the largest eigenvalue still leaves."""
+        eps, top = float(np.finfo(np.float64).eps), float(self.values[-1]) if len(self.values) else 0.0
+        return 4.0 * max(eps * top, self.rounding)
+
     def beta(self, alpha: float) -> NDArray[np.float64]:
         """Coefficients of the whitened features, (n, d)."""
         shrunk = self.values + alpha

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ParameterError
+from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels.parameters import checked_number
 from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t
 from streamkernel.reductions import BlockNoise, DiagonalNoise, GaussianPredictions, GaussianSums, RowNoise
@@ -34,6 +34,7 @@ Float = NDArray[np.float64]
 
 _SAME_RATIO = 1e-9
 _LOST = 1e-14  # share of YY that is rounding
+_LEAST_NOISE = 16.0 * float(np.finfo(np.float64).eps)  # of the prior variance of a row
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -214,11 +215,14 @@ class GaussianSystem:
         ------
         ParameterError
             They are not positive, or in another ratio.
+        NumericalError
+            The noise is lost in rounding.
         """
         sums, path = self._sums, self.path
         d = len(sums.centre)
         wanted = Variances(*(np.broadcast_to(np.asarray(v, np.float64), (d,)).copy() for v in (signal, noise)))
         prior, level = self._scaled(wanted)
+        self._check_digits(wanted, prior)
         h = path.values[:, None]
         weight = prior / (1.0 + prior * h)
         with single_threaded_blas():
@@ -239,6 +243,22 @@ class GaussianSystem:
             log_evidence=log_evidence,
             bound=log_evidence - 0.5 * prior * sums.residual_trace if self.has_bound else None,
         )
+
+    def _check_digits(self, wanted: Variances, prior: Float) -> None:
+        """Refuse noise that vanishes beside the prior variance of a row, or of what the rows say of a function."""
+        mean = self._sums.trace / max(self._sums.count, 1)
+        of_row = _LEAST_NOISE * float((wanted.signal * mean).max(initial=0.0))
+        # In the sums of a noise that differs from row to row it is the residuals' rounding that counts.
+        lost = [wanted.noise[t] < of_row for t in range(len(prior))]
+        if self._made is None:
+            lost = [not self.path.carries(1.0 / share) for share in prior]
+            of_row = max(of_row, self.path.least_alpha * float(wanted.signal.max(initial=0.0)))
+        if any(lost):
+            raise NumericalError(
+                f"a noise variance of {float(wanted.noise[int(np.argmax(lost))]):g} is lost in rounding; the least "
+                f"that the digits carry is {of_row:.2g} for the signal variance {float(wanted.signal.max()):.6g}: give "
+                "noise_variance (--noise-variance) that or more, or 'evidence'"
+            )
 
     def _scaled(self, variances: Variances) -> tuple[Float, Float]:
         """Prior variance (d,) in units of the noise that is in the sums, and what that noise is to be multiplied by."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.errors import SingularKernelError
+from streamkernel.errors import NumericalError, SingularKernelError
 from streamkernel.linalg import (
     RidgePath,
     require_finite,
@@ -107,12 +107,20 @@ class RidgeSystem:
         ------
         SingularKernelError
             alpha = 0 and the normal equations are singular to working precision.
+        NumericalError
+            alpha > 0 is lost in their rounding.
         """
         if alpha == 0.0 and (not len(self.path.values) or self.path.values[0] <= self.path.smallest_alpha):
             raise SingularKernelError(
                 f"alpha = 0 and the normal equations of {len(self._basis)} basis functions are singular "
                 f"(smallest eigenvalue {self.path.values[0] if len(self.path.values) else 0.0:.3g}); "
                 "give alpha > 0 or 'gcv'"
+            )
+        if alpha > 0.0 and not self.path.carries(alpha):
+            raise NumericalError(
+                f"alpha = {alpha:g} is lost in the rounding of the normal equations of {len(self._basis)} basis "
+                f"functions; the least that their digits carry is {self.path.least_alpha:.2g}: give that or more "
+                "(--alpha), or 'gcv'"
             )
         with single_threaded_blas():
             beta = self.path.beta(alpha)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamkernel.atomic import text_digest
 from streamkernel.errors import ShapeError
 from streamkernel.table.rows import RowArray
+from streamkernel.table.values import unmasked
 
 __all__ = ["DaskRows", "is_dask"]
 
@@ -59,4 +60,5 @@ class DaskRows(RowArray):
 
     def load(self, first: int, last: int) -> NDArray[Any]:
         """Compute one row of blocks."""
-        return np.asarray(self._array[first:last].compute(scheduler="synchronous"))
+        block = self._array[first:last].compute(scheduler="synchronous")
+        return np.asarray(unmasked(block, self.name, self.where(first), first))

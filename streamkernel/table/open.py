@@ -23,7 +23,7 @@ from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.table.stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes
-from streamkernel.table.values import DTypeName, table_dtype
+from streamkernel.table.values import DTypeName, table_dtype, unmasked
 from streamkernel.table.xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
 
 __all__ = ["open_table"]
@@ -209,6 +209,7 @@ def _check_shapes(X: RowArray, y: RowArray | None) -> None:
 def _as_array(value: Any, name: str) -> NDArray[Any]:
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise DTypeError(f"{name} is a sparse matrix; sparse input is not supported: give {name}.toarray()")
+    value = unmasked(value, name)
     try:
         values = np.asarray(value)
     except ValueError as error:
@@ -261,6 +262,7 @@ def _weights(weights: ArrayLike | None, X: RowArray) -> NDArray[np.float64] | No
         raise ParameterError(
             "weights are for rows in memory; a store or lazy array cannot be weighted (leave weights out)"
         )
+    weights = unmasked(weights, "weights")
     try:
         values = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -21,7 +21,16 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeError, ParameterError
 
-__all__ = ["DTypeName", "cast_rows", "check_finite", "check_rows", "check_targets", "float_dtype", "table_dtype"]
+__all__ = [
+    "DTypeName",
+    "cast_rows",
+    "check_finite",
+    "check_rows",
+    "check_targets",
+    "float_dtype",
+    "table_dtype",
+    "unmasked",
+]
 
 DTypeName = Literal["keep", "float32", "float64"]
 
@@ -29,6 +38,39 @@ DTypeName = Literal["keep", "float32", "float64"]
 _HEADROOM = 8.0
 
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
+
+
+def unmasked(values: Any, name: str, where: str = "", start: int = 0) -> Any:
+    """The values, of a masked array those under its mask, which must mask none; anything else as it is.
+
+    Parameters
+    ----------
+    where, start
+        For the message: what holds the first row, if not the array itself, and its number.
+    """
+    if isinstance(values, (list, tuple)):
+        mask = np.array([_masks(row) for row in values], dtype=bool)
+        data = values
+    elif isinstance(values, np.ma.MaskedArray):
+        mask, data = np.ma.getmaskarray(values), values.data
+    else:
+        return values
+    if not mask.any():
+        return data
+    first = [int(place) for place in np.argwhere(mask)[0]]
+    place = "" if not first else f", first in row {start + first[0]}"
+    column = f", column {first[1]}" if len(first) > 1 else ""
+    raise NonFiniteDataError(
+        f"{name} is masked in {int(mask.sum())} {'rows' if data is values else 'values'}, which are missing{place}"
+        f"{column}, in {where or f'the {name} array'}; remove those rows or fill them in"
+    )
+
+
+def _masks(row: Any) -> bool:
+    """Whether an item of a list is masked, or holds what is."""
+    if isinstance(row, (list, tuple)):
+        return any(value is np.ma.masked for value in row)
+    return isinstance(row, np.ma.MaskedArray) and bool(np.ma.is_masked(row))
 
 
 def float_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:

@@ -12,6 +12,7 @@ from streamkernel.atomic import text_digest
 from streamkernel.errors import DTypeError, EmptyDataError, ParameterError, ShapeError
 from streamkernel.table.dask_rows import DaskRows, is_dask
 from streamkernel.table.rows import NumpyRows, RowArray
+from streamkernel.table.values import unmasked
 
 __all__ = ["ColumnsRows", "LazyRows", "dataset_columns", "feature_names", "is_xarray", "rows_of_variable"]
 
@@ -56,7 +57,9 @@ class LazyRows(RowArray):
 
     def load(self, first: int, last: int) -> NDArray[Any]:
         """Read one slice; the object itself stays unread."""
-        return np.asarray(self._array.isel({self._array.dims[0]: slice(first, last)}).values)
+        # `.values` would take what lies under a mask.
+        rows = self._array.isel({self._array.dims[0]: slice(first, last)}).load().data
+        return np.asarray(unmasked(rows, self.name, start=first))
 
 
 class ColumnsRows(RowArray):
