@@ -17,6 +17,7 @@ __all__ = ["climb"]
 Float = NDArray[np.float64]
 Found = TypeVar("Found")
 
+_DECIMALS = 4  # of a parameter that are looked at
 _LEVEL = 1e-5  # slope at which it ends
 _MEMORY = 20  # steps that the Hessian is made of
 
@@ -60,7 +61,8 @@ def climb(
             raise _SpentError
         spent += 1
         values = start.copy()
-        values[free] = moved
+        # Decisions about a basis follow: rounding of the targets must not reach them.
+        values[free] = np.clip(np.round(moved, _DECIMALS), low[free], high[free])
         try:
             value, gradient, found = look(values)
         except NumericalError:

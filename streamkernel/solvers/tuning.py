@@ -243,7 +243,9 @@ def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[n
         raise ShapeError(f"{Y.shape[1]} targets, centre {centre.shape} and scale {scale.shape}; give one for each")
     require_finite(sample.X, "the sample")
     require_finite(Y, "the targets of the sample")
-    told = (Y.std(axis=0) > 1e-10 * np.maximum(np.abs(Y).max(axis=0), np.finfo(float).tiny)) & (scale > 0.0)
+    # About their mean: a large offset takes digits, and no more.
+    rounding = 8.0 * np.finfo(float).eps * np.abs(Y).max(axis=0, initial=0.0)
+    told = (Y.std(axis=0) > np.maximum(rounding, np.finfo(float).tiny)) & (scale > 0.0)
     if not told.any():
         raise DataError(
             f"the targets of all {len(sample)} sampled rows are constant, and no evidence tells a noise or a "

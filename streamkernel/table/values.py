@@ -48,9 +48,9 @@ def unmasked(values: Any, name: str, where: str = "", start: int = 0) -> Any:
     where, start
         For the message: what holds the first row, if not the array itself, and its number.
     """
+    data: Any
     if isinstance(values, (list, tuple)):
-        mask = np.array([_masks(row) for row in values], dtype=bool)
-        data = values
+        mask, data = np.array([_masks(row) for row in values], dtype=bool), values
     elif isinstance(values, np.ma.MaskedArray):
         mask, data = np.ma.getmaskarray(values), values.data
     else:

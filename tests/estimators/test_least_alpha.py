@@ -38,12 +38,13 @@ def test_a_classifier_has_the_guard() -> None:
 def test_noise_is_refused_or_harmless(approximation: str) -> None:
     reference = GaussianProcessRegressor(80, noise_variance=1e-9, approximation=approximation, **GP).fit(X, y)
     for noise in (1e-300, 1e-30, 1e-16):
-        try:
-            model = GaussianProcessRegressor(80, noise_variance=noise, approximation=approximation, **GP).fit(X, y)
-        except NumericalError as error:
-            assert re.search("the least that the digits carry is", str(error))
+        model = GaussianProcessRegressor(80, noise_variance=noise, approximation=approximation, **GP)
+        if approximation == "fitc":
+            with pytest.raises(NumericalError, match="the least that the digits carry is"):
+                model.fit(X, y)
         else:
-            assert np.abs(model.predict(apart)).max() < 3.0 * np.abs(reference.predict(apart)).max()
+            found = model.fit(X, y).predict(apart)
+            assert np.abs(found).max() < 3.0 * np.abs(reference.predict(apart)).max()
 
 
 def test_a_committee_has_the_guard() -> None:

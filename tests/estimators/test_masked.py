@@ -62,7 +62,7 @@ def test_masked_values_are_refused(call: Callable[[], Any]) -> None:
 
 
 def test_the_first_place_is_named() -> None:
-    with pytest.raises(NonFiniteDataError, match="X is masked in 1 values.* row 7, column 1"):
+    with pytest.raises(NonFiniteDataError, match=r"X is masked in 1 values.* row 7, column 1"):
         KernelRidge(5).fit(HIDDEN, y)
 
 
