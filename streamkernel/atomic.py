@@ -104,13 +104,16 @@ def array_digest(array: NDArray[Any]) -> str:
     return xxhash.xxh3_128_hexdigest(values.reshape(-1).view(np.uint8).data if values.size else b"")
 
 
-def read_file(path: Path) -> bytes:
-    """All bytes of a file; an `OSError` for what is none, in whose place a pipe or a device would be read for ever."""
+def read_file(path: Path, most: int = -1) -> bytes:
+    """All bytes of a file, or the first `most`.
+
+    An `OSError` for what is no file, in whose place a pipe or a device would be read for ever.
+    """
     # Without waiting for whoever writes into a pipe.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as handle:
         if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return handle.read()
+        return handle.read(most)
 
 
 def refuse_other_names(descriptor: int, path: Path) -> None:

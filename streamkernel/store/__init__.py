@@ -6,7 +6,15 @@ an error that names the file.
 
 from __future__ import annotations
 
-from streamkernel.store.bundle import Bundle, as_read, bundle_digest, bundle_kind, read_bundle, write_bundle
+from streamkernel.store.bundle import (
+    Bundle,
+    as_read,
+    bundle_digest,
+    bundle_kind,
+    is_foreign,
+    read_bundle,
+    write_bundle,
+)
 from streamkernel.store.checkpoint import Checkpoints
 from streamkernel.store.chunk_file import page_aligned
 from streamkernel.store.partial import check_target
@@ -20,6 +28,7 @@ __all__ = [
     "bundle_digest",
     "bundle_kind",
     "check_target",
+    "is_foreign",
     "page_aligned",
     "read_bundle",
     "write_bundle",

@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,15 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from streamkernel.atomic import array_digest, canonical_json, folder_generation, read_file, text_digest, write_json
+from streamkernel.atomic import (
+    array_digest,
+    canonical_json,
+    folder_generation,
+    parsed_json,
+    read_file,
+    text_digest,
+    write_json,
+)
 from streamkernel.blobs import spelled
 from streamkernel.errors import (
     CorruptChunkError,
@@ -41,11 +49,24 @@ from streamkernel.store.objects import fetched, fetched_text, send
 from streamkernel.store.partial import check_target
 from streamkernel.store.plain import plain, read_json, read_object
 
-__all__ = ["Bundle", "as_read", "bundle_digest", "bundle_kind", "read_bundle", "replace_bundle", "write_bundle"]
+__all__ = [
+    "Bundle",
+    "as_read",
+    "bundle_digest",
+    "bundle_kind",
+    "is_foreign",
+    "read_bundle",
+    "replace_bundle",
+    "write_bundle",
+]
 
 FORMAT = BUNDLE_FORMAT
 FORMAT_VERSION = 2
 CONFIG = "config.json"
+
+# A configuration that is shorter is read to tell what it is; of a longer one only so much.
+_HEAD, _LONG = 1 << 16, 1 << 20
+_FIRST = re.compile(rb'\s*\{\s*"format"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
 
 # How often a reader follows a writer that keeps overwriting before it gives up.
 _GENERATIONS = 10
@@ -199,16 +220,34 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
 
 def bundle_kind(path: str | os.PathLike[str]) -> str | None:
     """The kind of the bundle at `path`; None if there is something else, or nothing."""
+    header = _header(path)
+    kind = header.get("kind") if header is not None and header.get("format") == FORMAT else None
+    return kind if isinstance(kind, str) else None
+
+
+def is_foreign(path: str | os.PathLike[str]) -> bool:
+    """Whether what is at `path` has a configuration that can be read, and is not one of ours."""
+    header = _header(path)
+    return header is not None and header.get("format") != FORMAT
+
+
+def _header(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The first fields of the configuration at `path`; None where there is none, or it is damaged."""
     place = spelled(path)
     try:
-        content = fetched_text(place, CONFIG) if isinstance(place, str) else read_file(place / CONFIG)
-        header = json.loads(content or b"{}")
-        kind = header["kind"] if header["format"] == FORMAT else None
+        head = fetched_text(place, CONFIG, _HEAD) if isinstance(place, str) else read_file(place / CONFIG, _HEAD)
+        header = parsed_json(head or b"") if head is None or len(head) < _HEAD else _begins(head)
     except StoreError:
         raise
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return kind if isinstance(kind, str) else None
+    return header if isinstance(header, dict) else None
+
+
+def _begins(head: bytes) -> dict[str, Any]:
+    """Format and kind of a long configuration, which stand first in it. Others' may have gigabytes."""
+    found = _FIRST.match(head[:_HEAD])
+    return {} if found is None else {"format": found[1].decode(), "kind": found[2].decode()}
 
 
 def _checked(bundle: Bundle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -275,6 +314,8 @@ def _open(folder: Path) -> tuple[dict[str, Any], str, dict[str, int]]:
     files = list_files(folder)
     if CONFIG not in files:
         raise ModelFormatError(f"{folder} is not a saved model (no {CONFIG}); choose another path")
+    if files[CONFIG] > _LONG and _begins(read_file(folder / CONFIG, _HEAD)).get("format") != FORMAT:
+        raise ModelFormatError(f"{folder / CONFIG} has another format than {FORMAT}; choose another path")
     header, text = read_object(folder / CONFIG)
     if header.get("format") != FORMAT:
         raise ModelFormatError(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamkernel.blobs import Generation, Generations, Layer, content_digest, download, upload
+from streamkernel.blobs import Blobs, Generation, Generations, Layer, content_digest, download, upload
 from streamkernel.errors import (
     CorruptMetadataError,
     IncompleteStoreError,
@@ -130,12 +130,18 @@ def named(folder: Path, url: str) -> Iterator[None]:
         raise
 
 
-def fetched_text(url: str, name: str) -> bytes | None:
-    """One file of the output at a URL; None where there is none."""
+def fetched_text(url: str, name: str, most: int | None = None) -> bytes | None:
+    """One file of the output at a URL, or its first `most` bytes; None where there is none."""
     place = Generations(url)
     for _ in range(_GENERATIONS):
         generation = place.latest_or_plain()
-        content = place.blobs.read(generation.prefix + name)
+        content = _head(place.blobs, generation.prefix + name, most)
         if content is not None or generation.record is None:
             return content
     return None
+
+
+def _head(blobs: Blobs, key: str, most: int | None) -> bytes | None:
+    if most is None or blobs.size(key) <= most:
+        return blobs.read(key)
+    return blobs.read_part(key, 0, most)
