@@ -29,6 +29,13 @@ class Error(Exactly):
     error: ErrorDetail
 
 
+class LeftOut(Exactly):
+    """What lies among the models and is not served, told where there is any; `name` is null for who has no token."""
+
+    name: str | None
+    why: str
+
+
 class Health(Exactly):
     """`status` is "ok", or "degraded" while the newest generation of a model cannot be used, or cannot be seen."""
 
@@ -36,6 +43,7 @@ class Health(Exactly):
     models: int
     failing: int
     stale: bool
+    left_out: list[LeftOut] | None = None
 
 
 class ModelSummary(Exactly):
@@ -66,6 +74,7 @@ class ModelList(Exactly):
 
     models: list[ModelSummary]
     stale: Staleness | None
+    left_out: list[LeftOut] | None = None
 
 
 class Certificate(Exactly):

@@ -21,8 +21,10 @@ from streamkernel.service.request import Receive, Request, Scope, Send
 from streamkernel.service.room import Rooms
 from streamkernel.service.settings import JOBS, Settings
 
-__all__ = ["PREFIX", "SUFFIX", "Gate"]
+__all__ = ["ADMITTED", "PREFIX", "SUFFIX", "Gate"]
 
+ADMITTED = "streamkernel.admitted"
+"""Of the scope of a request: whether it brought the token, or none is wanted."""
 PREFIX, SUFFIX = "/v1/models/", "/predict"
 _MOST_OF_A_JOB = 1 << 20
 
@@ -114,18 +116,22 @@ class Gate:
     def _admit(self, request: Request, path: str) -> None:
         if len(request.scope["headers"]) > request.limits.headers:
             raise Refused(431, f"there are more than {request.limits.headers} headers")
+        admitted = self._knows(request)
+        request.scope[ADMITTED] = admitted
+        if not admitted and path not in _OPEN_EXACTLY and not path.startswith(_OPEN):
+            raise Refused(401, "a token is wanted: Authorization: Bearer TOKEN")
+
+    def _knows(self, request: Request) -> bool:
+        """Whether who asks may see the models."""
         expected = self._expected
         if expected is None:
             hosts = self._settings.hosts
             if hosts is not None and _host(request.headers.get(b"host", b"")) not in hosts:
                 raise Refused(421, "a service without a token answers to the names of this machine only")
-            return
-        if path in _OPEN_EXACTLY or path.startswith(_OPEN):
-            return
+            return True
         # The name of the scheme is in either case, the token is not (RFC 9110, 11.1).
         scheme, _, given = request.headers.get(b"authorization", b"").partition(b" ")
-        if not hmac.compare_digest(given.strip(b" \t"), expected) or scheme.lower() != b"bearer":
-            raise Refused(401, "a token is wanted: Authorization: Bearer TOKEN")
+        return hmac.compare_digest(given.strip(b" \t"), expected) and scheme.lower() == b"bearer"
 
     async def _other(self, request: Request, receive: Receive, send: Send) -> None:
         async def secured(message: dict[str, object]) -> None:

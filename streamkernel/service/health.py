@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from streamkernel.service.described import ERRORS, Health
+from streamkernel.service.gate import ADMITTED
 from streamkernel.service.metrics import CONTENT_TYPE, Metrics
+from streamkernel.service.models import told_left_out
 from streamkernel.service.registry import Registry
 
 __all__ = ["health_router"]
 
 
 def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
-    """Health is open to whoever asks, and tells no names."""
+    """Health is open to whoever asks, and tells names to those alone who may see the models."""
     router = APIRouter()
 
     # Only GET is in the schema: two operations of one function would have one name.
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", response_model=Health, summary="Whether it answers", responses=ERRORS(421))
-    async def healthz() -> JSONResponse:
+    async def healthz(request: Request) -> JSONResponse:
         entries = [entry for entry in registry.entries.values() if not entry.outside]
         failing = sum(entry.problem is not None for entry in entries)
         ready = sum(entry.served is not None for entry in entries)
         stale = registry.stale is not None
         status = "degraded" if failing or stale else "ok"
-        return JSONResponse({"status": status, "models": ready, "failing": failing, "stale": stale})
+        told = {"status": status, "models": ready, "failing": failing, "stale": stale}
+        return JSONResponse(told | told_left_out(registry, names=bool(request.scope.get(ADMITTED))))
 
     @router.head("/metrics", include_in_schema=False)
     @router.get(

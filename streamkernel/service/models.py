@@ -12,9 +12,10 @@ from streamkernel.service.described import ERRORS, Model, ModelList
 from streamkernel.service.registry import Entry, Registry, Why
 from streamkernel.service.served import Served
 
-__all__ = ["described", "models_router"]
+__all__ = ["described", "models_router", "told_left_out"]
 
 _MOST_POINTS = 160
+_MOST_LEFT_OUT = 100
 _OTHER_METHODS = ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
@@ -29,7 +30,7 @@ def models_router(registry: Registry) -> APIRouter:
         found = [summary(entry) for entry in registry.entries.values() if not entry.outside]
         stale = registry.stale
         told = None if stale is None else {"since": stale.since, "error": _error(stale.error)}
-        return JSONResponse({"models": found, "stale": told})
+        return JSONResponse({"models": found, "stale": told} | told_left_out(registry))
 
     @router.get(
         "/v1/models/{name}", response_model=Model, summary="One model", responses=ERRORS(401, 403, 404, 421, 422, 503)
@@ -49,6 +50,12 @@ def models_router(registry: Registry) -> APIRouter:
         return JSONResponse(summary(registry.entry(name)))
 
     return router
+
+
+def told_left_out(registry: Registry, *, names: bool = True) -> dict[str, Any]:
+    """What is not served, and why; nothing where nothing is left out."""
+    found = list(registry.left_out.items())[:_MOST_LEFT_OUT]
+    return {"left_out": [{"name": name if names else None, "why": why} for name, why in found]} if found else {}
 
 
 def summary(entry: Entry) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A look tells what may be a model, by name, and what tells one generation of it f
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from abc import ABC, abstractmethod
@@ -17,6 +18,7 @@ import psutil
 from streamkernel.atomic import folder_generation
 from streamkernel.blobs import Generations, at_once, blobs_at, is_url, joined, local_path
 from streamkernel.errors import (
+    ModelFormatError,
     ParameterError,
     StoreAccessError,
     StoreError,
@@ -25,10 +27,10 @@ from streamkernel.errors import (
 )
 from streamkernel.service.refusals import without_paths
 from streamkernel.service.served import Served, load
-from streamkernel.store import bundle_kind
+from streamkernel.store import bundle_kind, is_foreign
 from streamkernel.store.objects import fetched, fetched_text
 
-__all__ = ["Place", "Seen", "is_name", "place_of"]
+__all__ = ["Place", "Seen", "is_name", "place_of", "printable"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
@@ -40,6 +42,12 @@ _CURRENT = "CURRENT/"
 def is_name(name: str) -> bool:
     """Whether a model can have this name; a leading dot is for what is not finished."""
     return _NAME.fullmatch(name) is not None
+
+
+def printable(name: str) -> str:
+    """A name that somebody else has given, for logs and answers: what is no character to look at is escaped."""
+    told = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+    return told if len(told) <= 100 else told[:97] + "..."
 
 
 @dataclass(frozen=True)
@@ -66,10 +74,14 @@ class Place(ABC):
     ----------
     poll_seconds : between two looks, unless the operator says otherwise.
     retry_seconds : the longest pause before a generation that could not be used is tried again.
+    left_out : what the last look has passed over though somebody may miss it, by name, and why.
     """
 
     poll_seconds: float
     retry_seconds: float
+
+    def __init__(self) -> None:
+        self.left_out: dict[str, str] = {}
 
     @abstractmethod
     def look(self) -> dict[str, Seen]:
@@ -105,21 +117,50 @@ class FolderPlace(Place):
     poll_seconds, retry_seconds = 0.4, 30.0
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._root = Path(os.path.realpath(folder))
 
     def look(self) -> dict[str, Seen]:
-        found = {name: self._seen(path) for name, path in self._paths().items()}
-        return {name: seen for name, seen in found.items() if seen.identity is not None or seen.outside}
-
-    def _paths(self) -> dict[str, Path]:
         if bundle_kind(self._root) is not None:
-            return {_name_for(self._root.name): self._root}
+            self.left_out = {}
+            whole = self._seen(self._root)
+            return {_name_for(self._root.name): whole} if whole.identity is not None else {}
         try:
             with os.scandir(self._root) as listed:
-                names = sorted(entry.name for entry in listed if entry.is_dir())
+                entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
             raise StoreError(f"the folder of models cannot be seen ({error.strerror}); check the disk") from error
-        return {name: self._root / name for name in names if is_name(name)}
+        found: dict[str, Seen] = {}
+        left_out: dict[str, str] = {}
+        for entry in entries:
+            # One that cannot be looked at says nothing of the others.
+            try:
+                seen = self._entry(entry)
+            except (OSError, _LeftOut) as error:
+                left_out[entry.name] = _why_not(error)
+                continue
+            if seen is not None:
+                found[entry.name] = seen
+                if seen.outside:
+                    left_out[entry.name] = "a link that leads out of the folder of models"
+        self.left_out = left_out
+        return found
+
+    def _entry(self, entry: os.DirEntry[str]) -> Seen | None:
+        """What it is; None for what nobody takes for a model, or is gone."""
+        if entry.name.startswith("."):
+            return None
+        if not entry.is_dir():
+            if entry.is_symlink() and not os.path.exists(entry.path):
+                raise _LeftOut("a link to nothing")
+            return None
+        path = self._root / entry.name
+        if not is_name(entry.name):
+            if _has_config(path):
+                raise _LeftOut(_BAD_NAME)
+            return None
+        seen = self._seen(path)
+        return seen if seen.identity is not None or seen.outside else None
 
     def _seen(self, path: Path) -> Seen:
         real = Path(os.path.realpath(path))
@@ -128,13 +169,40 @@ class FolderPlace(Place):
         return Seen(path, folder_generation(path))
 
     def is_model(self, seen: Seen) -> bool:
-        return bundle_kind(seen.location) is not None or (Path(seen.location) / CONFIG).exists()
+        return bundle_kind(seen.location) is not None or _has_config(Path(seen.location))
 
     def load(self, seen: Seen, name: str, number: int) -> Served | None:
         path = Path(seen.location)
         served = load(path, name, number)
         replaced = folder_generation(path) != seen.identity and bundle_kind(path) is not None
         return None if replaced else served
+
+
+class _LeftOut(Exception):
+    """Why something is no model of ours."""
+
+
+_BAD_NAME = "the name of a model has letters, digits and . _ - only, 200 at most, and no leading dot; rename it"
+_ERRNO = {
+    errno.ELOOP: "a link that leads in a circle",
+    errno.EACCES: "it may not be read",
+    errno.EPERM: "it may not be read",
+}
+
+
+def _why_not(error: OSError | _LeftOut) -> str:
+    if isinstance(error, _LeftOut):
+        return str(error)
+    return _ERRNO.get(error.errno or 0) or f"it cannot be looked at: {error.strerror}"
+
+
+def _has_config(folder: Path) -> bool:
+    """Whether a folder has what a model has; raises where that cannot be told."""
+    try:
+        os.lstat(folder / CONFIG)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 class ObjectPlace(Place):
@@ -146,6 +214,7 @@ class ObjectPlace(Place):
     poll_seconds, retry_seconds = 5.0, 300.0
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._url = url.rstrip("/")
         self._blobs = blobs_at(self._url)
         # Kept, so that connections are.
@@ -155,11 +224,15 @@ class ObjectPlace(Place):
 
     def look(self) -> dict[str, Seen]:
         prefixes, stamps = self._blobs.level()
+        self.left_out = {}
         if _CURRENT in prefixes or CONFIG in stamps:
             urls = {_name_for(self._url.rpartition("/")[2]): self._url}
         else:
-            names = (prefix.rstrip("/") for prefix in prefixes)
+            names = [prefix.rstrip("/") for prefix in prefixes]
             urls = {name: joined(self._url, name) for name in names if is_name(name)}
+            # Whether it is a model is not worth a request at every look.
+            others = (name for name in names if not is_name(name) and not name.startswith("."))
+            self.left_out = dict.fromkeys(others, f"if it is a model: {_BAD_NAME}")
         self._models = {url: self._models.get(url) or Generations(url) for url in urls.values()}
         self._others = {url: identity for url, identity in self._others.items() if url in self._models}
         silent: list[StoreError] = []
@@ -181,12 +254,15 @@ class ObjectPlace(Place):
         url = str(seen.location)
         if self._others.get(url) == seen.identity:
             return False
-        found = fetched_text(url, CONFIG) is not None
+        found = fetched_text(url, CONFIG, 1) is not None
         if not found:
             self._others[url] = seen.identity
         return found
 
     def load(self, seen: Seen, name: str, number: int) -> Served | None:
+        if is_foreign(str(seen.location)):
+            # Of somebody else's output nothing but its beginning is fetched.
+            raise ModelFormatError(f"{name} is not a saved model: its {CONFIG} is not one of ours")
         # If it is replaced meanwhile, what is fetched is whole, and its successor is seen by the next look.
         with fetched(str(seen.location), psutil.virtual_memory().total) as folder:
             return load(folder, name, number)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
 from streamkernel.errors import StreamKernelError
-from streamkernel.service.places import Seen, is_name, place_of
+from streamkernel.service.places import Seen, is_name, place_of, printable
 from streamkernel.service.refusals import Refused
 from streamkernel.service.served import Served
 
@@ -26,6 +26,7 @@ __all__ = ["Entry", "Registry", "Stale", "Why"]
 # Looks at which a folder must be gone before its model is: a rename in two steps leaves none for a moment.
 _GONE_FOR = 2
 _FIRST_RETRY = 1.0
+_MOST_LINES = 20  # of the log, for what one look leaves out
 
 log = logging.getLogger("streamkernel.service")
 
@@ -88,6 +89,8 @@ class Registry:
         self._closed = False
         self.scanned = time.time()
         self.stale: Stale | None = None
+        # Names as they can be told, and why they are not served.
+        self.left_out: dict[str, str] = {}
 
     @property
     def entries(self) -> dict[str, Entry]:
@@ -159,6 +162,7 @@ class Registry:
             if self._closed:
                 return
             self._look(name, seen, now)
+        self._leave_out({printable(name): why for name, why in self.place.left_out.items()})
         self.scanned, self.stale = time.time(), None
 
     def lost_sight(self, error: Exception) -> None:
@@ -167,6 +171,11 @@ class Registry:
             log.warning("the models cannot be seen, and are served as they are: %s", error)
         why = type(error).__name__, self.place.told(error)
         self.stale = Stale(self.scanned if self.stale is None else self.stale.since, why)
+
+    def _leave_out(self, found: dict[str, str]) -> None:
+        for name in sorted(found.items() - self.left_out.items())[:_MOST_LINES]:
+            log.warning("not served: '%s': %s", *name)
+        self.left_out = found
 
     def _look(self, name: str, seen: Seen, now: float) -> None:
         entry = self._entries.get(name) or Entry(name)
@@ -190,7 +199,7 @@ class Registry:
                     self._forget(name)
                 return
             served = self.place.load(seen, name, 1 if before is None else before.generation + 1)
-        except (StreamKernelError, OSError, ArithmeticError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # whatever one folder holds, the others are served
             wait = min(2 * entry.retry_after, self.place.retry_seconds) if known else _FIRST_RETRY
             self._set(
                 replace(
