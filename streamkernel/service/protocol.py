@@ -280,7 +280,8 @@ class _Tapped:
     def write(self, data: bytes) -> None:
         if self._connection.objects:
             self._connection.refuse(400)
-        else:
+        elif not self._transport.is_closing():
+            # The application hears of a connection that was cut a moment later.
             self._transport.write(data)
 
     def pause_reading(self) -> None:

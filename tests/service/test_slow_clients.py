@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,21 @@ def test_thousands_of_requests_in_one_packet(saved: Path, live: Any) -> None:
         sender.join()
     assert grown < 8e6
     assert answered.count(b"HTTP/1.1 200") == requests + 1
+
+
+def test_an_answer_to_a_connection_that_has_been_refused(
+    saved: Path, live: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What comes behind a request that is at work is no HTTP: the answer has nowhere to go, which is no fault."""
+    running = live(replace(Settings(saved), batch_seconds=0.5))
+    with running.connect() as connection:
+        connection.sendall(WHOLE)
+        time.sleep(0.2)
+        connection.sendall(b"\x00\r\n\r\n")
+        assert everything(connection).startswith(b"HTTP/1.1 400 ")
+    time.sleep(0.6)
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+    predicts(running)
 
 
 def test_a_body_that_nobody_reads_ends_the_connection_after_the_answer(client: httpx.Client) -> None:
