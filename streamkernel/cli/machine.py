@@ -15,7 +15,7 @@ from streamkernel.engine import (
     MemoryLimits,
     ThreadExecutor,
     available_cpus,
-    total_memory,
+    limits_here,
 )
 from streamkernel.engine.cluster import connect, local_cluster
 from streamkernel.engine.compiling import Tell, compile_here
@@ -53,9 +53,7 @@ class Place:
 
     def limits(self, asked: int | None) -> MemoryLimits:
         """What is known of the limits before anything is started: nothing of remote workers."""
-        if self.remote:
-            return MemoryLimits(total=asked, driver=None if asked else total_memory())
-        return MemoryLimits(total=asked or total_memory())
+        return limits_here(asked, remote=self.remote)
 
     @contextlib.contextmanager
     def executor(self, tell: Tell, worker_bytes: int | None = None) -> Iterator[Executor]:

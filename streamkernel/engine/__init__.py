@@ -1,6 +1,6 @@
 """Runs a reduction: plan, layout, tree, threads, cluster, session."""
 
-from streamkernel.engine.limits import MemoryLimits, check_memory, machine_of, memory_limits, total_memory
+from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
 from streamkernel.engine.memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
     LOCAL_WORKER_BYTES,
@@ -35,6 +35,7 @@ __all__ = [
     "check_memory",
     "format_bytes",
     "layout_of",
+    "limits_here",
     "machine_of",
     "make_plan",
     "memory_limits",

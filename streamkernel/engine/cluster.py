@@ -17,14 +17,14 @@ from typing import Any
 from weakref import WeakSet
 
 import dask
-from distributed import Client, LocalCluster, as_completed, wait
+from distributed import Client, LocalCluster, as_completed
 from distributed import Future as _Future
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
 from streamkernel.engine.blame import blame, killed_worker
-from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, warm_up, write_leaf
-from streamkernel.engine.compiling import COMPILING, Tell, told_if_slow
+from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, write_leaf
+from streamkernel.engine.compiling import Tell
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.lost import dask_is_silent, scheduler_of, told_if_lost
 from streamkernel.engine.memory import forget_peak, peak_resident_bytes
@@ -34,6 +34,7 @@ from streamkernel.engine.tasks import Written
 from streamkernel.engine.terminal import terminal_signals_blocked
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
+from streamkernel.engine.warming import granted_bytes, silent, warm_up_workers
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
@@ -41,7 +42,7 @@ from streamkernel.table import Table
 
 Future = _Future[Any]
 
-__all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster", "warm_up_workers"]
+__all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster"]
 
 _LEAST_WORKER = WORKER_BYTES // 2  # with the libraries loaded and no work
 _OUTSTANDING = 4
@@ -205,10 +206,15 @@ class ClusterExecutor:
         return told_if_lost(self._scheduler, when, "start it again and resume from the last checkpoint")
 
     def worker_limit(self) -> int | None:
-        """The least of the workers' memory limits, bytes, beyond which Dask ends a worker; None where none has one."""
+        """The least of the workers' memory limits, bytes: beyond it Dask ends a worker, or who granted it its memory.
+
+        None where none has one. Of what was granted to several workers together each has its share.
+        """
         with self._told_if_lost("before the first sweep"):
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        return min((int(worker["memory_limit"]) for worker in workers if worker["memory_limit"]), default=None)
+            granted = granted_bytes(self._client) if self.remote else []
+        found = [int(worker["memory_limit"]) for worker in workers if worker["memory_limit"]]
+        return min([*found, *granted], default=None)
 
     def peak_bytes(self) -> int:
         """Peak resident bytes of the workers, where the session's own meter cannot see them."""
@@ -221,35 +227,9 @@ class ClusterExecutor:
         pass
 
 
-def _silent(text: str) -> None:
-    """Tells nobody."""
-
-
-def warm_up_workers(client: Client, tell: Tell = _silent) -> None:
-    """Have every worker load the package and its loops, or compile them, for as long as that takes.
-
-    As tasks: what a broadcast runs stops a worker from giving signs of life, and minutes of a compiler cost its life.
-    """
-    name = f"warm-up/{uuid.uuid4().hex[:12]}"
-    with told_if_slow(tell, f"the workers load the kernels, or {COMPILING}"):
-        waiting = {
-            client.submit(warm_up, workers=[worker], key=f"{name}/{number}", pure=False): worker
-            for number, worker in enumerate(client.nthreads())
-        }
-        while waiting:
-            with contextlib.suppress(TimeoutError):
-                wait(list(waiting), timeout=1.0, return_when="FIRST_COMPLETED")
-            there = client.nthreads()
-            for task, worker in list(waiting.items()):
-                if task.done():
-                    task.result()  # an error is one that the first sweep would meet
-                if task.done() or worker not in there:
-                    del waiting[task]
-
-
 @contextlib.contextmanager
 def connect(
-    address: str, security: Security | None = None, *, insecure: bool = False, tell: Tell = _silent
+    address: str, security: Security | None = None, *, insecure: bool = False, tell: Tell = silent
 ) -> Iterator[ClusterExecutor]:
     """Executor on the cluster whose scheduler listens at `address`; errors as of `connect_client`.
 
@@ -281,7 +261,7 @@ def connect(
 
 @contextlib.contextmanager
 def local_cluster(
-    workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None, tell: Tell = _silent
+    workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None, tell: Tell = silent
 ) -> Iterator[ClusterExecutor]:
     """Executor on worker processes of this machine, ended on leaving.
 

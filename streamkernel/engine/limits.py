@@ -1,16 +1,16 @@
 """What processes may hold, against what the plan says that they will.
 
-Where `--memory` is not given the machines' own limits hold: each worker that of its Dask process, this process the
-memory of this machine; and where the workers run on it too, all of them together.
+Where `--memory` is not given the machines' own limits hold: each worker that of its Dask process and of what was
+granted to it (a cgroup, a SLURM job, ulimit), this process the least of what this machine has and what was granted of
+it; and where the workers run on it too, all of them together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import psutil
-
+from streamkernel.engine.allowed import MACHINE, allowed_memory
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.plan import (
     BASE_BYTES,
@@ -24,7 +24,7 @@ from streamkernel.engine.plan import (
 from streamkernel.engine.session import Executor
 from streamkernel.errors import ResourceLimitError
 
-__all__ = ["MemoryLimits", "check_memory", "machine_of", "memory_limits", "total_memory"]
+__all__ = ["MemoryLimits", "check_memory", "limits_here", "machine_of", "memory_limits", "total_memory"]
 
 
 @dataclass(frozen=True)
@@ -36,33 +36,53 @@ class MemoryLimits:
     total : of all processes together.
     driver : of this process.
     worker : of each worker.
+    by : who sets that of `total` or `driver`, where it was not asked for.
     """
 
     total: int | None = None
     driver: int | None = None
     worker: int | None = None
+    by: str = field(default="", compare=False)
 
     def exceeded(self, plan: Plan) -> str | None:
         """Which limit the plan exceeds, with both numbers; None where it fits."""
         parts = f"driver {format_bytes(plan.driver_bytes)}"
         if plan.machine.workers:
             parts += f" + {plan.machine.workers} x worker {format_bytes(plan.worker_bytes)}"
-        for projected, allowed, whose, of in (
-            (plan.memory_bytes, self.total, "", f": {parts}"),
-            (plan.worker_bytes, self.worker, " of each worker", ""),
-            (plan.driver_bytes, self.driver, " of the driver", ""),
+        by = f", of {self.by}" if self.by else ""
+        for projected, allowed, whose, of, who in (
+            (plan.memory_bytes, self.total, "", f": {parts}", by),
+            (plan.worker_bytes, self.worker, " of each worker", "", ""),
+            (plan.driver_bytes, self.driver, " of the driver", "", by),
         ):
             if allowed is not None and projected > allowed:
                 return (
                     f"projected memory{whose} ({format_bytes(projected)}{of}) "
-                    f"exceeds allowed memory ({format_bytes(allowed)})"
+                    f"exceeds allowed memory ({format_bytes(allowed)}{who})"
                 )
         return None
 
 
 def total_memory() -> int:
-    """Bytes of memory of this machine."""
-    return int(psutil.virtual_memory().total)
+    """Bytes of memory that processes here may have: of this machine, or less where only so much was granted."""
+    return allowed_memory().bytes
+
+
+def limits_here(asked: int | None, *, remote: bool, worker: int | None = None) -> MemoryLimits:
+    """The limits of a run whose driver is here; its workers are, too, unless they are `remote`.
+
+    Parameters
+    ----------
+    asked : bytes of all processes together, None for what there is.
+    worker : of each worker, where that is known.
+    """
+    if asked:
+        return MemoryLimits(total=asked, worker=worker)
+    by = allowed_memory().by
+    by = "" if by == MACHINE else by
+    if remote:
+        return MemoryLimits(driver=total_memory(), worker=worker, by=by)
+    return MemoryLimits(total=total_memory(), worker=worker, by=by)
 
 
 def machine_of(executor: Executor, driver_bytes: int | None = None) -> Machine:
@@ -89,11 +109,8 @@ def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
         hold all the same: beyond them Dask ends a worker, whatever was asked.
     """
     if not isinstance(executor, ClusterExecutor):
-        return MemoryLimits(total=asked or total_memory())
-    worker = executor.worker_limit()
-    if executor.remote:
-        return MemoryLimits(total=asked, driver=None if asked else total_memory(), worker=worker)
-    return MemoryLimits(total=asked or total_memory(), worker=worker)
+        return limits_here(asked, remote=False)
+    return limits_here(asked, remote=executor.remote, worker=executor.worker_limit())
 
 
 def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], n: int) -> None:

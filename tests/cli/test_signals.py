@@ -132,7 +132,7 @@ def test_a_second_one_waits_for_nothing(rows: str, tmp_path: Path, stage: str) -
     status, lines = terminal.ended(begins=begins)
     assert status in (130, -signal.SIGINT)  # the latter where the interpreter was at its own end
     assert [line for line in lines if line.startswith("error: interrupted by Ctrl-C; go on with: ")] == lines[-1:]
-    assert "Traceback" not in "".join(lines)
+    assert "Traceback" not in "".join(lines), "\n".join(lines)
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_other_commands(rows: str, tmp_path: Path, command: str) -> None:
         assert status == 130
         assert lines[-1].startswith("error: interrupted by Ctrl-C")
         assert ("--resume" in lines[-1]) == (command == "factor")
-    assert "Traceback" not in "".join(lines)
+    assert "Traceback" not in "".join(lines), "\n".join(lines)
 
 
 def test_handlers_are_put_back(capsys: pytest.CaptureFixture[str]) -> None:

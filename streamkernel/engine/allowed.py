@@ -1,0 +1,114 @@
+"""How much memory processes here may have: the least of what the machine has and of what was granted of it.
+
+A container, a SLURM job or a shell with `ulimit` ends a process that goes beyond its own limit, whatever is free.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+__all__ = ["MACHINE", "Allowed", "allowed_memory"]
+
+MACHINE = "this machine"
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, order=True)
+class Allowed:
+    """So many bytes, and who says so."""
+
+    bytes: int
+    by: str
+
+
+def allowed_memory(root: Path = Path("/")) -> Allowed:
+    """The least of all limits of this process.
+
+    Parameters
+    ----------
+    root : where ``proc`` is, whose paths are below it, too.
+    """
+    machine = Allowed(int(psutil.virtual_memory().total), MACHINE)
+    return min([machine, *_of_cgroups(root), *_of_slurm(), *_of_ulimit()])
+
+
+def _of_ulimit() -> Iterator[Allowed]:
+    for kind, word in ((resource.RLIMIT_AS, "ulimit -v"), (resource.RLIMIT_DATA, "ulimit -d")):
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY:
+            yield Allowed(soft, word)
+
+
+def _of_slurm() -> Iterator[Allowed]:
+    """Of the job on this node; SLURM counts in MiB, and says 0 for all that there is."""
+    for name, each in (("MEM_PER_NODE", None), ("MEM_PER_CPU", "CPUS_ON_NODE"), ("MEM_PER_GPU", "GPUS_ON_NODE")):
+        size = _number(os.environ.get(f"SLURM_{name}"))
+        count = 1 if each is None else _number(os.environ.get(f"SLURM_{each}")) or _cpus(each)
+        if size and count:
+            yield Allowed(size * count * _MIB, f"the SLURM job (SLURM_{name})")
+
+
+def _cpus(counted: str) -> int | None:
+    if counted != "CPUS_ON_NODE":
+        return None
+    # As "2" or "2(x3),4", for one node after another: the least of them holds wherever this is.
+    parts = os.environ.get("SLURM_JOB_CPUS_PER_NODE", "").split(",")
+    numbers = [number for part in parts if (number := _number(part.partition("(")[0]))]
+    return min(numbers) if numbers else _number(os.environ.get("SLURM_CPUS_PER_TASK"))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() else None
+
+
+def _of_cgroups(root: Path) -> Iterator[Allowed]:
+    """Limits of the group that this process is in and of all around it, as far as they are mounted: version 1 and 2."""
+    groups = {}
+    for line in _lines(root / "proc/self/cgroup"):
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            groups["cgroup2"] = path
+        elif "memory" in controllers.split(","):
+            groups["cgroup"] = path
+    for line in _lines(root / "proc/self/mountinfo"):
+        mounted, _, described = line.partition(" - ")
+        fields, kinds = mounted.split(), described.split()
+        if len(fields) < 5 or len(kinds) < 2:
+            continue
+        kind, options = kinds[0], kinds[-1].split(",")
+        if kind in groups and (kind == "cgroup2" or "memory" in options):
+            name = "memory.max" if kind == "cgroup2" else "memory.limit_in_bytes"
+            yield from _up_from(root / fields[4].lstrip("/"), _within(groups[kind], fields[3]), name)
+
+
+def _within(path: str, mounted: str) -> str:
+    """A group's path below the one that is mounted; that itself where a container sees no other."""
+    if mounted != "/" and path != mounted and not path.startswith(f"{mounted}/"):
+        return ""
+    inner = path if mounted == "/" else path.removeprefix(mounted)
+    return "" if ".." in inner.split("/") else inner.strip("/")
+
+
+def _up_from(mount: Path, inner: str, name: str) -> Iterator[Allowed]:
+    group = mount / inner
+    while True:
+        for line in _lines(group / name):
+            if limit := _number(line.strip()):  # "max" is none; version 1 says a number that no machine has
+                yield Allowed(limit, f"the cgroup {group}")
+        if group == mount:
+            return
+        group = group.parent
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,146 @@
+"""The default memory limit: the least of the machine's, the cgroups', the SLURM job's and ulimit's, and whose it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import data_sets
+import pytest
+from problems import zarr_of_chunks
+
+from streamkernel.engine import limits, limits_here
+from streamkernel.engine.allowed import MACHINE, Allowed, allowed_memory
+from streamkernel.engine.cluster import ClusterExecutor
+
+MIB = 1 << 20
+V2 = "29 23 0:26 {root} {mount} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
+V1 = "32 31 0:28 / /cg/cpu rw - cgroup cgroup rw,cpu\n33 32 0:29 {root} {mount} rw - cgroup cgroup rw,memory\n"
+
+
+@pytest.fixture(autouse=True)
+def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MEM_PER_NODE", "MEM_PER_CPU", "MEM_PER_GPU", "CPUS_ON_NODE", "JOB_CPUS_PER_NODE", "CPUS_PER_TASK"):
+        monkeypatch.delenv(f"SLURM_{name}", raising=False)
+
+
+def machine(root: Path, groups: str, mounts: str, limits: dict[str, str]) -> Allowed:
+    """What is allowed where /proc and the cgroups below `root` say so."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(groups)
+    (root / "proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\nnonsense\n" + mounts)
+    for path, text in limits.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return allowed_memory(root)
+
+
+@pytest.mark.parametrize(
+    ("groups", "mounts", "limits", "expected", "of"),
+    [
+        ("0::/a/b\n", V2.format(root="/", mount="/cg"), {"cg/a/b/memory.max": "500000000\n"}, 5e8, "cg/a/b"),
+        (
+            "0::/a/b/c\n",
+            V2.format(root="/", mount="/cg"),
+            {"cg/a/memory.max": "400000000", "cg/a/b/memory.max": "max", "cg/a/b/c/memory.max": "500000000"},
+            4e8,
+            "cg/a",
+        ),
+        ("0::/\n", V2.format(root="/", mount="/cg"), {"cg/memory.max": "300000000"}, 3e8, "cg"),
+        # A container that sees its own group only, under the path that the host calls it by.
+        ("0::/docker/x\n", V2.format(root="/docker/x", mount="/cg"), {"cg/memory.max": "200000000"}, 2e8, "cg"),
+        ("0::/../other\n", V2.format(root="/", mount="/cg"), {"cg/memory.max": "200000000"}, 2e8, "cg"),
+        (
+            "5:cpu:/x\n4:memory:/job/step\n0::/\n",
+            V1.format(root="/", mount="/cg/memory"),
+            {
+                "cg/memory/memory.limit_in_bytes": "9223372036854771712",
+                "cg/memory/job/memory.limit_in_bytes": "700000000",
+                "cg/memory/job/step/memory.limit_in_bytes": "9223372036854771712",
+            },
+            7e8,
+            "cg/memory/job",
+        ),
+    ],
+    ids=["v2", "v2 parent", "v2 root", "v2 container", "v2 outside", "v1 parent"],
+)
+def test_cgroups(tmp_path: Path, groups: str, mounts: str, limits: dict[str, str], expected: float, of: str) -> None:
+    assert machine(tmp_path, groups, mounts, limits) == Allowed(int(expected), f"the cgroup {tmp_path / of}")
+
+
+@pytest.mark.parametrize("text", ["max", "", "many", "-5", "9223372036854771712"])
+def test_a_group_without_a_limit(tmp_path: Path, text: str) -> None:
+    found = machine(tmp_path, "0::/a\n", V2.format(root="/", mount="/cg"), {"cg/a/memory.max": text})
+    assert found.by == MACHINE
+
+
+@pytest.mark.parametrize(
+    ("job", "mib", "by"),
+    [
+        ({"MEM_PER_NODE": "300"}, 300, "MEM_PER_NODE"),
+        ({"MEM_PER_CPU": "100", "CPUS_ON_NODE": "4"}, 400, "MEM_PER_CPU"),
+        ({"MEM_PER_CPU": "100", "JOB_CPUS_PER_NODE": "8(x3),2"}, 200, "MEM_PER_CPU"),
+        ({"MEM_PER_CPU": "100", "CPUS_PER_TASK": "3"}, 300, "MEM_PER_CPU"),
+        ({"MEM_PER_NODE": "0"}, None, ""),
+        ({"MEM_PER_CPU": "100"}, None, ""),
+        ({"MEM_PER_NODE": "8G"}, None, ""),
+    ],
+)
+def test_a_job_of_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: dict[str, str], mib: int | None, by: str
+) -> None:
+    for name, value in job.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    found = allowed_memory(tmp_path)
+    assert found == Allowed(mib * MIB, f"the SLURM job (SLURM_{by})") if mib else found.by == MACHINE
+
+
+def test_plan_and_refusal_name_it(tmp_path: Path) -> None:
+    """The command line, in a shell with less memory than the machine has."""
+    data = data_sets.friedman(500, 5)
+    rows = zarr_of_chunks(tmp_path / "rows.zarr", data.X, data.y, 100)
+    command = f"ulimit -v 8000000; SLURM_MEM_PER_NODE=700 exec {sys.executable} -m streamkernel plan {rows} --basis"
+
+    def run(basis: int) -> subprocess.CompletedProcess[str]:
+        text = f"{command} {basis} --json --scheduler threads"
+        return subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False)
+
+    found = json.loads(run(10).stdout)
+    assert found["memory_limit_bytes"] == 700 * MIB
+    assert found["memory_limit_of"] == "the SLURM job (SLURM_MEM_PER_NODE)"
+    command = command.replace("SLURM_MEM_PER_NODE=700 ", "").replace("8000000", "4000000")
+    assert json.loads(run(10).stdout)["memory_limit_of"] == "ulimit -v"
+    command = command.replace("exec", "SLURM_MEM_PER_NODE=500 exec")
+    refused = run(500)
+    assert refused.returncode == 1
+    assert "allowed memory (524 MB, of the SLURM job (SLURM_MEM_PER_NODE))" in refused.stderr
+
+
+def test_what_was_asked_for_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "allowed_memory", lambda: Allowed(5, "ulimit -v"))
+    assert limits_here(None, remote=False).by == limits_here(None, remote=True).by == "ulimit -v"
+    assert limits_here(None, remote=True).driver == 5
+    assert limits_here(7, remote=False) == limits.MemoryLimits(total=7)
+    assert limits_here(7, remote=False).by == ""
+
+
+class Workers:
+    """A client of three workers, two of which share what their job has on a node."""
+
+    scheduler = None
+
+    def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys("abc", 1)
+
+    def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
+        return {"workers": {name: {"memory_limit": 900} for name in "abc"}}
+
+    def run(self, function: object, on_error: str) -> dict[str, tuple[str, Allowed]]:
+        return {"a": ("n1", Allowed(800, "job")), "b": ("n1", Allowed(800, "job")), "c": ("n2", Allowed(500, MACHINE))}
+
+
+def test_workers_have_what_was_granted_to_them() -> None:
+    executor = ClusterExecutor(Workers())  # type: ignore[arg-type]  # what of a client is asked
+    assert executor.worker_limit() == 400
