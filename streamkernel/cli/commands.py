@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import traceback
@@ -13,6 +14,7 @@ from typing import Any, TextIO
 import click
 
 from streamkernel.cli.ended import EndedBySignal
+from streamkernel.cli.streams import checked_streams
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
 
 __all__ = ["run", "streamkernel"]
@@ -91,7 +93,8 @@ def run(arguments: list[str]) -> int:
 
 def _run(arguments: list[str], *, debug: bool) -> int:
     try:
-        result: Any = streamkernel.main(arguments, prog_name="streamkernel", standalone_mode=False)
+        with checked_streams():
+            result: Any = streamkernel.main(arguments, prog_name="streamkernel", standalone_mode=False)
         return int(result) if isinstance(result, int) else 0
     except click.ClickException as error:
         error.show()
@@ -107,11 +110,16 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.errno is not None and error.strerror:
+            # The system's own word of a path, such as of a disk that is full: it is enough.
+            what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+            return _fail(f"{what}; look at that disk or path, and run again (--debug shows where it came from)", 1)
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
         return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows where it came from)", 1)
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError, AttributeError):  # nobody is there to be told
+        print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return status

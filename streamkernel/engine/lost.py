@@ -13,7 +13,7 @@ from streamkernel.errors import ClusterError, StreamKernelError
 
 __all__ = ["dask_is_silent", "scheduler_of", "told_if_lost"]
 
-_LOGGERS = ("distributed.client", "distributed.core", "distributed.comm.tcp")
+_LOGGERS = ("distributed.client", "distributed.core", "distributed.comm.tcp", "tornado.application")
 
 
 def scheduler_of(client: Client) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 
 __all__ = ["terminal_signals_blocked"]
 
@@ -15,6 +16,8 @@ def terminal_signals_blocked() -> Iterator[None]:
 
     Each of the workers would print a traceback, and die in the middle of what is to be ended in order.
     """
+    # Beforehand: the thread that starts it has these signals again afterwards, and so would its first worker.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield

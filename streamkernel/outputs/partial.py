@@ -41,6 +41,11 @@ def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
                 f"{name} is a link, or has another name besides, and nothing is written through links while {doing} "
                 f"{path}; remove it"
             ) from error
+        if error.errno == errno.EROFS:
+            raise StoreAccessError(
+                f"the file system is read-only while {doing} {path}; choose a path on another one, or have it mounted "
+                "for writing"
+            ) from error
         if error.errno in _DISK_FULL:
             raise StoreError(
                 f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"

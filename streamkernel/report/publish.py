@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
 from streamkernel.atomic import partial_sibling
 from streamkernel.blobs import blobs_at, parent_of, spelled
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
-from streamkernel.outputs import check_name_length
+from streamkernel.outputs import check_name_length, translated_os_errors
 
 __all__ = ["PAGE", "PICTURE", "checked_output", "publish_file"]
 
@@ -82,6 +83,8 @@ def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: b
     ------
     StoreExistsError
         Somebody else made the file meanwhile, and it may not be replaced.
+    StoreError, StoreAccessError
+        The disk is full, or only to be read.
     """
     if overwrite:
         # Looked at before the work began.
@@ -95,6 +98,11 @@ def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: b
         elif not place.create(name, content) and place.read(name) != content:
             raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
         return
+    with translated_os_errors(target, "writing"):
+        _write(target, content, overwrite=overwrite)
+
+
+def _write(target: Path, content: bytes, *, overwrite: bool) -> None:
     partial = partial_sibling(target)
     try:
         with open(partial, "xb") as handle:
@@ -105,7 +113,8 @@ def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: b
             _claim(partial, target)
         os.replace(partial, target)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # of why it could not be written, the first is told
+            partial.unlink(missing_ok=True)
     descriptor = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,0 +1,100 @@
+"""stdout and stderr of a command: what cannot be printed is an error of the one, and no matter of the other."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from streamkernel.errors import StoreError
+
+__all__ = ["checked_streams"]
+
+
+class _Stdout:
+    """What asks for a result wants to know that it is not whole; who has read enough (`| head -1`) does not."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with self._told():
+            return int(self._stream.write(text))
+        raise AssertionError("unreachable")
+
+    def flush(self) -> None:
+        with self._told():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            _drop(self._stream)
+            raise
+        except OSError as error:
+            _drop(self._stream)
+            raise StoreError(
+                f"the result cannot be written to stdout ({error.strerror or error}); what the command was to make is "
+                "made: see what stdout leads to"
+            ) from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Stderr:
+    """Progress that nobody can read is no reason to end the work."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return int(self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _drop(stream: Any) -> None:
+    """Have what is still buffered go nowhere, or the interpreter would complain of it at its end."""
+    with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+@contextlib.contextmanager
+def checked_streams() -> Iterator[None]:
+    """While a command runs; at its end what it has printed is there, or there is an error.
+
+    Raises
+    ------
+    StoreError
+        stdout cannot be written.
+    """
+    for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            # Closed: the next file to be opened, such as a chunk, would take its number, and get what is printed.
+            with contextlib.suppress(OSError):
+                os.fstat(number)
+                continue
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Stdout(out), _Stderr(err)
+    try:
+        yield
+        sys.stdout.flush()
+    finally:
+        sys.stdout, sys.stderr = out, err
