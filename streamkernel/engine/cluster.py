@@ -34,6 +34,7 @@ from streamkernel.engine.tasks import Written
 from streamkernel.engine.terminal import terminal_signals_blocked
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.tree import PairingTree
+from streamkernel.engine.versions import check_versions
 from streamkernel.engine.warming import granted_bytes, silent, warm_up_workers
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
 from streamkernel.reductions import Reduction, RowMap, State
@@ -89,6 +90,9 @@ class ClusterExecutor:
         threads = list(client.nthreads().values())
         if not threads:
             raise ClusterError(f"{self._scheduler} has no workers; start some and try again")
+        if remote:
+            with self._told_if_lost("before the first sweep"):
+                check_versions(client)
         self.n_workers = len(threads)
         self.threads_per_worker = max(threads)
         self._threads = sum(threads)

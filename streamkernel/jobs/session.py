@@ -10,7 +10,9 @@ from typing import Any
 from distributed import Client
 
 from streamkernel.blobs import is_url, joined, parent_of
+from streamkernel.engine.lost import told_if_lost
 from streamkernel.engine.security import connect_client
+from streamkernel.engine.versions import check_versions
 from streamkernel.errors import (
     CorruptMetadataError,
     ParameterError,
@@ -61,7 +63,7 @@ def connect(
     Raises
     ------
     SecurityError, ClusterError
-        As of `streamkernel.engine.security.connect_client`.
+        As of `streamkernel.engine.security.connect_client`; or its processes have other versions than this one.
 
     Examples
     --------
@@ -77,6 +79,12 @@ def connect(
     client = None
     if address is not None:
         client = connect_client(address, security, insecure=insecure, timeout=timeout, set_as_default=False)
+        try:
+            with told_if_lost(f"the scheduler at {address}", "as it was asked for its versions", "try again"):
+                check_versions(client)
+        except BaseException:
+            client.close()
+            raise
     return JobsSession(client, None if place is None else location_of("jobs", place))
 
 

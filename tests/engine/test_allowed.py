@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import data_sets
 import pytest
@@ -136,6 +137,10 @@ class Workers:
 
     def scheduler_info(self, n_workers: int) -> dict[str, dict[str, dict[str, int]]]:
         return {"workers": {name: {"memory_limit": 900} for name in "abc"}}
+
+    def get_versions(self, packages: list[str]) -> dict[str, Any]:
+        same = {"packages": {"python": "3.11.7.final.0"}}
+        return {"client": same, "scheduler": same, "workers": dict.fromkeys("abc", same)}
 
     def run(self, function: object, on_error: str) -> dict[str, tuple[str, Allowed]]:
         return {"a": ("n1", Allowed(800, "job")), "b": ("n1", Allowed(800, "job")), "c": ("n2", Allowed(500, MACHINE))}

@@ -1,0 +1,51 @@
+"""Client, scheduler and workers run the same software, or nothing: what differs is told before there is work.
+
+Functions and tables travel between them as pickles, and numbers are to be the same bits wherever they are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from distributed import Client
+
+from streamkernel.errors import ClusterError
+
+__all__ = ["check_versions"]
+
+_EVERYWHERE = ("streamkernel", "dask", "distributed", "python")
+_WITH_NUMBERS = (*_EVERYWHERE, "numpy")  # a scheduler has nothing to do with them
+
+
+def check_versions(client: Client) -> None:
+    """Refuse a cluster of other versions than this process has.
+
+    Raises
+    ------
+    ClusterError
+        It names what differs, where, and both versions.
+    """
+    found: Any = client.get_versions(packages=["streamkernel"])
+    here = _of(found["client"])
+    places: list[tuple[str, Any, tuple[str, ...]]] = [("the scheduler", found["scheduler"], _EVERYWHERE)]
+    places += [(f"the worker {name}", told, _WITH_NUMBERS) for name, told in sorted((found["workers"] or {}).items())]
+    for where, told, packages in places:
+        there = _of(told)
+        other = [name for name in packages if here.get(name) != there.get(name)]
+        if other:
+            what = ", ".join(f"{name} {here.get(name)} here and {there.get(name) or 'none'} there" for name in other)
+            count = sum(any(here.get(name) != _of(each).get(name) for name in names) for _, each, names in places)
+            more = f" (and {count - 1} more of its processes)" if count > 1 else ""
+            raise ClusterError(
+                f"{where}{more} has other versions: {what}; install the same ones everywhere (constraints.txt has a "
+                "set) and start it again"
+            )
+
+
+def _of(told: Mapping[str, Any] | None) -> dict[str, str | None]:
+    """Versions by name; of Python the first two numbers, which is what pickled code depends on."""
+    packages = dict((told or {}).get("packages") or {})
+    if packages.get("python"):
+        packages["python"] = ".".join(str(packages["python"]).split(".")[:2])
+    return packages

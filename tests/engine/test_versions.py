@@ -1,0 +1,130 @@
+"""A cluster of other versions is refused in one line, by whatever goes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import data_sets
+import pytest
+from clusters import Cluster
+from distributed import Client
+from problems import zarr_of_chunks
+
+import streamkernel
+from streamkernel import KernelRidge
+from streamkernel.cli import main
+from streamkernel.engine.cluster import connect
+from streamkernel.engine.versions import check_versions
+from streamkernel.errors import ClusterError
+
+pytestmark = pytest.mark.filterwarnings("ignore::distributed.versions.VersionMismatchWarning")
+
+SAME = {
+    "python": "3.11.7.final.0",
+    "dask": "2026.8.0",
+    "distributed": "2026.8.0",
+    "numpy": "2.3.0",
+    "streamkernel": "0.1.0",
+}
+
+
+class Told:
+    """A client that was told so."""
+
+    def __init__(self) -> None:
+        self.client, self.scheduler = {"packages": dict(SAME)}, {"packages": dict(SAME)}
+        self.workers = {name: {"packages": dict(SAME)} for name in ("tls://b:1", "tls://a:1")}
+
+    def get_versions(self, packages: list[str]) -> dict[str, Any]:
+        assert packages == ["streamkernel"]
+        return deepcopy(vars(self))
+
+
+def check(told: Told) -> None:
+    check_versions(told)  # type: ignore[arg-type]  # all that is asked of a client
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_a_worker_has(name: str) -> None:
+    told = Told()
+    check(told)
+    told.workers["tls://a:1"]["packages"][name] = "3.10.2" if name == "python" else "0.0.9"
+    with pytest.raises(
+        ClusterError, match=rf"^the worker tls://a:1 has other versions: {name} \S+ here and \S+ there; "
+    ):
+        check(told)
+    told.workers["tls://b:1"]["packages"].pop(name)
+    with pytest.raises(ClusterError, match=r"a:1 \(and 1 more of its processes\)"):
+        check(told)
+
+
+@pytest.mark.parametrize("name", [name for name in SAME if name != "numpy"])
+def test_what_a_scheduler_has(name: str) -> None:
+    told = Told()
+    told.scheduler["packages"].pop("numpy")
+    told.workers = {}
+    check(told)
+    told.scheduler["packages"].pop(name)
+    with pytest.raises(ClusterError, match=rf"^the scheduler has other versions: {name} \S+ here and none there; "):
+        check(told)
+
+
+def test_a_patch_of_python_is_the_same() -> None:
+    told = Told()
+    told.scheduler["packages"]["python"] = "3.11.9.final.0"
+    check(told)
+
+
+def test_a_real_cluster(dask_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    data = data_sets.friedman(200, 5)
+    rows, address = zarr_of_chunks(tmp_path / "rows.zarr", data.X, data.y, 100), dask_cluster.address
+    with connect(address), streamkernel.connect(address):
+        pass
+    real, mine = Client.get_versions, ["9.9"]
+
+    def other(client: Client, **options: Any) -> Any:
+        found: Any = real(client, **options)
+        assert found["client"]["packages"]["streamkernel"] == "0.1.0"
+        return {**found, "client": {"packages": {**found["client"]["packages"], "streamkernel": mine[0]}}}
+
+    monkeypatch.setattr(Client, "get_versions", other)
+    match = "the scheduler .*other versions: streamkernel 9.9 here and 0.1.0 there"
+    with Client(address, set_as_default=False) as client:
+        fits: list[Callable[[], object]] = [
+            lambda: connect(address).__enter__(),
+            lambda: streamkernel.connect(address),
+            lambda: KernelRidge(10, client=client).fit(rows),
+        ]
+        for fit in fits:
+            with pytest.raises(ClusterError, match=match):
+                fit()
+    for command in (
+        ["fit", rows, "m"],
+        ["submit", rows, "m"],
+        ["evaluate", "m", rows],
+        ["follow", rows, "m", "--once"],
+    ):
+        if command[0] in ("evaluate", "follow"):
+            given = [
+                rows,
+                str(tmp_path / "m"),
+                "--basis",
+                "10",
+                "--rows",
+                "0:100",
+                "--scheduler",
+                "threads",
+                "--overwrite",
+            ]
+            assert main(["fit", *given]) == 0
+        arguments = [str(tmp_path / "m") if each == "m" else each for each in command]
+        patience = ["--patience", "0"] if command[0] == "follow" else []
+        capsys.readouterr()
+        assert main([*arguments, *patience, "--scheduler", address]) == 1
+        said = capsys.readouterr().err.splitlines()
+        assert "other versions: streamkernel 9.9 here" in said[-1]
+        assert said[-1].startswith("error: ")
+        assert not (tmp_path / ".jobs").exists()
