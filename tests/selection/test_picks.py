@@ -27,6 +27,7 @@ from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.picks import Picks, lazy_picks
 from streamkernel.selection.scores import FunctionSpace, Mixture
 from streamkernel.selection.takes import Fixed
+from streamkernel.table import RowBlock
 
 CARD = naive.card()
 DIAGONAL_TOLERANCE = {"pivot_tolerance": 1e-12, "digits": 1e-6}
@@ -194,6 +195,18 @@ def test_worn_digits_end_a_round_rather_than_pick_wrongly() -> None:
     assert found.order[:60].tolist() == expected[:t]
     blind = lazy_picks(sums, FunctionSpace(), 120, digits=0.0, **limits)
     assert blind.order[:t].tolist() == found.order.tolist()
+
+
+def test_columns_of_which_nothing_is_left_end_a_round_too() -> None:
+    """Six rows score, so that six picks explain every column, though the functions are independent elsewhere."""
+    rng = np.random.default_rng(3)
+    X, Y = rng.standard_normal((40, 3)), rng.standard_normal((40, 1))
+    reduction = PoolGram(pool_columns(X, Y, [], range(20)))
+    sums = reduction.finalize(reduction.map_block(RowBlock(0, X[20:26], Y[20:26], None)))
+    limits: dict[str, Any] = {"scale": np.ones(1), "diagonal": np.ones(20), "pivot_tolerance": 1e-12}
+    found = lazy_picks(sums, Mixture(1.0, 0.0), 12, digits=1e-6, **limits)
+    assert found.ended == "digits"
+    assert len(found.order) == 6
 
 
 def test_rounds_go_on_with_fresh_sums_until_all_are_picked() -> None:
