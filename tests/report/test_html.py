@@ -18,6 +18,7 @@ import pytest
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.estimators import RidgeModel
 from streamkernel.report import html, write_report
+from streamkernel.report.publish import PAGE
 
 
 class Page(HTMLParser):
