@@ -8,10 +8,10 @@ from pathlib import Path
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.drivers import remote_blobs
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.spelling import is_url, spelled
+from streamkernel.blobs.spelling import as_written, is_url, spelled
 from streamkernel.errors import ParameterError
 
-__all__ = ["beside", "blobs_at", "is_url", "joined", "local_path", "parent_of", "spelled"]
+__all__ = ["as_written", "beside", "blobs_at", "is_url", "joined", "local_path", "parent_of", "spelled"]
 
 
 def local_path(location: str | os.PathLike[str]) -> Path:

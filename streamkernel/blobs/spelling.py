@@ -14,7 +14,7 @@ from pathlib import Path
 
 from streamkernel.errors import ParameterError
 
-__all__ = ["OBSTORE_SCHEMES", "is_url", "spelled"]
+__all__ = ["OBSTORE_SCHEMES", "as_written", "is_url", "spelled"]
 
 # Their keys are ours to encode; what the drivers of other schemes make of a character is theirs.
 OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
@@ -40,6 +40,13 @@ def spelled(location: str | os.PathLike[str]) -> str | Path:
     """
     text = os.fsdecode(location)
     return _url(text) if is_url(text) else _path(text)
+
+
+def as_written(location: str | os.PathLike[str]) -> str | Path:
+    """The same place, a path in the words in which it was given, for messages and for what is only read."""
+    place = spelled(location)
+    text = os.fsdecode(location)
+    return place if isinstance(place, str) or text[: len(_FILE)].lower() == _FILE else Path(text)
 
 
 def _url(text: str) -> str:

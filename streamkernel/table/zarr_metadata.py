@@ -22,7 +22,7 @@ from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import read_file
-from streamkernel.blobs import spelled
+from streamkernel.blobs import as_written
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -75,7 +75,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     StoreNotFoundError, StoreAccessError
         Nothing there, or not ours to read.
     """
-    local = spelled(path)
+    local = as_written(path)
     if isinstance(local, str):
         return BlobStore(local)
     try:

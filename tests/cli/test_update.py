@@ -201,7 +201,7 @@ def test_killed_while_the_model_is_written(cli: Callable, store: Path, own: Path
     counted = _KILLED.replace('if when == "before":', "left.append(1)\n    if len(left) == 2:").replace(
         "    os.kill(os.getpid(), signal.SIGKILL)\nsetattr", "left = []\nsetattr"
     )
-    command = [sys.executable, "-c", counted, "streamkernel.store.partial", "", "publish_folder", "-"]
+    command = [sys.executable, "-c", counted, "streamkernel.outputs.partial", "", "publish_folder", "-"]
     ended = subprocess.run(
         [*command, "update", str(own), str(store), *THREADS], capture_output=True, text=True, check=False
     )

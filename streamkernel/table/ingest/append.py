@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.blobs import spelled
+from streamkernel.blobs import as_written, spelled
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.appending import AppendingWriter, Grown, locked_store
@@ -73,7 +73,7 @@ def append_rows(
         finally:
             with suppress(StoreError):  # a lease lapses by itself
                 grown.lock.release()
-    return TableInfo.of(path, seconds=time.perf_counter() - began)
+    return TableInfo.of(as_written(store), seconds=time.perf_counter() - began)
 
 
 def _reader(source: Any, target: str | int | None, grown: Grown) -> Reader:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.blobs import is_url, local_path, parent_of, spelled
+from streamkernel.blobs import as_written, parent_of, spelled
 from streamkernel.errors import (
     ParameterError,
     SourceFormatError,
@@ -104,7 +104,7 @@ def ingest(
     with os_errors(path, "nothing was left behind"):
         reader = open_reader(source, target)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
-    return TableInfo.of(path, seconds=time.perf_counter() - began)
+    return TableInfo.of(as_written(store), seconds=time.perf_counter() - began)
 
 
 @contextmanager
@@ -128,10 +128,9 @@ def open_reader(source: Any, target: str | int | None) -> Reader:
     if not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
         return TableReader(table, None if hasattr(source, "data_vars") else target, type(source).__name__)
-    text = os.fsdecode(source)
-    path = Path(text) if is_url(text) else local_path(text)
-    if is_url(text) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
-        return TableReader(open_table(text), target, text)
+    path = as_written(source)
+    if isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+        return TableReader(open_table(path), target, os.fsdecode(source))
     if not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no source at {path}; check the path (nothing was created)")
     if not os.access(path, os.R_OK):
