@@ -13,6 +13,7 @@ from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.estimators.finite import require_finite
 from streamkernel.estimators.names import frame_names
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
+from streamkernel.kernels import Kernel, own_kernels
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.columns import default_names
@@ -64,6 +65,12 @@ class TunedSettings(BasisSettings):
         checked_choice("tune", self.tune, self.TUNE)
         if not isinstance(self.ard, (bool, np.bool_)):
             raise ParameterError(f"ard must be true or false, not {self.ard!r}")
+        own = own_kernels(self.kernel) if isinstance(self.kernel, Kernel) and self.tunes else []
+        if own:
+            raise ParameterError(
+                f"the slope of the kernel {own[0].__name__} by its lengthscale is not known, which the search by "
+                "evidence takes; give signal_variance and noise_variance as numbers, or one of this package's kernels"
+            )
         if self.ard and not self.tunes_lengthscale:
             raise ParameterError(
                 "ard has lengthscales found by evidence, but they are given, the kernel has none or tune is 'none'; "

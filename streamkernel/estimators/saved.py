@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from streamkernel.errors import ModelFormatError, StreamKernelError
 from streamkernel.factors import KeptBasis
+from streamkernel.kernels import Kernel
 
 __all__ = ["SavedEstimator", "SavedModel"]
 
@@ -28,14 +30,19 @@ class SavedModel(KeptBasis):
         self.write(path, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
         """Read a model back.
+
+        Parameters
+        ----------
+        kernels : classes of kernels that are not ours, of which the model's may be one: nothing is imported by a name
+            in a file.
 
         Raises
         ------
         StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
         """
-        bundle = cls.read(path)
+        bundle = cls.read(path, kernels)
         return cls(bundle.config, bundle.arrays).checked(path)  # type: ignore[call-arg]  # a dataclass of these two
 
 
@@ -63,15 +70,20 @@ class SavedEstimator(ABC):
         model.save(path, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
         """A fitted estimator from a saved model, whoever saved it; its parameters are the defaults.
+
+        Parameters
+        ----------
+        kernels : classes of kernels of your own, of which the model's may be one: ``kernels=[MyKernel]``. Nothing is
+            imported by a name in a file.
 
         Raises
         ------
         StoreError
             There is no whole model, or one of another kind or version.
         """
-        return cls._taken(cls._model.load(path), path)
+        return cls._taken(cls._model.load(path, kernels=kernels), path)
 
     @classmethod
     def _taken(cls, model: SavedModel, path: str | PathLike[str]) -> Self:

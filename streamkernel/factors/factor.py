@@ -12,6 +12,7 @@ the factor of the first t functions (Smola & Schoelkopf 2000, section 3; Fine & 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -23,6 +24,7 @@ from streamkernel.blobs import blobs_at, is_url, joined, spelled
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.kept_basis import KeptBasis
+from streamkernel.kernels import Kernel
 from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import Table, open_table
 
@@ -103,8 +105,12 @@ class Factor(KeptBasis):
         return FeatureRows(self.prepare(table), self.basis)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Factor:
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Factor:
         """A factor from disk; G is verified chunk by chunk as it is read.
+
+        Parameters
+        ----------
+        kernels : classes of kernels of your own, of which the factor's may be one.
 
         Raises
         ------
@@ -118,7 +124,7 @@ class Factor(KeptBasis):
             raise IncompleteStoreError(
                 f"{folder} is not a whole factor: it has no {BASIS}; go on with streamkernel factor ... --resume"
             )
-        bundle = cls.read(joined(folder, BASIS))
+        bundle = cls.read(joined(folder, BASIS), kernels)
         factor = cls(folder, bundle.config, bundle.arrays).checked(path)
         stored = factor.config.get("columns")
         if stored is not None and not (

@@ -5,7 +5,7 @@ That is also how it lies on disk, as a bundle (`streamkernel.store`); docs/model
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
-from streamkernel.kernels import kernel_from_config
+from streamkernel.kernels import Kernel, handed_over, kernel_from_config, own_kernels
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
 from streamkernel.table import KnownColumns, Scaler, Table
 from streamkernel.table.columns import are_real
@@ -144,14 +144,23 @@ class KeptBasis:
         return Bundle(self.KIND, self.VERSION, self.config, self.arrays)
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Bundle:
+    def read(cls, path: str | PathLike[str], kernels: Iterable[type[Kernel]] = ()) -> Bundle:
         """The bundle at a path, of this kind and version.
+
+        Parameters
+        ----------
+        kernels : classes of kernels that are not ours.
 
         Raises
         ------
         StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
         """
-        return read_bundle(path, cls.KIND, versions=(cls.VERSION,), arrays=tuple(cls.SHAPES))
+        bundle = read_bundle(path, cls.KIND, versions=(cls.VERSION,), arrays=tuple(cls.SHAPES))
+        try:
+            _make_kernels_known(bundle.config, kernels)
+        except ModelFormatError as error:
+            raise ModelFormatError(f"{path}: {error}") from None
+        return bundle
 
     def as_read(self, path: str | PathLike[str]) -> Self:
         """This as a reader of the path will find it; refused, before it is written, as that reader would refuse it.
@@ -164,6 +173,10 @@ class KeptBasis:
             What JSON or Zarr cannot hold.
         """
         bundle = as_read(self.bundle())
+        # A reader is given the classes of kernels that are not ours.
+        with self._of_fields(path):
+            kernels = [kernel_from_config(part["kernel"]) for part in _with_kernels(self.config)]
+        _make_kernels_known(bundle.config, [kind for kernel in kernels for kind in own_kernels(kernel)])
         return self.with_parts(bundle.config, bundle.arrays).checked(path)
 
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
@@ -217,3 +230,15 @@ class KeptBasis:
             if size != expected + int(more or 0):
                 return False
         return True
+
+
+def _with_kernels(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a configuration that have a kernel: itself, or each of its views."""
+    return [part for part in (config, *config.get("views", ())) if isinstance(part, dict) and "kernel" in part]
+
+
+def _make_kernels_known(config: dict[str, Any], kernels: Iterable[type[Kernel]]) -> None:
+    """Let each kernel of a configuration that was read know its class; `handed_over` says what is refused."""
+    kinds = list(kernels)
+    for part in _with_kernels(config):
+        part["kernel"] = handed_over(part["kernel"], kinds)

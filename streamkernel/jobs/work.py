@@ -16,7 +16,7 @@ from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
 from streamkernel.estimators.named_stores import with_stores_opened
 from streamkernel.estimators.recipes import RECIPES, Recipe, check_options, settings_of
 from streamkernel.estimators.settings import BasisSettings
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import Kernel, own_kernels
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table
 
@@ -134,6 +134,11 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
     for each in fields(settings):
         value = getattr(settings, each.name)
         if isinstance(value, Kernel):
+            if own := own_kernels(value):
+                raise ParameterError(
+                    f"a job cannot fit with the kernel {own[0].__name__}: its process takes no code of yours; fit it "
+                    "with an estimator and client="
+                )
             value = value.to_config()
         if each.name == "validation" and not isinstance(value, (int, float, type(None))):
             value = location_of("validation rows", value)

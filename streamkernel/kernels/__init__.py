@@ -27,6 +27,7 @@ from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_config
+from streamkernel.kernels.own import handed_over, own_kernels
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import PreparedKernel
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
@@ -48,8 +49,10 @@ __all__ = [
     "Sum",
     "as_kernel",
     "compile_all",
+    "handed_over",
     "is_compiled",
     "kernel_from_config",
+    "own_kernels",
     "lengthscale_gradient",
     "log_lengthscales",
     "per_feature",

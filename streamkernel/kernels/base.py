@@ -16,7 +16,7 @@ from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, ch
 if TYPE_CHECKING:
     from streamkernel.kernels.prepared import PreparedKernel
 
-__all__ = ["Formula", "Kernel", "Metric", "StationaryKernel", "Transform"]
+__all__ = ["Formula", "Kernel", "KernelConfig", "Metric", "StationaryKernel", "Transform", "kernel_path"]
 
 
 class Metric(IntEnum):
@@ -53,6 +53,19 @@ class Formula:
     shape: float = 1.0
 
 
+class KernelConfig(dict[str, Any]):
+    """A kernel's configuration that knows its class, where that was at hand: it is not looked for by its name."""
+
+    kind: type[Kernel] | None = None
+
+
+def kernel_path(kind: type[Kernel]) -> str:
+    """What a configuration calls a class: ours by their names, others ``module:Class``."""
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return kind.name
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
 class Kernel(ABC):
     """A function of two rows, positive semi-definite unless `positive_definite` says otherwise.
 
@@ -84,8 +97,9 @@ class Kernel(ABC):
         """ShapeError or ParameterError when rows of `n_features` features cannot be used."""
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON: the kernel's name and its parameters."""
-        config: dict[str, Any] = {"kernel": self.name}
+        """Plain JSON: the kernel's name, of a class that is not ours where it is imported from, and its parameters."""
+        config = KernelConfig({"kernel": kernel_path(type(self))})
+        config.kind = type(self)
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             config[field.name] = list(value) if isinstance(value, tuple) else value

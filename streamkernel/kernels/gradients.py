@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, StationaryKernel, Transform
+from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, StationaryKernel, Transform, kernel_path
 from streamkernel.kernels.composite import Composite, Product, Sum
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.kernels.prepared import Packed
@@ -124,6 +124,9 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
         return _SumGradient(kernel, points)
     if isinstance(kernel, Product):
         return _ProductGradient(kernel, points)
+    if ":" in kernel_path(type(kernel)):
+        # A formula of its own has a slope of its own, whatever class it was derived from.
+        raise ParameterError(f"the slope of {kernel!r} by its lengthscale is not known; give a streamkernel kernel")
     if isinstance(kernel, StationaryKernel):
         absolute = kernel.formula(points.shape[1]).metric == Metric.ABSOLUTE
         return _AbsoluteGradient(kernel, points) if absolute else _SquaredGradient(kernel, points)

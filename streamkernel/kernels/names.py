@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.kernels.base import Kernel
+from streamkernel.kernels.base import Kernel, KernelConfig
 from streamkernel.kernels.composite import Product, Sum
 from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
+from streamkernel.kernels.own import handed_over, own_kernels
 from streamkernel.kernels.parameters import checked_number
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
@@ -98,6 +101,7 @@ def as_kernel(
     if isinstance(kernel, Mapping):
         kernel = kernel_from_config(kernel)
     if isinstance(kernel, Kernel):
+        check_kernel(kernel)
         if gamma is not None:
             raise ParameterError(f"gamma = {gamma!r} cannot change a kernel object; give its lengthscale or a name")
         return kernel if lengthscale is None else kernel.with_lengthscale(lengthscale)
@@ -117,13 +121,46 @@ def as_kernel(
 
 def kernel_from_config(config: Mapping[str, Any]) -> Kernel:
     """The kernel whose ``to_config`` gave `config`; ModelFormatError when it is no such thing."""
-    if not isinstance(config, Mapping) or config.get("kernel") not in CLASSES:
+    own = config.kind if isinstance(config, KernelConfig) else None
+    if own is None and (not isinstance(config, Mapping) or config.get("kernel") not in CLASSES):
         raise ModelFormatError(f"kernel configuration {config!r} names no known kernel; known: {', '.join(CLASSES)}")
-    kind = CLASSES[config["kernel"]]
+    kind = CLASSES[config["kernel"]] if own is None else own
     parameters = {name: value for name, value in config.items() if name != "kernel"}
     if kind in (Sum, Product):
         parameters = {name: kernel_from_config(value) for name, value in parameters.items()}
+    if own is not None and kind not in CLASSES.values():
+        parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
     try:
         return kind(**parameters)
     except TypeError as error:
         raise ModelFormatError(f"kernel configuration {dict(config)!r} is not {kind.__name__}'s: {error}") from error
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Refuse a kernel that could be fitted but not saved and made again: `ParameterError`.
+
+    What is not ours must be a dataclass whose fields are plain JSON.
+    """
+    own = own_kernels(kernel)
+    if not own:
+        return
+    for part in own:
+        if not is_dataclass(part):
+            raise ParameterError(
+                f"the kernel {part.__name__} is no dataclass, so that its parameters cannot be saved; write "
+                "@dataclass(frozen=True) above the class"
+            )
+    try:
+        config = kernel.to_config()
+        again = kernel_from_config(handed_over(json.loads(json.dumps(config, allow_nan=False)), own))
+        same = again == kernel and hash(again) == hash(kernel)
+    except (ModelFormatError, TypeError, ValueError, AttributeError, LookupError) as error:
+        raise ParameterError(
+            f"the kernel {kernel!r:.200} cannot be saved and made again ({error}); give a frozen dataclass whose "
+            "fields are numbers, text, or tuples of these"
+        ) from error
+    if not same:
+        raise ParameterError(
+            f"the kernel {kernel!r:.200} is not what its configuration {dict(config)!r:.200} makes; give a frozen "
+            "dataclass whose fields are numbers, text, or tuples of these"
+        )

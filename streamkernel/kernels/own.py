@@ -1,0 +1,59 @@
+"""Kernels of a user's own: told by the place that they are imported from, made again of classes that are handed over.
+
+A configuration that was read from a file never leads to an import: a name in it that is not ours is looked for among
+the classes that the caller gave, ``load(path, kernels=[MyKernel])``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.kernels.base import Kernel, KernelConfig, kernel_path
+from streamkernel.kernels.composite import Composite
+
+__all__ = ["handed_over", "own_kernels"]
+
+_WAY_OUT = "hand it over: load(path, kernels=[{}]); commands and the service cannot"
+
+
+def own_kernels(kernel: Kernel) -> list[type[Kernel]]:
+    """The classes of a kernel, and of its parts, that are not ours."""
+    if isinstance(kernel, Composite):
+        return own_kernels(kernel.left) + own_kernels(kernel.right)
+    return [type(kernel)] if ":" in kernel_path(type(kernel)) else []
+
+
+def handed_over(config: Any, kernels: Iterable[type[Kernel]]) -> KernelConfig:
+    """A kernel's configuration that was read from a file, with the classes that make it.
+
+    Raises
+    ------
+    ParameterError
+        What was handed over are no classes of kernels.
+    ModelFormatError
+        It names one that is neither ours nor handed over.
+    """
+    given: list[Any] = list(kernels) if isinstance(kernels, Iterable) else [kernels]
+    for kind in given:
+        if not (isinstance(kind, type) and issubclass(kind, Kernel)):
+            raise ParameterError(f"kernels must be classes of kernels, such as kernels=[MyKernel], not {kind!r}")
+    if not isinstance(config, dict):
+        return KernelConfig({})
+    parts = {name: handed_over(part, given) for name, part in config.items() if _is_part(part)}
+    name = config.get("kernel")
+    found = KernelConfig({**config, **parts})
+    if isinstance(name, str) and ":" in name:
+        found.kind = next((kind for kind in given if kernel_path(kind) == name), None)
+        if found.kind is None:
+            others = f", {', '.join(map(kernel_path, given))} is not it" if given else ""
+            raise ModelFormatError(
+                f"its kernel is {name}, which is none of this package{others}; "
+                + _WAY_OUT.format(name.rpartition(":")[2].rpartition(".")[2])
+            )
+    return found
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, dict) and "kernel" in value
