@@ -153,3 +153,12 @@ def test_many_picks_on_a_smooth_kernel_keep_their_digits() -> None:
 def test_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         pursue(CARD.K, y, 3, **options)
+
+
+def test_what_is_left_of_a_column_is_measured_before_it_decides() -> None:
+    """Updates leave 1e-9 of either column with seven digits; their scores differ in the ninth."""
+    for seed in range(20):
+        a, b = np.random.default_rng(seed).uniform(0.5, 1.5, 2)
+        D = np.array([[1.0, a, b], [0.0, -3e-5, 0.0], [0.0, 0.0, -3e-5]])
+        found = pursue(D, np.array([[10.0], [1.0], [1.0 + 1e-9]]), 2)
+        assert found.order.tolist() == [0, 2]
