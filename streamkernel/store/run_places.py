@@ -13,7 +13,7 @@ from typing import Any
 
 from streamkernel.atomic import partial_sibling, write_json
 from streamkernel.blobs import Lease, blobs_at, joined
-from streamkernel.errors import CorruptMetadataError, RunLockedError, StoreExistsError
+from streamkernel.errors import CorruptMetadataError, RunLockedError
 from streamkernel.outputs import refuse_link, remove_stray_partials
 from streamkernel.store.lock import HeldLock
 from streamkernel.store.plain import read_object
@@ -98,7 +98,6 @@ class FolderRun(RunPlace):
         while True:
             self.location.mkdir(parents=True, exist_ok=True)
             refuse_link(self.location)
-            self._refuse_strangers()
             try:
                 lock = HeldLock.acquire(path, create=True)
             except FileNotFoundError:
@@ -115,15 +114,6 @@ class FolderRun(RunPlace):
                 lock.write(f"{os.getpid()}\n".encode())
                 return lock
             lock.release()
-
-    def _refuse_strangers(self) -> None:
-        """All of the folder is removed in the end: what we do not write is not to be among it."""
-        for name in os.listdir(self.location):
-            if not _OURS.fullmatch(name):
-                raise StoreExistsError(
-                    f"{self.location} is where checkpoints are kept, and it holds {name!r}, which streamkernel did not "
-                    "write; move that away"
-                )
 
     def check_held(self) -> None:
         if not self._lock.still_at(self.location / LOCK):
@@ -151,6 +141,13 @@ class FolderRun(RunPlace):
         write_json(self.location / RUN, run)
 
     def discard(self) -> None:
+        strangers = [name for name in self.names() if not _OURS.fullmatch(name)]
+        if strangers:
+            # Somebody keeps other things here: they stay, and so does the folder.
+            self.forget([name for name in self.names() if name not in (*strangers, RUN, LOCK)])
+            (self.location / LOCK).unlink(missing_ok=True)
+            self._lock.release()
+            return
         # Away in one step, so that nobody meets half a run; the lock goes with it.
         aside = partial_sibling(self.location)
         os.rename(self.location, aside)

@@ -112,7 +112,12 @@ class UnfinishedFolder:
         """Give the finished output its name; `overwrite` replaces what has it now, in one step."""
         publish(self.path, self.target, self._kind, overwrite=overwrite)
         with translated_os_errors(self.target, "publishing"):
-            shutil.rmtree(self.folder)
+            if all(_OURS.fullmatch(path.name) for path in self.folder.iterdir()):
+                shutil.rmtree(self.folder)
+            else:
+                # Somebody has put other things here: they stay.
+                (self.folder / RUN).unlink(missing_ok=True)
+                shutil.rmtree(self.journal.folder)
         self._lock.release()
 
     def abandon(self) -> None:

@@ -109,16 +109,17 @@ def test_checkpoints_and_run_files_that_are_links_are_replaced_not_followed(tmp_
 
 @pytest.mark.parametrize("name", ["thesis.txt", "drafts", "0001-Look"])
 def test_what_is_not_ours_in_a_folder_of_ours(tmp_path: Path, name: str) -> None:
-    """A run's folder is removed when the run is over: it is not begun where somebody else's things are."""
-    begun = {
-        ".m.run": lambda: Checkpoints(tmp_path / ".m.run", {}),
-        ".rows.unfinished": lambda: sink(tmp_path / "rows"),
-    }
-    for folder, begin in begun.items():
+    """A run's folder is removed when the run is over, but for somebody else's things."""
+    for folder in (".m.run", ".rows.unfinished"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_text("x")
-        with pytest.raises(StoreExistsError, match=f"it holds '{name}', which streamkernel did not write"):
-            begin()
+    with Checkpoints(tmp_path / ".m.run", {}) as kept:
+        kept.save(1, "look", {"s": X})
+        kept.discard()
+    with pytest.raises(StoreExistsError, match=f"it holds '{name}', which streamkernel did not write"):
+        sink(tmp_path / "rows")
+    for folder in (".m.run", ".rows.unfinished"):
+        assert os.listdir(tmp_path / folder) == [name]
         assert (tmp_path / folder / name).read_text() == "x"
 
 
