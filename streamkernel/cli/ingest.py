@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,9 +12,12 @@ from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
+from streamkernel.table import TableInfo
 from streamkernel.table.ingest import append_rows, ingest
 
 __all__ = ["command"]
+
+_MOST_NAMES = 30
 
 
 def _target(values: tuple[str, ...]) -> str | int | None:
@@ -79,6 +83,23 @@ def command(
                 overwrite=overwrite,
                 progress=bar,
             )
-    result = asdict(info)
-    names = ("path", "rows", "features", "targets", "target_names", "chunk_rows", "chunks", "bytes_stored", "seconds")
-    emit(result, as_json=as_json, title="table", shown={name: result[name] for name in names})
+    result = {**asdict(info), "left_out": list(info.left_out)}
+    names = ("path", "rows", "features", "columns", "target_names", "chunk_rows", "chunks", "bytes_stored", "seconds")
+    shown = {name: result[name] for name in names} | {"columns": _listed(info.columns), "target": _target_of(info)}
+    del shown["target_names"]
+    if info.left_out:
+        shown["left out"] = "; ".join(info.left_out)
+    emit(result, as_json=as_json, title="table", shown=shown)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for people: every one of a narrow table, the first and the last of a wide one."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: _MOST_NAMES - 1])}, ..., {names[-1]}"
+
+
+def _target_of(info: TableInfo) -> str:
+    if info.classes is not None:
+        return f"{info.target_names[0]} (labels of {len(info.classes)} classes)"
+    return _listed(info.target_names) or "none: every column is a feature"

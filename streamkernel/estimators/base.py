@@ -23,6 +23,7 @@ from streamkernel.estimators.settings import BasisSettings
 from streamkernel.reductions import Collect, RowMap
 from streamkernel.table import Table, open_table
 from streamkernel.table.columns import with_names
+from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 
 __all__ = ["SupervisedEstimator", "is_array_like", "parse_bytes"]
@@ -116,6 +117,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """X and y as arrays, by scikit-learn's checks; but for NaN and infinity, whose place our own error names."""
         frame_names(X)
+        y = plain_labels(y) if self._classify and y is not None else y
         if y is not None:
             require_finite(y, "y")
         X, y = validate_data(

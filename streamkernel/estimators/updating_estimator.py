@@ -15,6 +15,7 @@ from streamkernel.estimators.names import in_order, names_of, warn_of_names
 from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.updating import Update, new_rows, update_model
 from streamkernel.table.columns import with_names
+from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 
 __all__ = ["UpdatingEstimator"]
@@ -83,6 +84,7 @@ class UpdatingEstimator(SupervisedEstimator):
     def _more(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Arrays, by the checks of `fit`, and with its columns."""
         if y is not None:
+            y = plain_labels(y) if self._classify else y
             require_finite(y, "y")
         X, y = validate_data(
             self,

@@ -65,6 +65,7 @@ class TableInfo:
     seed: int | None
     fingerprint: str
     seconds: float | None = None
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], seconds: float | None = None) -> TableInfo:
@@ -95,12 +96,13 @@ class TableInfo:
             seed=attributes.get("seed"),
             fingerprint=table.fingerprint,
             seconds=seconds,
+            left_out=tuple(str(part) for part in attributes.get("left_out", ())),
         )
 
     def to_config(self) -> dict[str, Any]:
         """Plain JSON."""
         config = asdict(self)
-        for name in ("columns", "target_names", "classes"):
+        for name in ("columns", "target_names", "classes", "left_out"):
             config[name] = None if config[name] is None else list(config[name])
         return config
 

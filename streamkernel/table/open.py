@@ -22,7 +22,7 @@ from streamkernel.table.dask_rows import DaskRows, is_dask
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.table.stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.table import Table
-from streamkernel.table.targets import Targets, discover_classes
+from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, table_dtype, unmasked
 from streamkernel.table.xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
 
@@ -69,6 +69,7 @@ def open_table(
         return _reopen(X, y, rows, target, dtype, classify, weights)
     found = _features(X, target)
     if y is not None:
+        y = plain_labels(y) if classify and _in_memory(y) else y
         if found.y is not None and target is not None:
             raise ParameterError("y is given twice, as y and by target; leave one out")
         found.y, found.target_names, found.classes, found.coded = *_target_rows(y), None, False
@@ -104,6 +105,7 @@ def _reopen(
         raise ParameterError("target cannot be chosen again for a Table; give it where the table is opened first")
     targets = table.targets
     if y is not None:
+        y = plain_labels(y) if classify and _in_memory(y) else y
         names_rows = _target_rows(y)
         _check_shapes(table.features, names_rows[0])
         targets = Targets(*names_rows)
@@ -217,6 +219,10 @@ def _as_array(value: Any, name: str) -> NDArray[Any]:
     if values.dtype.kind == "O" and name == "X":
         raise DTypeError("X holds Python objects (dtype object); give real numbers (float, integer or bool)")
     return values
+
+
+def _in_memory(y: Any) -> bool:
+    return isinstance(y, (list, tuple, np.ndarray)) or (_is_pandas(y) and y.ndim == 1 and y.name is None)
 
 
 def _is_pandas(value: object) -> bool:

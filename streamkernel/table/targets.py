@@ -12,7 +12,7 @@ from streamkernel.errors import DataError, DTypeError
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.values import check_finite, check_targets, float_dtype
 
-__all__ = ["MAX_CLASSES", "Targets", "discover_classes"]
+__all__ = ["MAX_CLASSES", "Targets", "discover_classes", "plain_labels"]
 
 MAX_CLASSES = 10_000
 
@@ -160,16 +160,60 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
     return found
 
 
+def plain_labels(y: Any) -> Any:
+    """Labels in memory, of Python objects or a list, as text or numbers; all else as it is.
+
+    Raises
+    ------
+    DTypeError
+        They mix text and numbers (a list of both would become text), or one is missing or neither.
+    """
+    values = y
+    if not isinstance(y, (list, tuple)):
+        if getattr(getattr(y, "dtype", None), "kind", None) in ("b", "i", "u", "f", "U", "T"):
+            return y
+        values = np.asarray(y)
+        if values.dtype.kind != "O":
+            return y
+    flat = np.empty(len(values), dtype=object)
+    try:
+        flat[:] = values
+    except ValueError:  # several columns, which are refused with their shape
+        return y
+    if any(isinstance(value, (list, tuple, np.ndarray)) for value in flat):
+        return y
+    return _text(flat)
+
+
 def _text(values: NDArray[Any]) -> NDArray[Any]:
-    """Labels of one kind: Python objects must all be text (numbers among them would not sort)."""
+    """Labels of one kind: Python objects must all be text, or all numbers (both together would not sort)."""
     if values.dtype.kind == "T":
         return values.astype(np.str_)
     if values.dtype.kind != "O":
         return values
+    kinds: dict[str, int] = {}
     for position, value in enumerate(values):
-        if not isinstance(value, str):
+        kind = _kind_of(value)
+        if kind not in ("text", "numbers"):
             raise DTypeError(
-                f"y holds a {type(value).__name__} ({value!r}) at position {position} among its labels; give text "
-                "or whole numbers"
+                f"y holds {kind} ({value!r:.60}) at position {position} among its labels; give text or whole numbers, "
+                "and leave out rows without a label"
             )
-    return values.astype(np.str_)
+        kinds.setdefault(kind, position)
+    if len(kinds) > 1:
+        raise DTypeError(
+            f"y mixes text ({values[kinds['text']]!r:.60}, position {kinds['text']}) and numbers "
+            f"({values[kinds['numbers']]!r:.60}, position {kinds['numbers']}) among its labels; give labels of one "
+            "kind, such as [str(label) for label in y]"
+        )
+    return values.astype(np.str_) if "text" in kinds else np.array(values.tolist())
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return "a missing label"
+    if isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
+        return "a missing label" if value != value else "numbers"
+    return f"a {type(value).__name__}"

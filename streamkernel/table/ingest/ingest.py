@@ -182,6 +182,7 @@ def _write(
         attributes: dict[str, Any] = {
             "columns": list(reader.columns),
             "named": reader.named,
+            "left_out": list(reader.left_out),
             "target_names": list(reader.target_names),
             "classes": None,
             "source": os.path.basename(os.fspath(source))

@@ -50,6 +50,8 @@ class Reader(ABC):
         Names.
     named
         Whether the source has them; an array's columns are x0, x1, ...
+    left_out
+        What the source has and the table will not, in words.
     dtype
         float32 or float64: what `--dtype keep` keeps.
     labelled
@@ -66,6 +68,7 @@ class Reader(ABC):
     target_names: tuple[str, ...] = ()
     named: bool = True
     dtype: np.dtype[Any] = np.dtype(np.float64)
+    left_out: tuple[str, ...] = ()
     labelled: bool = False
     n_rows: int | None = None
     estimated_rows: int | None = None
