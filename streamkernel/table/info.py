@@ -81,7 +81,7 @@ class TableInfo:
             ingested=table.statistics is not None,
             rows=table.n_rows,
             features=table.n_features,
-            targets=table.n_targets,
+            targets=len(table.target_names),
             columns=table.columns,
             target_names=table.target_names,
             classes=None if table.classes is None else tuple(table.classes.tolist()),

@@ -19,7 +19,7 @@ __all__ = ["ParquetReader"]
 
 class ParquetReader(Reader):
     """Rows of Parquet files. In a folder every *.parquet below it is taken, in the order of the paths; names that begin
-    with "_" or "." are left out, and folder names are not columns."""
+    with "_" or "." are left out. Folder names are no columns: a partition's ``name=value`` is said to be left out."""
 
     unit = "rows"
 
@@ -54,6 +54,7 @@ class ParquetReader(Reader):
         self._target = choose_target(names, target, path)
         self._names = names
         self.columns, self.target_names = split_columns(names, self._target, path)
+        self.left_out = _partitions(path, self._files, names)
         types = [_numeric(schema.field(index), path, index == self._target) for index in range(len(names))]
         if self._target is not None:
             self.labelled = types[self._target] is None
@@ -149,3 +150,14 @@ def _floats(column: Any) -> NDArray[Any]:
         column = column.cast(pa.float64())
     values = np.asarray(column.to_numpy(zero_copy_only=False))
     return values.astype(np.float64) if values.dtype.kind != "f" else values
+
+
+def _partitions(path: Path, files: list[Path], names: list[str]) -> tuple[str, ...]:
+    """Columns that only the names of folders hold (Hive's ``name=value``), in words."""
+    keys: dict[str, int] = {}
+    for file in files:
+        for part in file.relative_to(path).parts[:-1] if file != path else ():
+            key, mark, _ = part.partition("=")
+            if mark and key and key not in names:
+                keys[key] = keys.get(key, 0) + 1
+    return tuple(f"column {key!r} of the folders {key}=... (in no file: write it into the files)" for key in keys)
