@@ -168,7 +168,8 @@ _pursuit_options = stack(
         type=ShareOrStore(),
         default=None,
         metavar="FLOAT|STORE",
-        help="Of kmp: share of the rows that is held out, or a table of other rows.",
+        help="Of kmp: share of the rows that is held out, or a table of other rows. "
+        "[default: 0.1 without --basis, else 0]",
     ),
     click.option("--patience", type=int, default=None, help="Of kmp: end after so many terms that do not help there."),
     click.option(

@@ -42,9 +42,11 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
         In a sweep; None for a 40th of the terms, at least 5.
     eps, quantile : float, default 0.05 and 0.95
         With "split" a pick is among the best 1 - quantile of all rows with probability 1 - eps: 59 candidates.
-    validation : float in (0, 1), (X, y), Table or the path of a store, default None
+    validation : "auto", float in [0, 1), (X, y), Table, the path of a store, or None, default "auto"
         Share of the rows that is held out and watched in the same sweeps, or other rows, of which there are sweeps of
-        their own; the size that has the least error there is kept.
+        their own; the size that has the least error there is kept. "auto": where n_components is None a tenth of the
+        rows, of fewer than 500 rows 50 but at most a quarter (none of fewer than 20); where it is given, none. None or
+        0: no row is held out, whatever the size.
     patience : int, default None
         End once so many terms have not bettered that error.
     choose_by : "loss" or "error", default "loss"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamkernel.errors import ParameterError
+from streamkernel.estimators.pursuit_settings import AUTO
 from streamkernel.estimators.recipes import Recipe, check_options
 from streamkernel.table import Table, open_table
 
@@ -25,7 +26,7 @@ def with_stores_opened(recipe: Recipe, given: dict[str, Any]) -> dict[str, Any]:
     if isinstance(given.get("queries"), str):
         check_options(recipe, ["queries"])
         found["queries"] = _points(given["queries"])
-    if isinstance(given.get("validation"), str):
+    if isinstance(given.get("validation"), str) and given["validation"] != AUTO:
         check_options(recipe, ["validation"])
         found["validation"] = open_table(given["validation"], classify=recipe.classify)
     return found

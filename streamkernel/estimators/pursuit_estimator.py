@@ -14,7 +14,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.estimators.fit_pursuit import fit_pursuit
 from streamkernel.estimators.pursuit_model import PursuitModel
-from streamkernel.estimators.pursuit_settings import PursuitSettings
+from streamkernel.estimators.pursuit_settings import AUTO, PursuitSettings
 from streamkernel.pursuit import PursuitPath
 from streamkernel.table import Table, open_table
 
@@ -51,7 +51,7 @@ class PursuitEstimator(SupervisedEstimator):
         picks: int | None = None,
         eps: float = 0.05,
         quantile: float = 0.95,
-        validation: Any = None,
+        validation: Any = AUTO,
         patience: int | None = None,
         choose_by: str = "loss",
         bound_gamma: float | None = None,
@@ -99,7 +99,7 @@ class PursuitEstimator(SupervisedEstimator):
             if len(other) != 2:
                 raise ParameterError(f"validation has {len(other)} parts; give a share, (X, y) or a table")
             given["validation"] = open_table(*other, classify=self._classify and other[1] is not None)
-        elif isinstance(other, (str, PathLike)):
+        elif isinstance(other, (str, PathLike)) and other != AUTO:
             given["validation"] = open_table(other, classify=self._classify)
         return PursuitSettings.from_parameters(given)
 

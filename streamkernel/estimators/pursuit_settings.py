@@ -13,7 +13,11 @@ from streamkernel.estimators.settings import BasisSettings, checked_choice, chec
 from streamkernel.pursuit import MatchingPursuit, Pools
 from streamkernel.table import KnownColumns, Table
 
-__all__ = ["PursuitSettings"]
+__all__ = ["AUTO", "PursuitSettings"]
+
+AUTO = "auto"
+_SHARE, _MOST_SHARE = 0.1, 0.25  # of the rows, held out
+_ENOUGH, _FEWEST = 50, 20  # rows held out; rows of which none are
 
 # What the pool and its size are called where rules have such options, too.
 _OWN_OF_RULES = ("pool", "candidates", "picks")
@@ -28,8 +32,9 @@ class PursuitSettings(BasisSettings):
     variant : "pre-fitting", "back-fitting" or "basic".
     shrinkage : of the steps of basic, in (0, 1].
     pool, draw, candidates, picks, eps, quantile : candidates of each sweep; see `Pools`.
-    validation : share of the rows that is held out and watched, in (0, 1); or a table of other rows. Of a job where
-        that table is, which it opens before it fits.
+    validation : share of the rows that is held out and watched, in [0, 1); or a table of other rows. Of a job where
+        that table is, which it opens before it fits. None for no such rows; "auto" for a tenth, of fewer than 500 rows
+        50 but at most a quarter, where the number of terms is the default, and none where it is given.
     patience : end once so many terms have not bettered the error on these.
     choose_by : "loss" or "error": whether the size is that of their least loss, or, of classes, of their fewest errors.
     bound_gamma : of one target, by how much a row is missed that Theorem 3 calls wrong; None for no bound.
@@ -45,7 +50,7 @@ class PursuitSettings(BasisSettings):
     picks: int | None = None
     eps: float = 0.05
     quantile: float = 0.95
-    validation: float | str | Table | None = None
+    validation: float | str | Table | None = AUTO
     patience: int | None = None
     choose_by: str = "loss"
     bound_gamma: float | None = None
@@ -63,6 +68,9 @@ class PursuitSettings(BasisSettings):
                 f"{what} means nothing to matching pursuit, which chooses functions by its own rule; leave it out, or "
                 "choose another estimator"
             )
+        number = isinstance(self.validation, (int, float, np.number)) and not isinstance(self.validation, bool)
+        if (number and self.validation == 0) or (self.validation == AUTO and self.n_components is not None):
+            object.__setattr__(self, "validation", None)
         # Before the rule is made of them, which that does.
         checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
         checked_choice("choose_by", self.choose_by, ("loss", "error"))
@@ -112,6 +120,8 @@ class PursuitSettings(BasisSettings):
             Other columns, other targets, or labels that the rows of the fit do not have.
         """
         other = self.validation
+        if other == AUTO:
+            return replace(self, validation=_share_of(table.n_rows))
         if not isinstance(other, Table) or table.targets is None:
             return self
         known = KnownColumns(
@@ -152,4 +162,11 @@ class PursuitSettings(BasisSettings):
 
     def _held_out_share(self) -> float | Table:
         """Of a table that is not open nothing is known."""
+        if self.validation == AUTO:
+            return _SHARE
         return 0.0 if isinstance(self.validation, str) or self.validation is None else self.validation
+
+
+def _share_of(rows: int) -> float | None:
+    """Held out of so many rows where nobody said how many: enough to tell the sizes apart, while enough are left."""
+    return None if rows < _FEWEST else min(max(_SHARE, _ENOUGH / rows), _MOST_SHARE)

@@ -14,6 +14,7 @@ from streamkernel.blobs import spelled
 from streamkernel.errors import CorruptMetadataError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
 from streamkernel.estimators.named_stores import with_stores_opened
+from streamkernel.estimators.pursuit_settings import AUTO
 from streamkernel.estimators.recipes import RECIPES, Recipe, check_options, settings_of
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel, own_kernels
@@ -140,7 +141,7 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
                     "with an estimator and client="
                 )
             value = value.to_config()
-        if each.name == "validation" and not isinstance(value, (int, float, type(None))):
+        if each.name == "validation" and value != AUTO and not isinstance(value, (int, float, type(None))):
             value = location_of("validation rows", value)
         if each.name == "queries":
             if value is not None:

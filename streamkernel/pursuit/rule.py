@@ -238,7 +238,7 @@ class MatchingPursuit(Rule):
         elif self.patience is None:
             watch.look(problem, session, model, coding)
         watch.count(problem, session, model, coding)
-        if self.validation and ended == "terms" and model.best < tried:
+        if self.validation and ended in ("terms", "rank") and model.best < tried:
             ended = "validation"
         return model.selection(problem.kernel, tuple(rounds), ended)
 

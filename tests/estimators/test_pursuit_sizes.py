@@ -13,7 +13,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from streamkernel import KernelMatchingPursuit, KernelMatchingPursuitClassifier, PursuitModel, ingest, open_table
 from streamkernel.bounds import matching_pursuit_bound
 from streamkernel.engine import Machine, Session
-from streamkernel.errors import DataError, ModelFormatError, ParameterError
+from streamkernel.errors import DataError, ModelFormatError, ParameterError, StreamKernelWarning
 from streamkernel.estimators.fit_pursuit import fit_pursuit, plan_pursuit
 from streamkernel.estimators.pursuit_settings import PursuitSettings
 
@@ -195,3 +195,25 @@ def test_counts_that_do_not_fit_the_path_are_refused(tmp_path: Path) -> None:
         PursuitModel(model.config, {**model.arrays, name: values}).save(tmp_path / name)
         with pytest.raises(ModelFormatError):
             PursuitModel.load(tmp_path / name)
+
+
+def test_the_default_size_is_watched() -> None:
+    """A thousand terms fit noise: who says nothing gets the size that held-out rows like."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (600, 3))
+    y = np.sin(X[:, 0]) + rng.standard_normal(600)
+    apart = rng.uniform(-2.0, 2.0, (1000, 3))
+
+    def error(model: KernelMatchingPursuit) -> float:
+        return float(np.sqrt(np.mean((model.fit(X, y).predict(apart) - np.sin(apart[:, 0])) ** 2)))
+
+    watched = KernelMatchingPursuit()
+    assert error(watched) < 0.35
+    with pytest.warns(StreamKernelWarning, match="linearly independent"):
+        assert error(KernelMatchingPursuit(validation=None)) > 2.0 * error(watched)
+    assert watched.path_.validation_rows == pytest.approx(60, abs=20)
+    for none in (None, 0, 0.0):
+        assert KernelMatchingPursuit(validation=none).fit(X[:100], y[:100]).path_.validation_rows == 0
+    assert KernelMatchingPursuit(10).fit(X, y).path_.validation_rows == 0
+    assert KernelMatchingPursuit().fit(X[:15], y[:15]).path_.validation_rows == 0
+    assert 5 < KernelMatchingPursuit().fit(X[:80], y[:80]).path_.validation_rows < 40
