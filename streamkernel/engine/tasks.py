@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import aligned_blocks
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.table import RowBlock, Table
 
@@ -23,7 +23,7 @@ def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], blo
     state: State | None = None
     multiple = reduction.row_multiple
     assert (span[0] - table.start) % multiple == 0, "the span does not begin where a member does"
-    with single_threaded_blas():
+    with single_threaded_blas(), within_range():
         runs = aligned_blocks(*span, block_rows, multiple)
         for block in table.blocks_between(runs, max(block_rows, multiple)):
             state = reduction.map_block(block) if state is None else reduction.fold(state, block)

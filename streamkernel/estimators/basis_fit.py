@@ -18,7 +18,7 @@ from streamkernel.estimators.plan import plan_ridge
 from streamkernel.estimators.record import basis_arrays, basis_record, certificate_of, path_of, run_record
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.factors import FeatureRows
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.reductions import FeatureGram, FeatureSums
 from streamkernel.table import Table
 
@@ -132,7 +132,7 @@ def fit_basis(
         driver_bytes,
     )
     began = time.perf_counter()
-    with single_threaded_blas(), PeakMeter() as meter:
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
         chosen = choose_basis(table, settings, session, n)
         rows = FeatureRows(chosen.table, chosen.selection.basis)
         sums = session.sweep(FeatureGram.within(rows.features, rounding), rows.table, "final sweep")

@@ -22,7 +22,7 @@ from streamkernel.estimators.record import basis_arrays, basis_record, certifica
 from streamkernel.estimators.settings import BasisSettings, checked_seed
 from streamkernel.estimators.stopping import check_stop, stopped
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
-from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
+from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, within_range
 from streamkernel.reductions import FeatureMap, Features, Look
 from streamkernel.store import RowSink
 from streamkernel.table import Table, open_table
@@ -151,7 +151,7 @@ def make_factor(
         driver_bytes,
     )
     began = time.perf_counter()
-    with single_threaded_blas(), PeakMeter() as meter:
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
         kept = stopped(choose_basis(table, settings, session, n), stop, settings, session)
         chosen = kept.chosen
         if len(chosen.selection.basis) == 0:

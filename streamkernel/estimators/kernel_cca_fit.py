@@ -18,7 +18,7 @@ from streamkernel.estimators.kernel_cca_views import Paired
 from streamkernel.estimators.record import basis_record, certificate_of, path_of, run_record
 from streamkernel.factors import FactorCCA
 from streamkernel.kernels import Kernel
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.reductions import (
     CrossDisagreements,
     CrossFeatureSums,
@@ -90,7 +90,7 @@ def fit_cca(
         driver_bytes,
     )
     began = time.perf_counter()
-    with single_threaded_blas(), PeakMeter() as meter:
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
         looks, cache = _look(paired, settings, session)
         views = looks[0].view, looks[1].view
         problem = settings.problem(paired, views, (looks[0].kernel, looks[1].kernel))

@@ -69,7 +69,9 @@ class PursuitSettings(BasisSettings):
                 "choose another estimator"
             )
         number = isinstance(self.validation, (int, float, np.number)) and not isinstance(self.validation, bool)
-        if (number and self.validation == 0) or (self.validation == AUTO and self.n_components is not None):
+        if (number and self.validation == 0) or (
+            isinstance(self.validation, str) and self.validation == AUTO and self.n_components is not None
+        ):
             object.__setattr__(self, "validation", None)
         # Before the rule is made of them, which that does.
         checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
@@ -120,7 +122,7 @@ class PursuitSettings(BasisSettings):
             Other columns, other targets, or labels that the rows of the fit do not have.
         """
         other = self.validation
-        if other == AUTO:
+        if isinstance(other, str) and other == AUTO:
             return replace(self, validation=_share_of(table.n_rows))
         if not isinstance(other, Table) or table.targets is None:
             return self
@@ -162,7 +164,7 @@ class PursuitSettings(BasisSettings):
 
     def _held_out_share(self) -> float | Table:
         """Of a table that is not open nothing is known."""
-        if self.validation == AUTO:
+        if isinstance(self.validation, str) and self.validation == AUTO:
             return _SHARE
         return 0.0 if isinstance(self.validation, str) or self.validation is None else self.validation
 

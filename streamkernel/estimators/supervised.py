@@ -15,7 +15,7 @@ from streamkernel.estimators.check_rows import Mask, Predicting, check_rows
 from streamkernel.estimators.choosing import Chosen, checked_plan
 from streamkernel.estimators.record import run_record
 from streamkernel.estimators.settings import BasisSettings
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.table import Table
 
 __all__ = ["FittedParts", "FittedSteps", "Watched", "fit_supervised"]
@@ -109,7 +109,7 @@ def fit_supervised(
         )
     began = time.perf_counter()
     # One BLAS thread on the driver too, held throughout: equal bits on any number of cores.
-    with single_threaded_blas(), PeakMeter() as meter:
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
         fitted = steps(n)
         own: Watched = (None, None) if watched is None else watched(fitted)
         check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions(), *own)

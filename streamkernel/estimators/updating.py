@@ -22,7 +22,7 @@ from streamkernel.estimators.runs import count
 from streamkernel.estimators.seen_before import rows_of_basis, seen_by
 from streamkernel.estimators.staleness import STALE, Staleness
 from streamkernel.estimators.updatable import Updatable
-from streamkernel.linalg import single_threaded_blas
+from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.table import Table, open_table
 
 __all__ = ["Update", "check_options", "new_rows", "update_model"]
@@ -138,7 +138,7 @@ def update_model(
     plan = folding.checked_plan(memory_limit, driver_bytes)
     began = time.perf_counter()
     # One BLAS thread on the driver too: equal bits on any number of cores.
-    with single_threaded_blas(), PeakMeter() as meter:
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
         new, staleness, grown = folding.run(known)
         check = check_rows(folding.rows_to_show(), None, model.scaler, new.predictions())
     peak = meter.peak + session.executor.peak_bytes()

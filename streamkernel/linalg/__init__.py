@@ -4,7 +4,7 @@ from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, 
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t
 from streamkernel.linalg.duality import DualityPath, duality_path
 from streamkernel.linalg.eigen import SymmetricEigen, symmetric_eigen
-from streamkernel.linalg.finite import require_finite
+from streamkernel.linalg.finite import require_finite, within_range
 from streamkernel.linalg.in_place import InPlaceCholesky
 from streamkernel.linalg.ridge import RidgePath
 from streamkernel.linalg.symmetric import mirror_upper
@@ -33,4 +33,5 @@ __all__ = [
     "subtract_product",
     "symmetric_eigen",
     "syrk",
+    "within_range",
 ]

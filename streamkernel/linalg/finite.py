@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import NumericalError
+from streamkernel.errors import NumericalError, NumericRangeError
 
-__all__ = ["require_finite"]
+__all__ = ["require_finite", "within_range"]
 
 
 def require_finite(array: NDArray[Any], what: str) -> None:
@@ -21,3 +23,17 @@ def require_finite(array: NDArray[Any], what: str) -> None:
             f"{what} has {bad} values that are NaN or infinite out of {array.size}; "
             "look at the scale of features and targets, the lengthscale and alpha"
         )
+
+
+@contextmanager
+def within_range() -> Iterator[None]:
+    """Numbers that overflow, or divide by what has vanished, end in `NumericRangeError`, not in a warning."""
+    try:
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            yield
+    except FloatingPointError as error:
+        raise NumericRangeError(
+            f"numbers leave the range of floating point ({error}): features, targets, weights or kernel values are too "
+            "large or too small; scale the columns (--scale standard) and y, take weights near 1, a lower degree or "
+            "another kernel, or float64"
+        ) from error

@@ -1,0 +1,45 @@
+"""Numbers out of range end in one typed error, never in a warning of NumPy's alone or in a constant model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamkernel import (
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
+    KernelMatchingPursuit,
+    KernelPCA,
+    KernelRidge,
+    Nystroem,
+)
+from streamkernel.errors import NumericRangeError
+from streamkernel.table import open_table
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-2.0, 2.0, (120, 3))
+y = X[:, 0] + 0.2 * rng.standard_normal(120)
+STEEP: dict[str, Any] = {"kernel": "polynomial", "degree": 100, "scale": "none"}
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "ridge": lambda: KernelRidge(20, **STEEP).fit(1e3 * X, y),
+    "ridge in float32": lambda: KernelRidge(20, **STEEP | {"degree": 30}).fit((1e3 * X).astype(np.float32), y),
+    "gp": lambda: GaussianProcessRegressor(20, **STEEP).fit(1e3 * X, y),
+    "classifier": lambda: GaussianProcessClassifier(20, **STEEP).fit(1e3 * X, y > 0),
+    "pursuit": lambda: KernelMatchingPursuit(10, **STEEP).fit(1e3 * X, y),
+    "linear pca": lambda: KernelPCA(2, kernel="linear", scale="none").fit(1e120 * X),
+    "nystroem": lambda: Nystroem(10, kernel="linear", scale="none").fit(1e120 * X),
+    "tiny rows": lambda: Nystroem(10, kernel="linear", scale="none").fit(1e-160 * X),
+    "large targets": lambda: KernelRidge(20).fit(X, 1e130 * y),
+    "tiny weights": lambda: KernelRidge(20).fit(open_table(X, y, weights=np.full(120, 1e-300))),
+    "large weights": lambda: GaussianProcessRegressor(20).fit(open_table(X, y, weights=np.full(120, 1e300))),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_numbers_out_of_range_are_refused(call: Callable[[], Any]) -> None:
+    with pytest.raises(NumericRangeError, match=r"range of floating point.*scale"):
+        call()
