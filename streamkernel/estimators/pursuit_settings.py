@@ -69,9 +69,8 @@ class PursuitSettings(BasisSettings):
                 "choose another estimator"
             )
         number = isinstance(self.validation, (int, float, np.number)) and not isinstance(self.validation, bool)
-        if (number and self.validation == 0) or (
-            isinstance(self.validation, str) and self.validation == AUTO and self.n_components is not None
-        ):
+        automatic = isinstance(self.validation, str) and self.validation == AUTO
+        if (number and self.validation == 0) or (automatic and self.n_components is not None):
             object.__setattr__(self, "validation", None)
         # Before the rule is made of them, which that does.
         checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
