@@ -136,7 +136,6 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     repeats = None
     if table.n_targets:
         repeats = cache.count_repeats(wanted)
-        _warn_of_repeats(repeats)
     else:
         cache.fetch(wanted)
     sample = cache.get(sampled)
@@ -161,7 +160,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
         kernel = tuning.kernel
     problem = Problem(table, kernel, n, settings.tol, settings.seed, centre, scale)
     selection = rule.select(problem, session, cache)
-    _warn_of_rank(selection, n, settings)
+    _warn(selection, n, settings, _told_of(repeats))
     return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning, sample, repeats)
 
 
@@ -209,19 +208,23 @@ def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> S
     return Scaler(statistics.mean, np.where(constant, 1.0, statistics.std))
 
 
-def _warn_of_repeats(repeats: Repeats) -> None:
-    if repeats.share == 1.0:
-        return
-    warn_user(
+def _told_of(repeats: Repeats | None) -> str:
+    """What is to be said of rows that repeat others."""
+    if repeats is None or repeats.share == 1.0:
+        return ""
+    return (
         f"about {repeats.distinct:.0f} of {repeats.rows} rows are distinct, the others repeat the features and targets "
         "of one: each distinct row counts once where alpha, noise and lengthscale are chosen, but held-out "
         "figures on repeated rows are too good; drop the copies before the fit, or give these parameters as numbers"
     )
 
 
-def _warn_of_rank(selection: Selection, n: int, settings: BasisSettings) -> None:
+def _warn(selection: Selection, n: int, settings: BasisSettings, repeats: str) -> None:
+    """Of a basis that is smaller than asked for, and of repeated rows, in one warning."""
     found = len(selection.basis)
     if selection.ended not in ("rank", "size") or (selection.ended == "size" and found == n):
+        if repeats:
+            warn_user(repeats)
         return
     if settings.needs_regular_system:
         raise SingularKernelError(
@@ -230,5 +233,5 @@ def _warn_of_rank(selection: Selection, n: int, settings: BasisSettings) -> None
         )
     warn_user(
         f"only {found} of {n} basis functions are linearly independent; the others were left out "
-        "(duplicate rows, or a lengthscale that is large for the data)"
+        "(duplicate rows, or a lengthscale that is large for the data)" + (f"; {repeats}" if repeats else "")
     )
