@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import ssl
 from typing import TYPE_CHECKING
 
 from streamkernel.service.settings import Limits
@@ -26,12 +25,10 @@ class Door:
     """Parameters
     ----------
     limits : of connections and waits.
-    tls : for HTTPS. A connection counts from its first packet, and its handshake is one of the waits.
     """
 
-    def __init__(self, limits: Limits, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.tls = tls
         self.ending = False
         # What is read goes through here at once, never two connections at a time.
         self.buffer = bytearray(limits.read_bytes)

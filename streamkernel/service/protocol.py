@@ -47,7 +47,6 @@ class Connection(asyncio.BufferedProtocol):
         self._make_server: Callable[[], asyncio.Protocol] = partial(server, **options)
         self._server: asyncio.Protocol | None = None
         self._transport: asyncio.Transport | None = None
-        self._handshake: asyncio.Task[None] | None = None
         self._request: Pending | None = None
         self._headers: Sequence[object] = ()
         self._answering = False
@@ -65,34 +64,10 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         if not self._door.enter(self):
-            # Of HTTPS nobody could read the answer before a handshake.
-            transport.abort() if self._door.tls else self.refuse(503)
+            self.refuse(503)
             return
         self._since = self._loop.time()
         self._until = self._since + self._limits.header_seconds
-        if self._door.tls is None:
-            self._open(transport)
-        else:
-            transport.pause_reading()
-            self._handshake = self._loop.create_task(self._encrypt(transport))
-
-    async def _encrypt(self, transport: asyncio.Transport) -> None:
-        tls, seconds = self._door.tls, self._limits.header_seconds
-        assert tls is not None
-        try:
-            encrypted = await self._loop.start_tls(
-                transport, self, tls, server_side=True, ssl_handshake_timeout=seconds
-            )
-        except (OSError, asyncio.CancelledError):
-            encrypted = None
-        if encrypted is None:
-            transport.abort()
-            self._door.leave(self)
-            return
-        self._transport = encrypted
-        self._open(encrypted)
-
-    def _open(self, transport: asyncio.Transport) -> None:
         self._server = self._make_server()
         self._server.connection_made(_Tapped(transport, self))  # type: ignore[arg-type]
 
@@ -173,8 +148,6 @@ class Connection(asyncio.BufferedProtocol):
     def cut(self) -> None:
         """End the connection, whatever it is at."""
         self._door.leave(self)
-        if self._handshake is not None:
-            self._handshake.cancel()
         if self._transport is not None:
             self._transport.abort()
 

@@ -15,7 +15,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -57,20 +58,12 @@ class Address:
     def scheme(self) -> str:
         return "http" if self.certificate is None else "https"
 
-    def tls(self) -> ssl.SSLContext | None:
-        """What encrypts; None for plain HTTP."""
-        if self.certificate is None:
-            return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificate, self.key, password=lambda: "")
-        return context
-
     def check(self) -> None:
         """Raise `ParameterError` unless certificate and key can be used."""
         if self.certificate is None:
             return
         try:
-            self.tls()
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password=lambda: "")
         except (OSError, ssl.SSLError) as error:
             raise ParameterError(
                 f"the certificate {self.certificate} and the key {self.key} cannot be used: {error.strerror or error}"
@@ -186,9 +179,11 @@ def configured(settings: Settings, address: Address, started: Callable[[], None]
         backlog=_BACKLOG,
         timeout_keep_alive=math.ceil(settings.limits.idle_seconds),
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.key,
     )
     config.load()
-    door = Door(settings.limits, address.tls())
+    door = Door(settings.limits)
     config.http_protocol_class = protocol_class(door, config.http_protocol_class)
     return _Server(config, door, service, started)
 
@@ -198,10 +193,35 @@ def _run(settings: Settings, address: Address, bound: socket.socket, started: Ca
     # The thread that reads a new generation gives way to requests five times sooner than Python would have it.
     sys.setswitchinterval(0.001)
     settings = settings.with_limits(connections=_connections(settings.limits.connections))
-    # The web server raises the signal again once it has ended. To be told to end, and to end, is no failure.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: None)
-    configured(settings, address, started).run(sockets=[bound])
+    with _ended_by_signals():
+        configured(settings, address, started).run(sockets=[bound])
+
+
+class _Ended(BaseException):
+    """SIGINT or SIGTERM."""
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """To be told to end, and to end, is no failure: before the web server listens to signals, and when it has ended.
+
+    It then raises what it was told again.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Ended
+
+    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except _Ended:
+        pass
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def _connections(wanted: int) -> int:
@@ -226,6 +246,9 @@ def _worker(settings: Settings, address: Address, started: multiprocessing.synch
 
     threading.Thread(target=follow, daemon=True).start()
     _run(settings, address, _bind(address, shared=True), started.set)
+    # Compilers take seconds to be taken down, and a thread that waits for a store half a minute to be joined.
+    logging.shutdown()
+    os._exit(0)
 
 
 def _supervise(settings: Settings, address: Address, workers: int, ready: Callable[[], None]) -> None:

@@ -25,7 +25,7 @@ class Limits:
     rows, elements : of one request; elements are rows x columns.
     request_seconds : until a request's body must be there, a second more for each `slowest` bytes of it.
     compute_seconds : from there to the first byte of the answer.
-    header_seconds, header_bytes, headers : for the request line and the headers, and the TLS handshake; how many.
+    header_seconds, header_bytes, headers : for the request line and the headers; how many.
     idle_seconds : after an answer, until the next request begins.
     write_seconds : for a client to take what waits for it.
     read_bytes : taken off a connection at once.

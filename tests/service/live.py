@@ -1,9 +1,15 @@
-"""A service on a port of loopback, in a thread of this process."""
+"""A service on a port of loopback, in a thread of this process or in a process of its own."""
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from streamkernel.service import Settings
@@ -36,6 +42,18 @@ class Live:
         with self.connect() as connection:
             connection.sendall(sent)
             return everything(connection)
+
+
+@contextmanager
+def served(models: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A service in a process of its own, and its port."""
+    command = [sys.executable, "-m", "streamkernel", "serve", str(models), "--port", "0", "--json", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, int(json.loads(process.stdout.readline())["url"].rpartition(":")[2])
+        finally:
+            process.kill()
 
 
 def everything(connection: socket.socket) -> bytes:

@@ -7,6 +7,8 @@ import logging
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +18,7 @@ import httpx
 import numpy as np
 import psutil
 import pytest
-from service.live import Live
+from service.live import Live, served
 
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import ModelFormatError
@@ -237,3 +239,25 @@ def test_a_model_in_a_folder_with_a_space_is_served_by_itself(models: Path, live
     running: Live = live(Settings(models / "my model"))
     with httpx.Client(base_url=running.url, trust_env=False) as client:
         assert client.post("/v1/models/my_model/predict", json={"row": [1, 2, 3, 4]}).status_code == 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_starts_and_ends_soon_whatever_lies_there(models: Path, workers: str) -> None:
+    for name in ("a configuration of 3 GiB", "a model with a pipe in it", "a configuration that is a device"):
+        STRANGE[name](models / name.replace(" ", "-"))
+    with served(models, "--workers", workers) as (process, port):
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).json()["models"] == 5
+        process.terminate()
+        assert process.wait(8) == 0
+
+
+@pytest.mark.slow
+def test_it_ends_soon_while_it_starts(models: Path) -> None:
+    """The models are read before the first request; who is told to end meanwhile ends."""
+    command = [sys.executable, "-m", "streamkernel", "serve", str(models), "--port", "0"]
+    for seconds in (2.0, 3.0, 4.0, 5.0):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            time.sleep(seconds)
+            process.terminate()
+            assert process.wait(8) in (0, -15)

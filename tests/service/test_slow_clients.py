@@ -8,7 +8,6 @@ import json
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ import numpy as np
 import psutil
 import pytest
 from service.bodies import as_arrow, as_npy, refused
-from service.live import Live, everything
+from service.live import Live, everything, served
 
 from streamkernel.service import Settings
 from streamkernel.service.formats import MEDIA_TYPES
@@ -130,34 +129,40 @@ def served_within(running: Live, seconds: float, stop: str) -> None:
             time.sleep(0.05)
 
 
-def test_handshakes_that_stop(saved: Path, live: Any, certified: dict[str, Path]) -> None:
-    settings = Settings(saved).with_limits(connections=PLACES, patience_seconds=0.1, header_seconds=3)
-    running = live(settings, **certified)
+def test_handshakes_that_stop_take_no_place(saved: Path, live: Any, certified: dict[str, Path]) -> None:
+    running = live(Settings(saved).with_limits(connections=PLACES), **certified)
     with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(running.connect()) for _ in range(PLACES)]
-        for connection in held[: PLACES // 2]:
-            connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
-        time.sleep(0.3)
+        for i in range(3 * PLACES):
+            held = stack.enter_context(running.connect())
+            if i % 2:
+                held.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
         predicts(running, verify=trusted(certified))
-        began = time.monotonic()
-        for connection in held:
-            everything(connection)
-        assert time.monotonic() - began < 15
+        body = as_npy(np.ones((50_000, 4)))
+        with httpx.Client(base_url=running.url, trust_env=False, verify=trusted(certified)) as client:
+            headers = {"content-type": MEDIA_TYPES["npy"]}
+            answer = client.post("/v1/models/ridge/predict", content=body, headers=headers)
+            assert np.load(io.BytesIO(answer.content)).shape == (50_000,)
 
 
-def test_handshakes_end_by_themselves(saved: Path, live: Any, certified: dict[str, Path]) -> None:
-    running = live(Settings(saved).with_limits(header_seconds=0.5), **certified)
-    for said in (b"", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n\r\n"):
-        with running.connect() as connection:
-            connection.sendall(said)
-            began = time.monotonic()
-            everything(connection)
-            assert time.monotonic() - began < 10
-    body = as_npy(np.ones((50_000, 4)))
-    with httpx.Client(base_url=running.url, trust_env=False, verify=trusted(certified)) as client:
-        headers = {"content-type": MEDIA_TYPES["npy"]}
-        answer = client.post("/v1/models/ridge/predict", content=body, headers=headers)
-        assert np.load(io.BytesIO(answer.content)).shape == (50_000,)
+def test_many_clients_over_tls_at_once(saved: Path, live: Any, certified: dict[str, Path]) -> None:
+    running = live(Settings(saved), **certified)
+    statuses: list[bytes] = []
+
+    def ask() -> None:
+        for _ in range(10):
+            with (
+                running.connect() as raw,
+                trusted(certified).wrap_socket(raw, server_hostname="127.0.0.1") as encrypted,
+            ):
+                encrypted.sendall(LAST)
+                statuses.append(everything(encrypted)[:12])
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [b"HTTP/1.1 200"] * 80
 
 
 def trusted(certified: dict[str, Path]) -> ssl.SSLContext:
@@ -307,18 +312,6 @@ def test_a_thousand_clients_that_stop(saved: Path) -> None:
                 assert service.memory_info().rss - before < 200e6, name
         process.terminate()
         assert process.wait(20) == 0
-
-
-@contextlib.contextmanager
-def served(models: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A service in a process of its own, and its port."""
-    command = [sys.executable, "-m", "streamkernel", "serve", str(models), "--port", "0", "--json", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process, int(json.loads(process.stdout.readline())["url"].rpartition(":")[2])
-        finally:
-            process.kill()
 
 
 @pytest.mark.slow
