@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -26,7 +27,9 @@ from streamkernel.engine import (
     format_bytes,
     resident_bytes,
 )
-from streamkernel.engine.plan import Plan, TableShape
+from streamkernel.engine.layout import span_rows
+from streamkernel.engine.plan import BASE_BYTES, WORKER_BYTES, Plan, Step, TableShape, make_plan
+from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ResourceLimitError
 from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
 from streamkernel.table import Table, open_table
@@ -227,3 +230,34 @@ def test_measured_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
         assert peak <= planned
         peaks.append(peak)
     assert peaks[1] < 1.1 * peaks[0]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 8])
+def test_states_that_wait_for_their_neighbours_are_counted(threads: int) -> None:
+    """Of the leaves at work, two a thread, every other one may be the last: those that are done have no neighbours."""
+    step = Step("sweep", "sweep", 1 << 24, 1, 1e6, 0, 1, 0, state_bytes=10**9)
+    spans = math.ceil(step.rows / span_rows(step.rows, step.flops_per_row))
+    held = 0
+
+    def combine(left: int, right: int) -> int:
+        nonlocal held
+        held -= 1
+        return left + right
+
+    tree: PairingTree[int] = PairingTree(spans, combine)
+    slow = range(0, 4 * threads, 2)  # as many as may be outstanding
+    for leaf in range(1, 4 * threads, 2):
+        held += 1
+        tree.add(leaf, 1)
+    waiting = held
+    assert waiting == len(slow) == 2 * threads
+    for leaf in (*slow, *range(4 * threads, spans)):
+        held += 1
+        tree.add(leaf, 1)
+    assert tree.root() == spans
+    table = TableShape(step.rows, 1, 1, 8, 1, True)
+    for machine, base in ((Machine(0, threads), BASE_BYTES), (Machine(1, threads), WORKER_BYTES)):
+        plan = make_plan([step], table, machine, disk_bytes=0)
+        planned = plan.worker_bytes if machine.workers else plan.driver_bytes
+        at_work = threads * plan.task_bytes
+        assert planned - base - at_work >= (waiting + math.log2(spans)) * step.state_bytes
