@@ -1,0 +1,106 @@
+"""The kernels are compiled once on a machine: told, by one of several, before processes start, outside of time-outs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from distributed import get_worker
+
+from streamkernel.engine import compiling, warming
+from streamkernel.engine.cluster import local_cluster
+from streamkernel.kernels import _compiled
+
+CODE = """
+from streamkernel.kernels import _loops, compile_all, is_compiled
+before = is_compiled()
+compile_all()
+print(before, is_compiled(), sum(_loops.fill.stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A machine without a cache, whose compiler takes a moment; what was told."""
+    monkeypatch.setattr(compiling, "_SECONDS", 0.05)
+    monkeypatch.setattr(compiling, "is_compiled", lambda: False)
+    monkeypatch.setattr(compiling, "compile_all", lambda: time.sleep(0.4))
+    return []
+
+
+def test_it_is_told(cold: list[str]) -> None:
+    compiling.compile_here(cold.append)
+    assert cold == [compiling.COMPILING]
+
+
+def test_what_was_compiled_before_is_not_told(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "is_compiled", lambda: True)
+    monkeypatch.setattr(compiling, "compile_all", lambda: pytest.fail("compiled again"))
+    compiling.compile_here(cold.append)
+    assert cold == []
+
+
+def test_an_error_of_the_compiler_is_raised(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing() -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(compiling, "compile_all", failing)
+    with pytest.raises(MemoryError, match="no room"):
+        compiling.compile_here(cold.append)
+
+
+def test_a_signal_ends_the_wait(cold: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(compiling, "compile_all", over.wait)
+    threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        compiling.compile_here(cold.append)
+    over.set()
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    inside, most = [], []
+
+    def enter() -> None:
+        with _compiled._alone(tmp_path / "new" / "x.lock"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.2)
+            inside.pop()
+
+    threads = [threading.Thread(target=enter) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert most == [1, 1, 1]
+
+
+@pytest.mark.slow
+def test_of_two_first_commands_one_compiles(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-W", "ignore", "-c", CODE]
+    both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert sorted(each.communicate()[0] for each in both) == ["False True 0\n", "False True 2\n"]
+
+
+def _stuck() -> None:
+    # A compiler on a busy machine; that it is a task tells that the worker goes on giving signs of life meanwhile.
+    get_worker().get_current_task()
+    time.sleep(1.0)
+
+
+def test_workers_get_ready_in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warming, "warm_up", _stuck)
+    monkeypatch.setattr(compiling, "_SECONDS", 0.2)
+    told: list[str] = []
+    with local_cluster(1, tell=told.append) as executor:
+        assert executor.n_workers == 1
+    assert len(told) == 1
+    assert compiling.COMPILING in told[0]
