@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import signal
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from weakref import WeakSet
 import dask
 from distributed import Client, LocalCluster, as_completed
 from distributed import Future as _Future
+from distributed.core import Status
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 from distributed.security import Security
 
@@ -302,7 +304,7 @@ def local_cluster(
                 stack.enter_context(_ended_at_once(cluster))
                 client = stack.enter_context(Client(cluster, timeout=_PATIENCE))
             cluster.scale(count)
-            client.wait_for_workers(count, timeout=_PATIENCE)
+            _wait_for_workers(cluster, client, count)
             warm_up_workers(client, tell)
         except (OSError, RuntimeError) as error:  # TimeoutError is an OSError
             raise ClusterError(
@@ -310,6 +312,16 @@ def local_cluster(
                 f"{' '.join(str(error).split())}); use fewer --workers, or --scheduler threads"
             ) from error
         yield ClusterExecutor(client, remote=False)
+
+
+def _wait_for_workers(cluster: LocalCluster, client: Client, count: int) -> None:
+    """Until all are there, or one cannot be started: that is logged only, by the thread which starts them."""
+    until = time.monotonic() + _PATIENCE
+    while len(client.nthreads()) < count and time.monotonic() < until:
+        if any(nanny.status == Status.failed for nanny in cluster.workers.values()):
+            raise RuntimeError("a worker process ended before it was ready")
+        time.sleep(0.05)
+    client.wait_for_workers(count, timeout=max(1.0, until - time.monotonic()))
 
 
 @contextlib.contextmanager

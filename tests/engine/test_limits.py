@@ -27,6 +27,7 @@ from streamkernel.engine import (
     Session,
     ThreadExecutor,
     check_memory,
+    cluster,
     limits,
     machine_of,
     memory_limits,
@@ -214,4 +215,12 @@ def test_local_workers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Client, "wait_for_workers", late)
     said = r"1 workers of the local cluster did not start \(TimeoutError: Only 0/1 workers arrived after 120\); use"
     with pytest.raises(ClusterError, match=said), local_cluster(1):
+        pass
+
+
+def test_local_workers_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not waited for."""
+    broken = {**cluster.DASK_CONFIG, "distributed.nanny.pre-spawn-environ.PYTHONHOME": "/nowhere"}
+    monkeypatch.setattr(cluster, "DASK_CONFIG", broken)
+    with pytest.raises(ClusterError, match="a worker process ended before it was ready"), local_cluster(1):
         pass
