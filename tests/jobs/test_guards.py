@@ -1,0 +1,85 @@
+"""What a driver asks itself before it writes: each of these, left out, would publish what is another's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fits import rows_at, written
+
+from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
+from streamkernel.jobs import connect
+from streamkernel.jobs.fitting import Fitting
+from streamkernel.jobs.records import RUNNING, JobRecords, Stopped
+
+
+def lost() -> None:
+    raise RunLockedError("lost")
+
+
+def stopped() -> None:
+    raise Stopped("closing")
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> JobRecords:
+    return written(tmp_path / "jobs", rows_at(tmp_path / "rows.zarr"), tmp_path / "model")
+
+
+def fitting(records: JobRecords, **lease: Any) -> Fitting:
+    held = (
+        SimpleNamespace(held=True, holder="me", check=lambda: None, **lease) if not lease else SimpleNamespace(**lease)
+    )
+    return Fitting(records, records.work(), held, records.latest())  # type: ignore[arg-type]  # what of a lease is asked
+
+
+def model(saved: list[str]) -> Any:
+    run = {"peak_memory_bytes": 1, "seconds": 1.0}
+    return SimpleNamespace(digest="d", config={"run": run}, save=lambda where, overwrite: saved.append(where))
+
+
+def test_nothing_is_published_without_the_lease(records: JobRecords) -> None:
+    saved: list[str] = []
+    watch: Any = SimpleNamespace(check=lambda: None, measured=lambda peak: None)
+    with pytest.raises(RunLockedError):
+        fitting(records, held=True, holder="me", check=lost).publish(model(saved), watch)
+    assert saved == []
+
+
+def test_nothing_is_claimed_by_who_was_told_to_stop(records: JobRecords) -> None:
+    before, saved = records.latest(), list[str]()
+    watch: Any = SimpleNamespace(check=stopped, measured=lambda peak: None)
+    with pytest.raises(Stopped):
+        fitting(records).publish(model(saved), watch)
+    assert (saved, records.latest()) == ([], before)
+
+
+def test_a_job_is_not_claimed_without_its_lease(records: JobRecords) -> None:
+    before = records.latest()
+    with pytest.raises(Stopped, match="lost"):
+        records.claim(SimpleNamespace(held=False, holder="me"))  # type: ignore[arg-type]
+    assert records.latest() == before
+
+
+def test_another_table_is_not_gone_on_with(records: JobRecords, tmp_path: Path) -> None:
+    watch: Any = SimpleNamespace(tell=lambda *_: None)
+    first = fitting(records)
+    first.record = records.advance(records.latest(), RUNNING, holder="me", attempt=1, pinned="of other rows")  # type: ignore[assignment]
+    with pytest.raises(InputChangedError, match="submit a new job"):
+        first.prepare(watch)
+
+
+def test_what_is_being_published_is_not_cancelled(tmp_path: Path) -> None:
+    rows = rows_at(tmp_path / "rows.zarr")
+    records = written(tmp_path / "jobs", rows, tmp_path / "model", status=RUNNING, digest="d", attempt=1)
+    with connect(jobs=tmp_path / "jobs") as session, pytest.raises(ParameterError, match="too late to cancel"):
+        session.job(records.id).cancel()
+    assert records.latest().value["status"] == RUNNING
+
+
+@pytest.mark.parametrize("id", ["", "..", "../20260101-000000-01234567", "20260101-000000-01234567/state"])
+def test_an_id_is_no_path(tmp_path: Path, id: str) -> None:
+    with pytest.raises(ParameterError, match="no job's id"):
+        JobRecords(str(tmp_path), id)
