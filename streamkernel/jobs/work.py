@@ -141,8 +141,8 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
                     "with an estimator and client="
                 )
             value = value.to_config()
-        own = isinstance(value, (int, float, type(None))) or (isinstance(value, str) and value == AUTO)
-        if each.name == "validation" and not own:
+        is_share = isinstance(value, (int, float, type(None))) or (isinstance(value, str) and value == AUTO)
+        if each.name == "validation" and not is_share:
             value = location_of("validation rows", value)
         if each.name == "queries":
             if value is not None:
