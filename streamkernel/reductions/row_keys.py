@@ -33,8 +33,12 @@ def row_keys(values: NDArray[Any], digits: int = EXACT) -> Keys:
     for first in range(0, values.shape[1], PANEL):
         panel = slice(first, first + PANEL)
         # -0.0 is 0.0.
-        words = np.ascontiguousarray(values[:, panel], dtype=np.float64) + 0.0
-        keys += ((words.view(np.uint64) + half) >> dropped) @ (factors[panel] | np.uint64(1))
+        numbers = np.ascontiguousarray(values[:, panel], dtype=np.float64) + 0.0
+        words = (numbers.view(np.uint64) + half) >> dropped
+        # Whole numbers and single precision fill the upper digits alone, and a product's lower ones know nothing of
+        # them: each has them put into its lower digits, or few keys would be left of many rows.
+        words ^= (words >> np.uint64(32)) ^ (words >> np.uint64(44))
+        keys += words @ (factors[panel] | np.uint64(1))
     return _mixed(keys)
 
 
