@@ -11,7 +11,6 @@ is a lease: whoever comes after one that was killed has to wait until that has l
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +20,8 @@ from streamkernel.atomic import HeldLock
 from streamkernel.blobs import Lease, beside, blobs_at, is_url
 from streamkernel.blobs.lease import this_process
 from streamkernel.blobs.records import RecordLog
-from streamkernel.errors import RunLockedError, StoreAccessError, StoreError, StoreNotFoundError
+from streamkernel.errors import RunLockedError, StoreError, StoreNotFoundError
+from streamkernel.outputs import store_error
 
 __all__ = ["only_follower"]
 
@@ -52,14 +52,22 @@ def only_follower(model: str, store: str) -> Iterator[Callable[[], None]]:
     path = Path(beside(model, _NAME))
     with _translated(path, model):
         lock = _acquire(path, model)
-        lock.write(json.dumps({**this_process(), "store": store}).encode() + b"\n")
+        try:
+            lock.write(json.dumps({**this_process(), "store": store}).encode() + b"\n")
+        except OSError:
+            _remove(path, lock)
+            raise
     try:
         yield lambda: None
     finally:
-        # Still locked: whoever has opened it meanwhile sees that it is no longer the file of this name.
-        with contextlib.suppress(OSError):
-            path.unlink()
-        lock.release()
+        _remove(path, lock)
+
+
+def _remove(path: Path, lock: HeldLock) -> None:
+    # Still locked: whoever has opened it meanwhile sees that it is no longer the file of this name.
+    with contextlib.suppress(OSError):
+        path.unlink()
+    lock.release()
 
 
 def _acquire(path: Path, model: str) -> HeldLock:
@@ -90,11 +98,5 @@ def _translated(path: Path, model: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise StoreNotFoundError(f"nothing at {model}; check the path") from error
-    except PermissionError as error:
-        raise StoreAccessError(f"no permission to write {path}; ask its owner") from error
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise StoreAccessError(
-                f"{path} is a link, or has another name besides, and nothing is written through links; remove it"
-            ) from error
-        raise StoreError(f"{path} cannot be locked ({error.strerror or error}); check the disk") from error
+        raise store_error(error, path, "locking") from error

@@ -6,7 +6,13 @@
 from __future__ import annotations
 
 from streamkernel.outputs.files import refuse_link
-from streamkernel.outputs.partial import PartialFolder, publish, remove_stray_partials, translated_os_errors
+from streamkernel.outputs.partial import (
+    PartialFolder,
+    publish,
+    remove_stray_partials,
+    store_error,
+    translated_os_errors,
+)
 from streamkernel.outputs.replacing import check_name_length, check_output, plain_copy, remove_former
 from streamkernel.outputs.whole import Kind, Whole, whole_at
 
@@ -21,6 +27,7 @@ __all__ = [
     "refuse_link",
     "remove_former",
     "remove_stray_partials",
+    "store_error",
     "translated_os_errors",
     "whole_at",
 ]

@@ -19,7 +19,7 @@ from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
 from streamkernel.outputs.replacing import check_output, is_empty_folder, remove_former, whole_in
 from streamkernel.outputs.whole import Kind
 
-__all__ = ["PartialFolder", "publish", "remove_stray_partials", "translated_os_errors"]
+__all__ = ["PartialFolder", "publish", "remove_stray_partials", "store_error", "translated_os_errors"]
 
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _TRIES = 100
@@ -33,28 +33,31 @@ def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
     except StoreError:
         raise
     except OSError as error:
-        name = error.filename or path
-        if isinstance(error, PermissionError):
-            raise StoreAccessError(f"no permission for {name} while {doing} {path}; ask its owner") from error
-        if error.errno == errno.ELOOP:
-            raise StoreAccessError(
-                f"{name} is a link, or has another name besides, and nothing is written through links while {doing} "
-                f"{path}; remove it"
-            ) from error
-        if error.errno == errno.EROFS:
-            raise StoreAccessError(
-                f"the file system is read-only while {doing} {path}; choose a path on another one, or have it mounted "
-                "for writing"
-            ) from error
-        if error.errno in _DISK_FULL:
-            raise StoreError(
-                f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"
-            ) from error
-        if isinstance(error, FileNotFoundError):
-            raise StoreNotFoundError(
-                f"{name} vanished while {doing} {path}; is another process removing it?"
-            ) from error
-        raise StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again") from error
+        raise store_error(error, path, doing) from error
+
+
+def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
+    """Ours for an error of the operating system; see `translated_os_errors`."""
+    name = error.filename or path
+    if isinstance(error, PermissionError):
+        return StoreAccessError(f"no permission for {name} while {doing} {path}; ask its owner")
+    if error.errno == errno.ELOOP:
+        return StoreAccessError(
+            f"{name} is a link, or has another name besides, and nothing is written through links while {doing} "
+            f"{path}; remove it"
+        )
+    if error.errno == errno.EROFS:
+        return StoreAccessError(
+            f"the file system is read-only while {doing} {path}; choose a path on another one, or have it mounted "
+            "for writing"
+        )
+    if error.errno in _DISK_FULL:
+        return StoreError(
+            f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"
+        )
+    if isinstance(error, FileNotFoundError):
+        return StoreNotFoundError(f"{name} vanished while {doing} {path}; is another process removing it?")
+    return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again")
 
 
 class PartialFolder:

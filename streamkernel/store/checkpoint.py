@@ -75,7 +75,7 @@ class Checkpoints:
                     self._place.forget(self._saved())
                 self._check_config()
             except BaseException:
-                self._place.release()
+                self._place.withdraw()
                 raise
 
     def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:

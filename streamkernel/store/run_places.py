@@ -72,6 +72,10 @@ class RunPlace(ABC):
     def release(self) -> None:
         """Let go."""
 
+    def withdraw(self) -> None:
+        """Let go of a run that could not begin."""
+        self.release()
+
     def forsake(self) -> None:
         """Let go without a word where the place does not answer."""
         self.release()
@@ -90,7 +94,7 @@ class FolderRun(RunPlace):
             # Of a run that was killed while it was removing what it no longer needed.
             remove_stray_partials(folder.parent, folder.name)
         except BaseException:
-            self._lock.release()
+            self.withdraw()
             raise
 
     def _acquire(self) -> HeldLock:
@@ -111,7 +115,11 @@ class FolderRun(RunPlace):
                     f"the run in {self.location} is being driven by {holder}; wait for it or stop it first"
                 )
             if lock.still_at(path):
-                lock.write(f"{os.getpid()}\n".encode())
+                try:
+                    lock.write(f"{os.getpid()}\n".encode())
+                except OSError:
+                    self._withdraw(lock)
+                    raise
                 return lock
             lock.release()
 
@@ -156,6 +164,17 @@ class FolderRun(RunPlace):
 
     def release(self) -> None:
         self._lock.release()
+
+    def withdraw(self) -> None:
+        self._withdraw(self._lock)
+
+    def _withdraw(self, lock: HeldLock) -> None:
+        """Let go, and leave no folder in which there is nothing but the lock."""
+        with suppress(OSError):
+            if lock.still_at(self.location / LOCK) and self.names() == [LOCK]:
+                (self.location / LOCK).unlink()
+                self.location.rmdir()
+        lock.release()
 
 
 class ObjectRun(RunPlace):

@@ -56,7 +56,7 @@ def run(program: str, *arguments: str, place: Path, **options: Any) -> subproces
 
 
 def seen(place: Path) -> list[str]:
-    return sorted(path.name for path in place.iterdir() if not path.name.startswith("."))
+    return sorted(path.name for path in place.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_full_disk(place: Path, command: str) -> None:
     done = run(_FULL, *WRITES[command], place=place)
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert done.returncode == 1
-    assert "no space left" in line or "File too large" in line
+    assert "no space left while " in line
     assert "unexpected" not in done.stderr
     assert "Traceback" not in done.stderr
     assert seen(place) == before

@@ -18,11 +18,10 @@ from streamkernel.errors import (
     ParameterError,
     SourceFormatError,
     StoreAccessError,
-    StoreError,
     StoreNotFoundError,
     StreamKernelError,
 )
-from streamkernel.outputs import PartialFolder, check_output
+from streamkernel.outputs import PartialFolder, check_output, store_error
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.checked import FoundLabels, checked_batches
 from streamkernel.table.ingest.csv import CsvReader
@@ -30,7 +29,7 @@ from streamkernel.table.ingest.libsvm import LibsvmReader
 from streamkernel.table.ingest.numpy_files import NpyReader, NpzReader
 from streamkernel.table.ingest.parquet import ParquetReader
 from streamkernel.table.ingest.progress import Progress, as_progress
-from streamkernel.table.ingest.reader import Reader, first_line
+from streamkernel.table.ingest.reader import Reader
 from streamkernel.table.ingest.shuffle import RowSpool
 from streamkernel.table.ingest.tables import TableReader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
@@ -114,13 +113,9 @@ def os_errors(path: str | Path, state: str) -> Iterator[None]:
         yield
     except StreamKernelError:
         raise
-    except PermissionError as error:
-        raise StoreAccessError(
-            f"{error.filename or path}: permission denied; ask for access or choose another path"
-        ) from error
     except OSError as error:
-        what = error.strerror or first_line(error)
-        raise StoreError(f"writing {path} failed: {what}; free space or choose another disk ({state})") from error
+        told = store_error(error, path, "writing")
+        raise type(told)(f"{told} ({state})") from error
 
 
 def open_reader(source: Any, target: str | int | None) -> Reader:
