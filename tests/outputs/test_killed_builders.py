@@ -26,6 +26,7 @@ ingest(np.ones((64, 2)), sys.argv[1], chunk_rows=16, shuffle=sys.argv[2] == "shu
 """
 
 
+@pytest.mark.slow
 def test_a_killed_ingest(tmp_path: Path) -> None:
     store = tmp_path / "place" / "table"
     store.parent.mkdir()

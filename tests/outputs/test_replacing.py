@@ -146,6 +146,7 @@ def test_what_came_while_it_was_built_stays(
     assert held(former) == {"thesis.txt": b"x"}
 
 
+@pytest.mark.slow
 def test_mounts_are_left_alone(tmp_path: Path) -> None:
     """An empty folder at which something is mounted, and a folder of an output that is one: told before any work."""
     rows(tmp_path / "place")
@@ -209,6 +210,7 @@ def test_models_that_are_saved_and_updated_in_place(tmp_path: Path) -> None:
     assert (tmp_path / "m" / "card.md").read_text() == "x"
 
 
+@pytest.mark.slow
 def test_reports_and_pictures_replace_their_like(tmp_path: Path) -> None:
     fitted = ridge().fit(X, X[:, 0]).model_
     fitted.save(tmp_path / "m")
