@@ -90,6 +90,7 @@ def test_answers_that_nobody_reads(impatient: Live) -> None:
         connection.connect(("127.0.0.1", impatient.port))
         head = HEAD.format(MEDIA_TYPES[NPY], len(body)).replace("\r\n\r\n", "\r\nAccept: application/json\r\n\r\n")
         connection.sendall(head.encode() + body)
+        assert connection.recv(12) == b"HTTP/1.1 200"
         until = time.monotonic() + 60
         while impatient.server.server_state.connections and time.monotonic() < until:
             time.sleep(0.05)

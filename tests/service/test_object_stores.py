@@ -42,6 +42,11 @@ def followed(url: str) -> tuple[Registry, Events]:
     return registry, events
 
 
+def remove(url: str) -> None:
+    blobs = blobs_at(url)
+    blobs.remove_all(blobs.keys())
+
+
 def damage(url: str, name: str, change: Callable[[bytes], bytes | None]) -> None:
     """Change an object of the current generation, or remove it."""
     place = Generations(url)
@@ -78,8 +83,7 @@ def test_a_new_generation_takes_the_place_of_the_old(
     before = registry.served("ridge")
     estimators["two"].save(f"{url}/ridge", overwrite=True)
     estimators["labels"].save(f"{url}/added")
-    blobs = blobs_at(f"{url}/gp")
-    blobs.remove_all(blobs.keys())
+    remove(f"{url}/gp")
     registry.scan()
     assert events == [("loaded", "added"), ("reloaded", "ridge")]
     after = registry.served("ridge")
@@ -107,7 +111,9 @@ def test_damaged_generations_are_reported_and_the_one_before_them_served(
     registry, events = followed
     served = registry.served("ridge")
     for kind, (name, change, error) in DAMAGES.items():
-        estimators["two"].save(f"{url}/ridge", overwrite=True)
+        # What is not a whole model is not replaced: it is for its owner to remove.
+        remove(f"{url}/ridge")
+        estimators["two"].save(f"{url}/ridge")
         damage(f"{url}/ridge", name, change)
         for _ in range(2):
             registry.scan()
@@ -119,7 +125,8 @@ def test_damaged_generations_are_reported_and_the_one_before_them_served(
             assert "our/" not in found[1]
         assert events == [("failed", "ridge")], kind
         events.clear()
-    estimators["gp"].save(f"{url}/ridge", overwrite=True)
+    remove(f"{url}/ridge")
+    estimators["gp"].save(f"{url}/ridge")
     registry.scan()
     assert registry.served("ridge").digest == estimators["gp"].model_.digest
     assert registry.entries["ridge"].problem is None
