@@ -7,18 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from streamkernel.service.settings import Limits
 
-if TYPE_CHECKING:
-    from streamkernel.service.protocol import Connection
-
-__all__ = ["Door"]
+__all__ = ["Client", "Door"]
 
 _LOOK_SECONDS = 0.25
 # Where nobody can give way, nobody is looked for again for so long; where many can, so many go at once.
 _AGAIN_SECONDS, _AT_ONCE = 0.05, 64
+
+
+class Client(Protocol):
+    """A connection, encrypted or not yet, as the door sees it."""
+
+    def kept_waiting(self, now: float) -> float:
+        """Seconds for which its client has kept us waiting."""
+
+    def is_over(self, now: float) -> bool:
+        """Whether a wait has lasted as long as it may."""
+
+    def cut(self) -> None:
+        """End it."""
 
 
 class Door:
@@ -32,14 +42,14 @@ class Door:
         self.ending = False
         # What is read goes through here at once, never two connections at a time.
         self.buffer = bytearray(limits.read_bytes)
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[Client, None] = {}
         self._look: asyncio.TimerHandle | None = None
         self._full_until = 0.0
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def enter(self, connection: Connection) -> bool:
+    def enter(self, connection: Client) -> bool:
         """Whether there is a place, or one can be made."""
         if len(self._connections) >= self.limits.connections and not self._make_place():
             return False
@@ -48,7 +58,7 @@ class Door:
             self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_at_all)
         return True
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: Client) -> None:
         """The connection is lost, or does not count any more."""
         self._connections.pop(connection, None)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from streamkernel.service.door import Door
+from streamkernel.service.door import Client, Door
 from streamkernel.service.refusals import STATUSES, error_body
 
 __all__ = ["CONNECTION", "Connection", "Pending", "protocol_class"]
@@ -38,10 +38,14 @@ class Connection(asyncio.BufferedProtocol):
     ----------
     door : of all connections.
     server : makes the web server's protocol, with these options.
+    before : what has held its place until now.
     """
 
-    def __init__(self, door: Door, server: type[asyncio.Protocol], options: dict[str, Any]) -> None:
+    def __init__(
+        self, door: Door, server: type[asyncio.Protocol], options: dict[str, Any], before: Client | None = None
+    ) -> None:
         self._door = door
+        self._before = before
         self._limits = door.limits
         options["app_state"] = {**options["app_state"], CONNECTION: self}
         self._make_server: Callable[[], asyncio.Protocol] = partial(server, **options)
@@ -63,6 +67,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
+        if self._before is not None:
+            self._door.leave(self._before)
+            self._before = None
         if not self._door.enter(self):
             self.refuse(503)
             return
@@ -271,7 +278,7 @@ def protocol_class(door: Door, server: type[asyncio.Protocol]) -> Any:
     """What a web server makes of each connection, instead of its own protocol."""
 
     class Made(Connection):
-        def __init__(self, **options: Any) -> None:
-            super().__init__(door, server, options)
+        def __init__(self, before: Client | None = None, **options: Any) -> None:
+            super().__init__(door, server, options, before)
 
     return Made

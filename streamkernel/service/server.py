@@ -28,6 +28,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.service.app import Service, create_app
 from streamkernel.service.door import Door
 from streamkernel.service.gate import Cut
+from streamkernel.service.handshake import handshake_class
 from streamkernel.service.protocol import protocol_class
 from streamkernel.service.settings import Settings
 
@@ -185,6 +186,9 @@ def configured(settings: Settings, address: Address, started: Callable[[], None]
     config.load()
     door = Door(settings.limits)
     config.http_protocol_class = protocol_class(door, config.http_protocol_class)
+    if config.ssl is not None:
+        config.http_protocol_class = handshake_class(door, config.ssl, config.http_protocol_class)
+        config.ssl = None
     return _Server(config, door, service, started)
 
 
