@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import ipaddress
+from collections.abc import Iterable
 from typing import Protocol
 
 from streamkernel.service.settings import Limits
 
-__all__ = ["Client", "Door"]
+__all__ = ["Client", "Door", "address_of"]
 
 _LOOK_SECONDS = 0.25
 # Where nobody can give way, nobody is looked for again for so long; where many can, so many go at once.
@@ -42,41 +44,60 @@ class Door:
         self.ending = False
         # What is read goes through here at once, never two connections at a time.
         self.buffer = bytearray(limits.read_bytes)
-        self._connections: dict[Client, None] = {}
+        # With their addresses, and how many there are of each.
+        self._connections: dict[Client, str] = {}
+        self._places: dict[str, int] = {}
         self._look: asyncio.TimerHandle | None = None
         self._full_until = 0.0
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def enter(self, connection: Client) -> bool:
+    def enter(self, connection: Client, address: str) -> bool:
         """Whether there is a place, or one can be made."""
-        if len(self._connections) >= self.limits.connections and not self._make_place():
+        if len(self._connections) >= self.limits.connections and not self._make_place(address):
             return False
-        self._connections[connection] = None
+        self._connections[connection] = address
+        self._places[address] = self._places.get(address, 0) + 1
         if self._look is None:
             self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_at_all)
         return True
 
     def leave(self, connection: Client) -> None:
         """The connection is lost, or does not count any more."""
-        self._connections.pop(connection, None)
+        address = self._connections.pop(connection, None)
+        if address is not None:
+            self._places[address] -= 1
+            if not self._places[address]:
+                del self._places[address]
 
     def end(self) -> None:
         """Told to end: who keeps us waiting is waited for no longer than a connection that others need."""
         self.ending = True
 
-    def _make_place(self) -> bool:
+    def _make_place(self, address: str) -> bool:
         now = asyncio.get_running_loop().time()
-        if now < self._full_until:
+        if now >= self._full_until:
+            if self._cut_slowest(self._connections, self.limits.patience_seconds, _AT_ONCE, now):
+                return True
+            self._full_until = now + _AGAIN_SECONDS
+        return self._share(address, now)
+
+    def _share(self, address: str, now: float) -> bool:
+        """Who connects again before patience ends could have all places: an address with most gives some to others."""
+        most = max(self._places, key=self._places.__getitem__)
+        spare = (self._places[most] - self._places.get(address, 0)) // 2
+        if spare < 1:
             return False
-        patience = self.limits.patience_seconds
-        waits = ((each.kept_waiting(now), id(each), each) for each in self._connections)
-        slowest = heapq.nlargest(_AT_ONCE, (wait for wait in waits if wait[0] >= patience))
+        theirs = [each for each, where in self._connections.items() if where == most]
+        return self._cut_slowest(theirs, 0.0, min(spare, _AT_ONCE), now)
+
+    def _cut_slowest(self, connections: Iterable[Client], patience: float, most: int, now: float) -> bool:
+        """End those that have kept us waiting for the longest; whether there are any that have for so long."""
+        waits = ((each.kept_waiting(now), id(each), each) for each in connections)
+        slowest = heapq.nlargest(most, (wait for wait in waits if wait[0] > 0 and wait[0] >= patience))
         for _, _, connection in slowest:
             connection.cut()
-        if not slowest:
-            self._full_until = now + _AGAIN_SECONDS
         return bool(slowest)
 
     def _look_at_all(self) -> None:
@@ -89,3 +110,15 @@ class Door:
                 connection.cut()
         if self._connections:
             self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_at_all)
+
+
+def address_of(transport: asyncio.BaseTransport) -> str:
+    """Of the other end; of IPv6 the network, all of which is one client's."""
+    peer = transport.get_extra_info("peername")
+    if not peer:
+        return ""
+    text = str(peer[0]).partition("%")[0]
+    if ":" not in text:
+        return text
+    address = ipaddress.IPv6Address(text)
+    return str(address.ipv4_mapped or ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))

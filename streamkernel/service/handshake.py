@@ -12,7 +12,7 @@ import socket
 import ssl
 from typing import Any
 
-from streamkernel.service.door import Door
+from streamkernel.service.door import Door, address_of
 
 __all__ = ["handshake_class"]
 
@@ -40,7 +40,7 @@ class Handshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         # Nothing has been read. The connection goes on in a socket of its own: there is no way to have a transport
         # encrypted before it reads.
-        if self._door.enter(self):
+        if self._door.enter(self, address_of(transport)):
             listened: socket.socket = transport.get_extra_info("socket")
             self._task = self._loop.create_task(self._encrypt(socket.socket(fileno=os.dup(listened.fileno()))))
         transport.abort()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from streamkernel.service.door import Client, Door
+from streamkernel.service.door import Client, Door, address_of
 from streamkernel.service.refusals import STATUSES, error_body
 
 __all__ = ["CONNECTION", "Connection", "Pending", "protocol_class"]
@@ -70,7 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._before is not None:
             self._door.leave(self._before)
             self._before = None
-        if not self._door.enter(self):
+        if not self._door.enter(self, address_of(transport)):
             self.refuse(503)
             return
         self._since = self._loop.time()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import socket
 import ssl
@@ -133,6 +132,42 @@ def served_within(running: Live, seconds: float, **options: Any) -> None:
         except (AssertionError, httpx.TransportError):
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_who_connects_again_and_again_does_not_keep_others_out(saved: Path, live: Any) -> None:
+    """Nobody is behind for long enough to give way, but an address has no more than its share."""
+    running = live(Settings(saved).with_limits(connections=PLACES))
+    ended = threading.Event()
+
+    def storm() -> None:
+        held: list[socket.socket] = []
+        while not ended.is_set():
+            with contextlib.suppress(OSError):
+                held.append(socket.create_connection(("127.0.0.1", running.port), 5, ("127.0.0.2", 0)))
+            if len(held) > 2 * PLACES:
+                held.pop(0).close()
+        for connection in held:
+            connection.close()
+
+    thread = threading.Thread(target=storm)
+    thread.start()
+    try:
+        time.sleep(0.3)
+        for _ in range(20):
+            predicts(running)
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_of_one_address_nobody_gives_way_to_another(saved: Path, live: Any) -> None:
+    running = live(Settings(saved).with_limits(connections=PLACES, patience_seconds=60))
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(running.connect()) for _ in range(PLACES)]
+        time.sleep(0.1)
+        assert running.exchange(LAST).startswith(b"HTTP/1.1 503 ")
+        held[0].sendall(LAST)
+        assert everything(held[0]).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("limits", [{"patience_seconds": 0.1}, {"patience_seconds": 1e9, "header_seconds": 0.5}])
