@@ -53,7 +53,7 @@ class Place:
 
     def limits(self, asked: int | None) -> MemoryLimits:
         """What is known of the limits before anything is started: nothing of remote workers."""
-        return limits_here(asked, remote=self.remote)
+        return limits_here(asked, workers=self.workers > 0, remote=self.remote)
 
     @contextlib.contextmanager
     def executor(self, tell: Tell, worker_bytes: int | None = None) -> Iterator[Executor]:

@@ -39,7 +39,7 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any)
         "driver_bytes": plan.driver_bytes,
         "planned_memory_bytes": plan.memory_bytes,
         "memory_limit_bytes": wanted.limits.total,
-        "memory_limit_of": wanted.limits.by or None,
+        "memory_limit_of": wanted.limits.by.get("total"),
         "disk_bytes": plan.disk_bytes,
         "steps": [
             {"name": step.name, "where": step.where, "times": step.times, "rows": step.rows, "flops": step.flops}
@@ -51,7 +51,7 @@ def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any)
         for name, value in result.items()
         if name not in ("steps", "bytes_read", "flops", "kernel_entries")
     }
-    if not wanted.limits.by:
+    if "total" not in wanted.limits.by:
         del shown["memory_limit_of"]
     shown["bytes read"] = format_bytes(plan.bytes_read)
     shown["flops"] = f"{plan.flops:.3g}"

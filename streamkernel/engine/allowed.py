@@ -1,6 +1,6 @@
 """How much memory processes here may have: the least of what the machine has and of what was granted of it.
 
-A container, a SLURM job or a shell with `ulimit` ends a process that goes beyond its own limit, whatever is free.
+A container or a SLURM job ends processes that go beyond its limit together; `ulimit` refuses memory to each alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["MACHINE", "Allowed", "allowed_memory"]
+__all__ = ["MACHINE", "Allowed", "allowed_memory", "allowed_to_each"]
 
 MACHINE = "this machine"
 _MIB = 1 << 20
@@ -28,14 +28,19 @@ class Allowed:
 
 
 def allowed_memory(root: Path = Path("/")) -> Allowed:
-    """The least of all limits of this process.
+    """The least of the limits of this process and of those around it, together.
 
     Parameters
     ----------
     root : where ``proc`` is, whose paths are below it, too.
     """
     machine = Allowed(int(psutil.virtual_memory().total), MACHINE)
-    return min([machine, *_of_cgroups(root), *_of_slurm(), *_of_ulimit()])
+    return min([machine, *_of_cgroups(root), *_of_slurm()])
+
+
+def allowed_to_each() -> Allowed | None:
+    """What each process that is started from here may have for itself; None where there is no such limit."""
+    return min(_of_ulimit(), default=None)
 
 
 def _of_ulimit() -> Iterator[Allowed]:

@@ -2,15 +2,15 @@
 
 Where `--memory` is not given the machines' own limits hold: each worker that of its Dask process and of what was
 granted to it (a cgroup, a SLURM job, ulimit), this process the least of what this machine has and what was granted of
-it; and where the workers run on it too, all of them together.
+it; and where the workers run on it too, all of them together. That of ulimit is each process's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from streamkernel.engine.allowed import MACHINE, allowed_memory
+from streamkernel.engine.allowed import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.plan import (
     BASE_BYTES,
@@ -36,26 +36,27 @@ class MemoryLimits:
     total : of all processes together.
     driver : of this process.
     worker : of each worker.
-    by : who sets that of `total` or `driver`, where it was not asked for.
+    by : who sets each of them, by its name, where it is neither the machine nor who asked.
     """
 
     total: int | None = None
     driver: int | None = None
     worker: int | None = None
-    by: str = field(default="", compare=False)
+    by: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def exceeded(self, plan: Plan) -> str | None:
         """Which limit the plan exceeds, with both numbers; None where it fits."""
         parts = f"driver {format_bytes(plan.driver_bytes)}"
         if plan.machine.workers:
             parts += f" + {plan.machine.workers} x worker {format_bytes(plan.worker_bytes)}"
-        by = f", of {self.by}" if self.by else ""
-        for projected, allowed, whose, of, who in (
-            (plan.memory_bytes, self.total, "", f": {parts}", by),
-            (plan.worker_bytes, self.worker, " of each worker", "", ""),
-            (plan.driver_bytes, self.driver, " of the driver", "", by),
+        for projected, name, whose, of in (
+            (plan.memory_bytes, "total", "", f": {parts}"),
+            (plan.worker_bytes, "worker", " of each worker", ""),
+            (plan.driver_bytes, "driver", " of the driver", ""),
         ):
+            allowed = getattr(self, name)
             if allowed is not None and projected > allowed:
+                who = f", of {self.by[name]}" if name in self.by else ""
                 return (
                     f"projected memory{whose} ({format_bytes(projected)}{of}) "
                     f"exceeds allowed memory ({format_bytes(allowed)}{who})"
@@ -68,21 +69,30 @@ def total_memory() -> int:
     return allowed_memory().bytes
 
 
-def limits_here(asked: int | None, *, remote: bool, worker: int | None = None) -> MemoryLimits:
+def limits_here(asked: int | None, *, workers: bool, remote: bool = False, worker: int | None = None) -> MemoryLimits:
     """The limits of a run whose driver is here; its workers are, too, unless they are `remote`.
 
     Parameters
     ----------
     asked : bytes of all processes together, None for what there is.
-    worker : of each worker, where that is known.
+    workers : whether there are any.
+    worker : bytes of each, where that is known.
     """
     if asked:
         return MemoryLimits(total=asked, worker=worker)
-    by = allowed_memory().by
-    by = "" if by == MACHINE else by
+    all_here, each = Allowed(total_memory(), allowed_memory().by), allowed_to_each()
+    least = all_here if each is None else min(all_here, each)
     if remote:
-        return MemoryLimits(driver=total_memory(), worker=worker, by=by)
-    return MemoryLimits(total=total_memory(), worker=worker, by=by)
+        return MemoryLimits(driver=least.bytes, worker=worker, by=_told(driver=least))
+    if each is None or not workers:
+        return MemoryLimits(total=least.bytes, worker=worker, by=_told(total=least))
+    of_worker = each if worker is None else min(each, Allowed(worker, MACHINE))
+    by = _told(total=all_here, driver=each, worker=of_worker)
+    return MemoryLimits(all_here.bytes, each.bytes, of_worker.bytes, by)
+
+
+def _told(**limits: Allowed) -> dict[str, str]:
+    return {name: limit.by for name, limit in limits.items() if limit.by != MACHINE}
 
 
 def machine_of(executor: Executor, driver_bytes: int | None = None) -> Machine:
@@ -109,8 +119,8 @@ def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
         hold all the same: beyond them Dask ends a worker, whatever was asked.
     """
     if not isinstance(executor, ClusterExecutor):
-        return limits_here(asked, remote=False)
-    return limits_here(asked, remote=executor.remote, worker=executor.worker_limit())
+        return limits_here(asked, workers=False)
+    return limits_here(asked, workers=True, remote=executor.remote, worker=executor.worker_limit())
 
 
 def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], n: int) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 
 from distributed import Client, wait
 
-from streamkernel.engine.allowed import MACHINE, Allowed, allowed_memory
+from streamkernel.engine.allowed import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.cluster_tasks import warm_up
 from streamkernel.engine.compiling import COMPILING, Tell, told_if_slow
 
@@ -44,10 +44,12 @@ def warm_up_workers(client: Client, tell: Tell = silent) -> None:
 
 def granted_bytes(client: Client) -> list[int]:
     """What was granted to workers that may not have all of their machine: to several together, a share each."""
-    granted = Counter(client.run(_granted, on_error="ignore").values())
-    return [allowed.bytes // count for (_, allowed), count in granted.items() if allowed.by != MACHINE]
+    told = client.run(_granted, on_error="ignore").values()
+    together = Counter((machine, allowed) for machine, allowed, _ in told if allowed.by != MACHINE)
+    shares = [allowed.bytes // count for (_, allowed), count in together.items()]
+    return shares + [each.bytes for *_, each in told if each is not None]
 
 
-def _granted() -> tuple[str, Allowed]:
-    """Of a worker: its machine, and what it may have there."""
-    return socket.gethostname(), allowed_memory()
+def _granted() -> tuple[str, Allowed, Allowed | None]:
+    """Of a worker: its machine, what may be had there by it and others together, and by it alone."""
+    return socket.gethostname(), allowed_memory(), allowed_to_each()

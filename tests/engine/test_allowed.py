@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from problems import zarr_of_chunks
 
 from streamkernel.engine import limits, limits_here
-from streamkernel.engine.allowed import MACHINE, Allowed, allowed_memory
+from streamkernel.engine.allowed import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.cluster import ClusterExecutor
 
 MIB = 1 << 20
@@ -120,17 +121,42 @@ def test_plan_and_refusal_name_it(tmp_path: Path) -> None:
 
 
 def test_what_was_asked_for_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "allowed_memory", lambda: Allowed(5, "ulimit -v"))
-    assert limits_here(None, remote=False).by == limits_here(None, remote=True).by == "ulimit -v"
-    assert limits_here(None, remote=True).driver == 5
-    assert limits_here(7, remote=False) == limits.MemoryLimits(total=7)
-    assert limits_here(7, remote=False).by == ""
+    monkeypatch.setattr(limits, "allowed_memory", lambda: Allowed(5, "the job"))
+    assert limits_here(None, workers=True).by == {"total": "the job"}
+    assert limits_here(None, workers=True, remote=True).by == {"driver": "the job"}
+    assert limits_here(None, workers=True, remote=True).driver == 5
+    assert limits_here(7, workers=True) == limits.MemoryLimits(total=7)
+    assert limits_here(7, workers=True).by == {}
+
+
+def test_a_limit_of_each_process_is_not_one_of_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "allowed_memory", lambda: Allowed(9, MACHINE))
+    monkeypatch.setattr(limits, "allowed_to_each", lambda: Allowed(5, "ulimit -v"))
+    here = limits_here(None, workers=True)
+    assert (here, here.by) == (limits.MemoryLimits(9, 5, 5), {"driver": "ulimit -v", "worker": "ulimit -v"})
+    here = limits_here(None, workers=True, worker=4)
+    assert (here, here.by) == (limits.MemoryLimits(9, 5, 4), {"driver": "ulimit -v"})
+    alone = limits_here(None, workers=False)
+    assert (alone, alone.by) == (limits.MemoryLimits(total=5), {"total": "ulimit -v"})
+    remote = limits_here(None, workers=True, remote=True, worker=8)
+    assert (remote, remote.by) == (limits.MemoryLimits(driver=5, worker=8), {"driver": "ulimit -v"})
+
+
+def test_ulimit_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    soft = {resource.RLIMIT_AS: 7, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (soft[kind], resource.RLIM_INFINITY))
+    assert allowed_to_each() == Allowed(7, "ulimit -v")
+    soft[resource.RLIMIT_DATA] = 3
+    assert allowed_to_each() == Allowed(3, "ulimit -d")
+    soft.update(dict.fromkeys(soft, resource.RLIM_INFINITY))
+    assert allowed_to_each() is None
 
 
 class Workers:
     """A client of three workers, two of which share what their job has on a node."""
 
     scheduler = None
+    each: Allowed | None = None
 
     def nthreads(self) -> dict[str, int]:
         return dict.fromkeys("abc", 1)
@@ -142,10 +168,16 @@ class Workers:
         same = {"packages": {"python": "3.11.7.final.0"}}
         return {"client": same, "scheduler": same, "workers": dict.fromkeys("abc", same)}
 
-    def run(self, function: object, on_error: str) -> dict[str, tuple[str, Allowed]]:
-        return {"a": ("n1", Allowed(800, "job")), "b": ("n1", Allowed(800, "job")), "c": ("n2", Allowed(500, MACHINE))}
+    def run(self, function: object, on_error: str) -> dict[str, tuple[str, Allowed, Allowed | None]]:
+        job = ("n1", Allowed(800, "job"))
+        return {"a": (*job, self.each), "b": (*job, self.each), "c": ("n2", Allowed(500, MACHINE), None)}
 
 
 def test_workers_have_what_was_granted_to_them() -> None:
-    executor = ClusterExecutor(Workers())  # type: ignore[arg-type]  # what of a client is asked
+    workers = Workers()
+    executor = ClusterExecutor(workers)  # type: ignore[arg-type]  # what of a client is asked
     assert executor.worker_limit() == 400
+    workers.each = Allowed(450, "ulimit -v")
+    assert executor.worker_limit() == 400
+    workers.each = Allowed(300, "ulimit -v")
+    assert executor.worker_limit() == 300, "each has it for itself, and no share of it"
