@@ -18,13 +18,26 @@ from streamkernel.jobs.work import Work
 from streamkernel.store import check_target
 from streamkernel.table import Table
 
-__all__ = ["Fitting", "steps_of"]
+__all__ = ["Fitting", "published_digest", "steps_of"]
 
 
 def steps_of(id: str, model: str) -> str:
     """Where the checkpoints of a job are: beside its model."""
     parent, name = parent_of(model)
     return joined(parent, f".{name}.{id}.run")
+
+
+def published_digest(work: Work) -> str | None:
+    """Of the model that is where a job's model is to be; None if there is none that can be read."""
+    model = _existing(work)
+    return None if model is None else model.digest
+
+
+def _existing(work: Work) -> PredictingModel | None:
+    try:
+        return work.recipe.model.load(work.model)
+    except StoreError:
+        return None
 
 
 class Fitting:
@@ -52,7 +65,7 @@ class Fitting:
         digest = self.record.value.get("digest")
         if digest is None:
             return None
-        model = self._existing()
+        model = _existing(self.work)
         return None if model is None or model.digest != digest else self._told(model)
 
     def prepare(self, watch: Watch) -> None:
@@ -122,16 +135,10 @@ class Fitting:
             model.save(self.work.model, overwrite=self.work.overwrite)
         except StoreExistsError:
             # Of a driver that was lost between this line and the next record.
-            existing = self._existing()
+            existing = _existing(self.work)
             if existing is None or existing.digest != model.digest:
                 raise
         return self._told(model)
-
-    def _existing(self) -> PredictingModel | None:
-        try:
-            return self.work.recipe.model.load(self.work.model)
-        except StoreError:
-            return None
 
     def _told(self, model: PredictingModel) -> dict[str, Any]:
         """What the last record says of the model."""

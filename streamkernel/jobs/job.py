@@ -14,7 +14,7 @@ from streamkernel.blobs import Lease, Record, blobs_at, place_time
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.jobs.failures import as_error
-from streamkernel.jobs.fitting import steps_of
+from streamkernel.jobs.fitting import published_digest, steps_of
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -240,7 +240,7 @@ class Job:
         Raises
         ------
         ParameterError
-            It has ended, or is just publishing its model.
+            It has ended, is just publishing its model, or was lost after it had published it.
         """
         while True:
             record = self._records.latest()
@@ -249,9 +249,15 @@ class Job:
                 raise ParameterError(f"job {self.id} is {status} already; there is nothing to cancel")
             if status == CANCELLING:
                 return
-            if record.value.get("digest"):
-                raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
             running = status == RUNNING and self._silence() <= self._lease_seconds
+            if digest := record.value.get("digest"):
+                if running:
+                    raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
+                if published_digest(self.work) == digest:
+                    # Lost before it could say so; without the model to itself nobody could make another one there.
+                    raise ParameterError(
+                        f"job {self.id} has published its model; it is too late to cancel it, and resume ends it"
+                    )
             told = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
             if told is not None:
                 self._records.note(CANCELLING, "asked to cancel")

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fits import rows_at, written
+from fits import rows_at, small, written
 
+from streamkernel.blobs import Lease
 from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
 from streamkernel.jobs import connect
 from streamkernel.jobs.fitting import Fitting
-from streamkernel.jobs.records import RUNNING, JobRecords, Stopped
+from streamkernel.jobs.records import CANCELLED, QUEUED, RUNNING, JobRecords, Stopped
 
 
 def lost() -> None:
@@ -74,9 +75,34 @@ def test_another_table_is_not_gone_on_with(records: JobRecords, tmp_path: Path) 
 def test_what_is_being_published_is_not_cancelled(tmp_path: Path) -> None:
     rows = rows_at(tmp_path / "rows.zarr")
     records = written(tmp_path / "jobs", rows, tmp_path / "model", status=RUNNING, digest="d", attempt=1)
-    with connect(jobs=tmp_path / "jobs") as session, pytest.raises(ParameterError, match="too late to cancel"):
+    lease = Lease.acquire(records.blobs, "lease", ttl=10.0, wait=0.0)
+    assert lease is not None
+    with (
+        lease,
+        connect(jobs=tmp_path / "jobs") as session,
+        pytest.raises(ParameterError, match=r"is publishing .* too"),
+    ):
         session.job(records.id).cancel()
     assert records.latest().value["status"] == RUNNING
+
+
+@pytest.mark.parametrize("status", [RUNNING, QUEUED])
+def test_what_was_lost_while_it_was_published(tmp_path: Path, status: str) -> None:
+    """It is cancelled, or else no other job could ever make that model; unless the model is there."""
+    rows, model = rows_at(tmp_path / "rows.zarr"), tmp_path / "model"
+    fitted = small().fit(rows)
+    fitted.save(model)
+    digest = fitted.model_.digest
+    cancelled, published = (
+        written(tmp_path / "jobs", rows, model, status=status, digest=each, attempt=1, number=number)
+        for number, each in enumerate(("of another", digest))
+    )
+    with connect(jobs=tmp_path / "jobs") as session:
+        session.job(cancelled.id).cancel()
+        assert cancelled.latest().value["status"] == CANCELLED
+        with pytest.raises(ParameterError, match="has published its model; it is too late to cancel it, and resume"):
+            session.job(published.id).cancel()
+    assert published.latest().value["status"] == status
 
 
 @pytest.mark.parametrize("id", ["", "..", "../20260101-000000-01234567", "20260101-000000-01234567/state"])
