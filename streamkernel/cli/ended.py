@@ -14,7 +14,7 @@ from collections.abc import Iterator
 __all__ = ["EndedBySignal", "ended_by_signals"]
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_SHOW_CURSOR = b"\x1b[?25h"
+_SHOW_CURSOR, _ERASE_LINE = b"\x1b[?25h", b"\r\x1b[2K"  # a bar of progress may be there
 
 
 class EndedBySignal(BaseException):
@@ -55,9 +55,9 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
 
     def at_once(number: int, frame: object) -> None:
         # Whatever runs is in the middle of something: nothing here may wait, or use a buffer.
-        cursor = _SHOW_CURSOR if os.isatty(2) else b""
+        cursor, line = (_SHOW_CURSOR, _ERASE_LINE) if os.isatty(2) else (b"", b"")
         with contextlib.suppress(OSError):
-            os.write(2, cursor + f"error: {_said(number)}{hint}\n".encode() if not said else cursor)
+            os.write(2, cursor + (b"" if said else line + f"error: {_said(number)}{hint}\n".encode()))
         os._exit(128 + number)
 
     def end(number: int, frame: object) -> None:

@@ -21,7 +21,8 @@ from streamkernel.cli import main
 
 pytestmark = pytest.mark.timeout(240)
 
-_CONTROLS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\^C|\r")
+_ERASED = re.compile(r"[^\n]*\x1b\[2K")
+_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\^C|\r")
 _PROGRAM = "import sys; from streamkernel.cli import main; sys.exit(main())"
 
 
@@ -53,7 +54,7 @@ class Terminal:
         return bool(content)
 
     def ended(self, *, begins: int) -> tuple[int, list[str]]:
-        """Exit status, and the lines that were printed from then on."""
+        """Exit status, and the lines that were printed from then on and not erased."""
         deadline = time.monotonic() + 120
         while self.read():
             assert time.monotonic() < deadline, self.said
@@ -61,7 +62,7 @@ class Terminal:
         os.close(self.descriptor)
         _, alive = psutil.wait_procs(self.children, timeout=20)
         assert not alive
-        text = _CONTROLS.sub(b"", self.said[begins:]).decode()
+        text = _CONTROLS.sub("", _ERASED.sub("", self.said[begins:].decode()))
         return status, [line for line in text.split("\n") if line.strip()]
 
 
