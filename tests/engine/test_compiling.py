@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from clusters import Cluster
 from distributed import get_worker
 
 from streamkernel.engine import compiling, warming
-from streamkernel.engine.cluster import local_cluster
+from streamkernel.engine.cluster import connect
 from streamkernel.kernels import _compiled
 
 CODE = """
@@ -90,17 +91,16 @@ def test_of_two_first_commands_one_compiles(tmp_path: Path) -> None:
     assert sorted(each.communicate()[0] for each in both) == ["False True 0\n", "False True 2\n"]
 
 
-def _stuck() -> None:
-    # A compiler on a busy machine; that it is a task tells that the worker goes on giving signs of life meanwhile.
-    get_worker().get_current_task()
-    time.sleep(1.0)
+def test_workers_get_ready_in_tasks(dask_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stuck() -> None:
+        # A compiler on a busy machine; that it is a task tells that the worker goes on giving signs of life meanwhile.
+        get_worker().get_current_task()
+        time.sleep(1.0)
 
-
-def test_workers_get_ready_in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warming, "warm_up", _stuck)
+    monkeypatch.setattr(warming, "warm_up", stuck)
     monkeypatch.setattr(compiling, "_SECONDS", 0.2)
     told: list[str] = []
-    with local_cluster(1, tell=told.append) as executor:
+    with connect(dask_cluster.address, tell=told.append) as executor:
         assert executor.n_workers == 1
     assert len(told) == 1
     assert compiling.COMPILING in told[0]

@@ -172,9 +172,11 @@ class TestCommands:
         assert status == 0, error
         assert json.loads(out)["planned_memory_bytes"] > 2 * WORKER_BYTES
         assert self.run(capsys, "evaluate", model, store, *many)[0] == 0
-        status, _, error = self.run(capsys, "evaluate", model, store, *few)
-        assert status == 1
-        assert "exceeds allowed memory (300 MB)" in error
+        for command in (("evaluate", model, store), ("predict", model, store, tmp_path / "out")):
+            status, _, error = self.run(capsys, *command, *few)
+            assert status == 1
+            assert "exceeds allowed memory (300 MB)" in error
+        assert not (tmp_path / "out").exists()
 
     def test_a_plan_says_the_limit_where_it_is_known(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
         _, out, _ = self.run(capsys, "plan", store, "--scheduler", "threads")

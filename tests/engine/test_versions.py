@@ -101,30 +101,31 @@ def test_a_real_cluster(dask_cluster: Cluster, tmp_path: Path, monkeypatch: pyte
         for fit in fits:
             with pytest.raises(ClusterError, match=match):
                 fit()
-    for command in (
-        ["fit", rows, "m"],
-        ["submit", rows, "m"],
-        ["evaluate", "m", rows],
-        ["follow", rows, "m", "--once"],
-    ):
-        if command[0] in ("evaluate", "follow"):
-            given = [
-                rows,
-                str(tmp_path / "m"),
-                "--basis",
-                "10",
-                "--rows",
-                "0:100",
-                "--scheduler",
-                "threads",
-                "--overwrite",
-            ]
-            assert main(["fit", *given]) == 0
-        arguments = [str(tmp_path / "m") if each == "m" else each for each in command]
-        patience = ["--patience", "0"] if command[0] == "follow" else []
-        capsys.readouterr()
-        assert main([*arguments, *patience, "--scheduler", address]) == 1
-        said = capsys.readouterr().err.splitlines()
-        assert "other versions: streamkernel 9.9 here" in said[-1]
-        assert said[-1].startswith("error: ")
+    for command in (["fit", rows, "m"], ["submit", rows, "m"]):
+        refused(capsys, *command, "--scheduler", address)
         assert not (tmp_path / ".jobs").exists()
+
+
+@pytest.mark.slow
+def test_other_commands(dask_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    data = data_sets.friedman(200, 5)
+    rows, model = zarr_of_chunks(tmp_path / "rows.zarr", data.X, data.y, 100), str(tmp_path / "model")
+    assert main(["fit", rows, model, "--basis", "10", "--rows", "0:100", "--scheduler", "threads"]) == 0
+    real = Client.get_versions
+
+    def other(client: Client, **options: Any) -> Any:
+        found: Any = real(client, **options)
+        return {**found, "client": {"packages": {**found["client"]["packages"], "streamkernel": "9.9"}}}
+
+    monkeypatch.setattr(Client, "get_versions", other)
+    at = ["--scheduler", dask_cluster.address]
+    refused(capsys, "evaluate", model, rows, *at)
+    refused(capsys, "follow", rows, model, "--once", "--patience", "0", *at)
+
+
+def refused(capsys: Any, *command: str) -> None:
+    capsys.readouterr()
+    assert main(list(command)) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "other versions: streamkernel 9.9 here" in said[-1]
+    assert said[-1].startswith("error: ")
