@@ -111,7 +111,7 @@ FAILING: dict[str, Callable[[], object]] = {
     "choice": lambda: fitted().update(X + 1, Y, variances="keep"),
     "changed rows": lambda: fitted().update(X, np.where(np.arange(6000) == 0, 0.0, Y)),
     "a part": lambda: fitted().update(X[:1500], Y[:1500]),
-    "order": lambda: fitted("abc").update(open_table(pd.DataFrame(X, columns=list("bac")), Y)),
+    "names": lambda: fitted("abc").update(open_table(pd.DataFrame(X, columns=list("Abc")), Y)),
     "labels for a regression": lambda: fitted().update(open_table(X + 1, LABELS, classify=True)),
     "growth": lambda: fitted().update(X[3000:], Y[3000:], grow=5),
     "stale": lambda: fitted().update(X, Y, stale=float("nan")),

@@ -21,10 +21,12 @@ from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial, Sigmoi
 from streamkernel.reductions import (
     Bernoulli,
     BlockNoise,
+    Both,
     ClassificationScores,
     Collect,
     ColumnSquares,
     ConstantNoise,
+    CountRepeats,
     CountScores,
     CrossDisagreements,
     CrossGram,
@@ -66,6 +68,7 @@ from streamkernel.reductions import (
     StagedScores,
     State,
     View,
+    Weighed,
 )
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.combiners import COMBINERS
@@ -187,6 +190,9 @@ REDUCTIONS: dict[str, Make] = {
     "kernel products": lambda X, Y, chosen: KernelProducts(_kernel(X), open_table(X), Y),
     "cross products": lambda X, Y, chosen: CrossProducts(_kernel(X), X[chosen], Y, 0),
     "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),
+    "count repeats": lambda X, Y, chosen: CountRepeats(X.shape[1], Y.shape[1], 3),
+    "both": lambda X, Y, chosen: Both(Moments(X.shape[1], Y.shape[1]), CountRepeats(X.shape[1], Y.shape[1])),
+    "weighed": lambda X, Y, chosen: Weighed(NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), 0.3),
     "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),
     "look": lambda X, Y, chosen: Look(basis_of(X, chosen[:1], _kernel(X)), 3, 5, 7, (3, 1), Y.shape[1]),
     "look, all rows": lambda X, Y, chosen: Look(basis_of(X, [], Polynomial(degree=2)), 99, 99, 7, (3,), Y.shape[1]),
@@ -251,7 +257,7 @@ REDUCTIONS: dict[str, Make] = {
 }
 TOLERANCE = {"pool, single precision": 1e-4}
 # By contract the left state holds the rows before the right one's: here that is made use of.
-ORDERED = {"gather", "clusters"}
+ORDERED = {"gather", "clusters", "count repeats", "both"}
 # Their targets must not be negative; must be one column of 0 and 1; their rows have no weights.
 COUNTS = {"count scores"}
 LABELS = {"dictionary, logistic", "newton step", "gradient step", "generalised members", "svm members"}
