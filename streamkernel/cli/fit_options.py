@@ -169,7 +169,7 @@ _pursuit_options = stack(
         default=None,
         metavar="FLOAT|STORE",
         help="Of kmp: share of the rows that is held out, or a table of other rows. "
-        "[default: 0.1 without --basis, else 0]",
+        "[default: 0.1, of few rows more; 0 for none]",
     ),
     click.option("--patience", type=int, default=None, help="Of kmp: end after so many terms that do not help there."),
     click.option(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import DataError, warn_user
-from streamkernel.table import Scaler, Table
+from streamkernel.table import RowBlock, Scaler, Table
 
 __all__ = ["CheckRows", "Predicting", "check_rows"]
 
@@ -40,8 +40,8 @@ class CheckRows:
         return {"check_true": self.true, **{f"check_{name}": values for name, values in self.predicted.items()}}
 
 
-Mask = Callable[[int, int], NDArray[np.bool_]]
-"""Which of rows ``start .. start + count - 1`` stayed out of the fit."""
+Mask = Callable[[RowBlock], NDArray[np.bool_]]
+"""Which rows of a block stayed out of the fit."""
 
 
 def check_rows(
@@ -76,7 +76,7 @@ def check_rows(
         return _predicted("held-out", watched, watched.start, watched.stop, predictions)
     if held_out is not None:
         blocks = [table.read(start, stop) for start, stop in _runs(table.start, table.stop, _MOST_READ)]
-        masks = [held_out(block.start, len(block)) for block in blocks]
+        masks = [held_out(block) for block in blocks]
         every = -(-int(sum(mask.sum() for mask in masks)) // _ROWS)
         if every:
             kept = [np.flatnonzero(mask)[::every] for mask in masks]

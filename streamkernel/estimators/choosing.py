@@ -129,6 +129,8 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     table = table.with_scaler(scaler)
     kernel = settings.kernel_template()
     rule = settings.selection_rule(has_targets=table.n_targets > 0)
+    if rule.keyed:
+        table = table.with_keys()
     cache = RowCache(table, session)
     sampled = _sample_rows(table, settings)
     draft = Problem(table, kernel, n, settings.tol, settings.seed)

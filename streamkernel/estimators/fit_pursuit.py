@@ -13,6 +13,7 @@ from streamkernel.estimators.pursuit_fitted import PursuitFitted
 from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.estimators.pursuit_settings import PursuitSettings
 from streamkernel.estimators.supervised import FittedSteps, Watched, fit_supervised
+from streamkernel.pursuit import PursuitSelection
 from streamkernel.selection import Problem
 from streamkernel.table import Table
 
@@ -33,7 +34,7 @@ def fit_pursuit(
         lambda n: _fit(table, settings, session, n),
         lambda machine, n: plan_pursuit(table, settings, machine, n),
         estimator=estimator,
-        watched=lambda fitted: _watched(fitted, settings),
+        watched=_watched,
         **options,
     )
     model = PursuitModel(parts.config, parts.arrays)
@@ -45,16 +46,20 @@ def fit_pursuit(
 def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> PursuitFitted:
     """The functions come with the model."""
     chosen = choose_basis(table, settings, session, n)
+    selection = chosen.selection
+    assert isinstance(selection, PursuitSelection)
+    settings = settings.held_out(selection.path.validation_rows, table.n_rows)
     return PursuitFitted(chosen, settings, n, sweeps=len(session.records))
 
 
-def _watched(fitted: FittedSteps, settings: PursuitSettings) -> Watched:
+def _watched(fitted: FittedSteps) -> Watched:
     """The rows that chose the size: for the picture there are none better, where the table has no others."""
-    chosen = fitted.chosen
+    assert isinstance(fitted, PursuitFitted)
+    chosen, settings = fitted.chosen, fitted.settings
     problem = Problem(chosen.table, chosen.kernel, len(chosen.selection.basis), seed=settings.seed)
     watch = settings.selection_rule(has_targets=True).watch
     held_out = watch.held_out(problem)
-    return watch.table(problem), None if held_out is None else held_out.mask
+    return watch.table(problem), None if held_out is None else held_out.of
 
 
 def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: int | None = None) -> Plan:

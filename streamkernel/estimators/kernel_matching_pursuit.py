@@ -44,9 +44,9 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
         With "split" a pick is among the best 1 - quantile of all rows with probability 1 - eps: 59 candidates.
     validation : "auto", float in [0, 1), (X, y), Table, the path of a store, or None, default "auto"
         Share of the rows that is held out and watched in the same sweeps, or other rows, of which there are sweeps of
-        their own; the size that has the least error there is kept. "auto": where n_components is None a tenth of the
-        rows, of fewer than 500 rows 50 but at most a quarter (none of fewer than 20); where it is given, none. None or
-        0: no row is held out, whatever the size.
+        their own; the size that has the least error there is kept. "auto": a tenth of the rows, of fewer than 500
+        rows 50 but at most a quarter, none where fewer than 20 differ. Equal rows stay together. None or 0: no row is
+        held out.
     patience : int, default None
         End once so many terms have not bettered that error.
     choose_by : "loss" or "error", default "loss"

@@ -10,14 +10,10 @@ import numpy as np
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.estimators.kept_model import with_targets_of
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number
-from streamkernel.pursuit import MatchingPursuit, Pools
+from streamkernel.pursuit import AUTO, MatchingPursuit, Pools, share_of
 from streamkernel.table import KnownColumns, Table
 
 __all__ = ["AUTO", "PursuitSettings"]
-
-AUTO = "auto"
-_SHARE, _MOST_SHARE = 0.1, 0.25  # of the rows, held out
-_ENOUGH, _FEWEST = 50, 20  # rows held out; rows of which none are
 
 # What the pool and its size are called where rules have such options, too.
 _OWN_OF_RULES = ("pool", "candidates", "picks")
@@ -34,7 +30,7 @@ class PursuitSettings(BasisSettings):
     pool, draw, candidates, picks, eps, quantile : candidates of each sweep; see `Pools`.
     validation : share of the rows that is held out and watched, in [0, 1); or a table of other rows. Of a job where
         that table is, which it opens before it fits. None for no such rows; "auto" for a tenth, of fewer than 500 rows
-        50 but at most a quarter, where the number of terms is the default, and none where it is given.
+        50 but at most a quarter, and none where fewer than 20 rows differ.
     patience : end once so many terms have not bettered the error on these.
     choose_by : "loss" or "error": whether the size is that of their least loss, or, of classes, of their fewest errors.
     bound_gamma : of one target, by how much a row is missed that Theorem 3 calls wrong; None for no bound.
@@ -69,8 +65,7 @@ class PursuitSettings(BasisSettings):
                 "choose another estimator"
             )
         number = isinstance(self.validation, (int, float, np.number)) and not isinstance(self.validation, bool)
-        automatic = isinstance(self.validation, str) and self.validation == AUTO
-        if (number and self.validation == 0) or (automatic and self.n_components is not None):
+        if number and self.validation == 0:
             object.__setattr__(self, "validation", None)
         # Before the rule is made of them, which that does.
         checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
@@ -105,7 +100,7 @@ class PursuitSettings(BasisSettings):
             float(self.shrinkage),
             pools,
             bool(self.fit_intercept),
-            self._held_out_share(),
+            self._watched_rows(),
             None if self.patience is None else int(self.patience),
             self.loss,
             self.choose_by == "error",
@@ -122,7 +117,8 @@ class PursuitSettings(BasisSettings):
         """
         other = self.validation
         if isinstance(other, str) and other == AUTO:
-            return replace(self, validation=_share_of(table.n_rows))
+            # Of so few rows none are held out, whatever they are.
+            return self if share_of(table.n_rows) else replace(self, validation=None)
         if not isinstance(other, Table) or table.targets is None:
             return self
         known = KnownColumns(
@@ -161,13 +157,13 @@ class PursuitSettings(BasisSettings):
             return {"rows": self.validation.n_rows, "fingerprint": self.validation.fingerprint}
         return float(self.validation) if isinstance(self.validation, (int, float)) else self.validation
 
-    def _held_out_share(self) -> float | Table:
+    def held_out(self, watched: float, rows: int) -> PursuitSettings:
+        """These with the share that "auto" has come to be, of a fit with so many rows that watched so many."""
+        automatic = isinstance(self.validation, str) and self.validation == AUTO
+        return replace(self, validation=share_of(rows) if watched > 0.0 else None) if automatic else self
+
+    def _watched_rows(self) -> float | str | Table:
         """Of a table that is not open nothing is known."""
-        if isinstance(self.validation, str) and self.validation == AUTO:
-            return _SHARE
-        return 0.0 if isinstance(self.validation, str) or self.validation is None else self.validation
-
-
-def _share_of(rows: int) -> float | None:
-    """Held out of so many rows where nobody said how many: enough to tell the sizes apart, while enough are left."""
-    return None if rows < _FEWEST else min(max(_SHARE, _ENOUGH / rows), _MOST_SHARE)
+        if isinstance(self.validation, str) and self.validation != AUTO:
+            return 0.0
+        return 0.0 if self.validation is None else self.validation

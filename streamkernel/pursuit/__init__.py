@@ -5,8 +5,10 @@ from streamkernel.pursuit.pools import DRAWS, POOLS, Pools
 from streamkernel.pursuit.pursue import VARIANTS, Pursued, pursue
 from streamkernel.pursuit.rule import LOSSES, MatchingPursuit
 from streamkernel.pursuit.stages import Stages
+from streamkernel.pursuit.watch import AUTO, share_of
 
 __all__ = [
+    "AUTO",
     "DRAWS",
     "LOSSES",
     "POOLS",
@@ -18,4 +20,5 @@ __all__ = [
     "PursuitSelection",
     "Stages",
     "pursue",
+    "share_of",
 ]

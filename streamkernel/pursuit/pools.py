@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
-from streamkernel.reductions import HeldOut, stream_generator
+from streamkernel.reductions import stream_generator
 from streamkernel.selection.candidates import candidates_needed
 
 __all__ = ["DRAWS", "POOLS", "Pools"]
@@ -91,22 +91,24 @@ class Pools:
             return rows
         return min(self.each(terms, rows) * self.in_sweep(terms, rows), rows)
 
-    def rows(self, seed: int, round_: int, terms: int, start: int, stop: int, held_out: HeldOut | None) -> Int:
-        """Row numbers of a round's candidates, in random order, drawn uniformly from [start, stop)."""
+    def drawn(self, terms: int, rows: int, held_out: float) -> int:
+        """Rows drawn for a sweep, more than wanted: those that are held out, or chosen by now, are left out."""
+        if self.kind == "full":
+            return rows
+        size = self.size(terms, rows)
+        return min(size + 8 + size // 8 + math.ceil(1.3 * size * held_out / (1.0 - held_out)), rows)
+
+    def rows(self, seed: int, round_: int, terms: int, start: int, stop: int, held_out: float) -> Int:
+        """Row numbers of a round's candidates, in random order, drawn uniformly from [start, stop).
+
+        `held_out` is the share of them that is none, as their features say.
+        """
         m = stop - start
         if self.kind == "full":
-            every = np.arange(start, stop, dtype=np.int64)
-            return every if held_out is None else every[~held_out.mask(start, m)]
-        size = self.size(terms, m)
-        # Some more than wanted, so that those that are held out, or chosen by now, can be left out.
-        spare = (
-            8
-            + size // 8
-            + (0 if held_out is None else math.ceil(1.3 * size * held_out.fraction / (1 - held_out.fraction)))
-        )
-        drawn = stream_generator(seed, (_POOL, round_)).choice(m, min(size + spare, m), replace=False)
-        rows = start + drawn.astype(np.int64)
-        return rows if held_out is None else rows[~held_out.contains(rows)]
+            return np.arange(start, stop, dtype=np.int64)
+        size = self.drawn(terms, m, held_out)
+        drawn = stream_generator(seed, (_POOL, round_)).choice(m, size, replace=False)
+        return start + drawn.astype(np.int64)
 
     def shuffled(self, seed: int, round_: int, count: int) -> Int:
         """An order for candidates that were drawn by their residuals: sub-pools are alike."""

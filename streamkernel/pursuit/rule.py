@@ -54,8 +54,9 @@ class MatchingPursuit(Rule):
     variant, shrinkage : as of `pursue`.
     pools : candidates of each sweep.
     constant : whether a constant is fitted, before any function.
-    validation : share of the rows that is held out, in [0, 1), 0 for none; or a table of other rows, not scaled, with
-        the columns and the classes of those of the fit, of which there are sweeps of their own.
+    validation : share of the rows that is held out, in [0, 1), 0 for none; "auto" for one that suits how many there
+        are, and none where few differ; or a table of other rows, not scaled, with the columns and the classes of those
+        of the fit, of which there are sweeps of their own.
     patience : end once so many terms have not bettered the error on these rows; None to go on.
     loss : "squared", or "logistic", of classes: each sweep is a step of Newton's method (`pursuit.logistic`).
     by_error : take the size that tells the fewest held-out rows' class wrongly, not that of the least loss.
@@ -66,7 +67,7 @@ class MatchingPursuit(Rule):
     shrinkage: float = 1.0
     pools: Pools = field(default_factory=Pools)
     constant: bool = True
-    validation: float | Table = 0.0
+    validation: float | str | Table = 0.0
     patience: int | None = None
     loss: str = "squared"
     by_error: bool = False
@@ -90,6 +91,10 @@ class MatchingPursuit(Rule):
         return f"matching pursuit, {self.variant}"
 
     @property
+    def keyed(self) -> bool:  # type: ignore[override]
+        return not isinstance(self.validation, Table) and bool(self.validation)
+
+    @property
     def watch(self) -> Watch:
         """What is measured of every size."""
         return Watch(self.validation, self.patience, self.by_error, self.gamma)
@@ -107,13 +112,17 @@ class MatchingPursuit(Rule):
 
     def _uniform(self, problem: Problem, round_: int) -> Int:
         table = problem.table
-        return self.pools.rows(problem.seed, round_, problem.n, table.start, table.stop, self.held_out(problem))
+        return self.pools.rows(problem.seed, round_, problem.n, table.start, table.stop, self._share(problem))
+
+    def _share(self, problem: Problem) -> float:
+        held_out = self.held_out(problem)
+        return 0.0 if held_out is None else held_out.fraction
 
     def steps(self, problem: Problem) -> list[Step]:
         m, k = problem.table.n_rows, self.pools.size(problem.n, problem.table.n_rows)
         c, rounds = self.pools.in_sweep(problem.n, m), self._rounds(problem)
-        gathered = k * (1 if self.pools.draw == "residual" else rounds)
-        steps = [gather_step(problem, gathered + gathered // 8 + 8 * rounds)]
+        drawn = self.pools.drawn(problem.n, m, self._share(problem))
+        steps = [gather_step(problem, drawn * (1 if self.pools.draw == "residual" else rounds))]
         for first in range(0, rounds, -(-rounds // _STEPS)):
             last = min(first + -(-rounds // _STEPS), rounds) - 1
             basis, pool = unfilled_basis(problem, last * c), unfilled_basis(problem, k)
@@ -180,12 +189,13 @@ class MatchingPursuit(Rule):
         return DictionarySums(columns, beta, coding, self.held_out(problem), draw, scale, self.logistic, known)
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> PursuitSelection:
-        table = problem.table
+        table, coding, watch = problem.table, self.coding(problem), self.watch
+        watch.counts(problem)
+        if watch.automatic and not watch.may_hold_out(problem, cache.repeats):
+            return self._unwatched(problem, session, cache)
         centre, scale = self._targets(problem)
         kind = LogisticSoFar if self.logistic else ModelSoFar
         model = kind(problem.empty_basis(), self.variant, self.constant, centre, scale, self.patience, self.by_error)
-        coding, watch = self.coding(problem), self.watch
-        watch.counts(problem)
         rounds: list[RoundRecord] = []
         drawn: Sample | None = None
         refused: set[int] = set()
@@ -195,10 +205,12 @@ class MatchingPursuit(Rule):
             pool, groups = self._pool(problem, cache, model, drawn, refused, picks, round_)
             work = self._reduction(problem, model.basis, pool, model, round_)
             roots = session.sweep(work, table, f"pursue beyond {model.terms} terms")
+            if watch.automatic and not 0.0 < roots.check_rows <= roots.rows:
+                return self._unwatched(problem, session, cache)
             if roots.check is not None and min(roots.rows, roots.check_rows) <= 0.0:
                 raise ParameterError(
-                    f"validation = {self.validation} holds out {roots.check_rows:g} of {table.n_rows} rows; there must "
-                    "be rows on both sides: give another share, or more rows"
+                    f"validation = {self.validation} holds out {roots.check_rows:g} of {table.n_rows} rows, equal ones "
+                    "together; there must be rows on both sides: give another share, or more rows"
                 )
             if not model.accepts(roots):
                 continue
@@ -242,6 +254,11 @@ class MatchingPursuit(Rule):
             ended = "validation"
         return model.selection(problem.kernel, tuple(rounds), ended)
 
+    def _unwatched(self, problem: Problem, session: Session, cache: RowCache) -> PursuitSelection:
+        """Without held-out rows: of a few different ones each is needed."""
+        self.watch.without(problem.table.n_rows)
+        return replace(self, validation=0.0).select(problem, session, cache)
+
     def _fit_again(self, problem: Problem, session: Session, model: LogisticSoFar) -> None:
         """Newton's method for the coefficients alone, of the best size, until its steps gain nothing."""
         cut = False
@@ -282,6 +299,8 @@ class MatchingPursuit(Rule):
         m = problem.table.n_rows
         if drawn is None:
             rows = self._uniform(problem, round_)
+            if (held_out := self.held_out(problem)) is not None:
+                rows = rows[~held_out.of(cache.get(rows))]
         else:
             rows = drawn.rows[self.pools.shuffled(problem.seed, round_, len(drawn))]
         left_out = np.asarray(sorted(refused), dtype=np.int64)

@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.pursuit.model_so_far import ModelSoFar
-from streamkernel.reductions import HeldOut, StagedScores
+from streamkernel.reductions import HeldOut, Repeats, StagedScores
 from streamkernel.selection.problem import Problem, unfilled_basis
 from streamkernel.table import Table
 
-__all__ = ["Watch"]
+__all__ = ["AUTO", "Watch", "share_of"]
 
 Float = NDArray[np.float64]
+
+AUTO = "auto"
+_SHARE, _MOST_SHARE = 0.1, 0.25  # of the rows, held out
+_ENOUGH, _FEWEST = 50, 20  # rows held out; different rows of which none are
 
 _HELD_OUT = (23,)  # stream
 _COUNTED = "errors of every size"
@@ -33,7 +37,7 @@ class Watch:
     validation, patience, by_error, gamma : see `MatchingPursuit`.
     """
 
-    validation: float | Table
+    validation: float | str | Table
     patience: int | None
     by_error: bool
     gamma: float | None
@@ -41,7 +45,28 @@ class Watch:
     def held_out(self, problem: Problem) -> HeldOut | None:
         """The rows that stay out."""
         share = self.validation
-        return None if isinstance(share, Table) or not share else HeldOut(problem.seed, _HELD_OUT, share)
+        if isinstance(share, Table):
+            return None
+        part = share_of(problem.table.n_rows) if isinstance(share, str) else share
+        return HeldOut(problem.seed, _HELD_OUT, part) if part else None
+
+    @property
+    def automatic(self) -> bool:
+        """Whether nobody said what is held out."""
+        return isinstance(self.validation, str)
+
+    def may_hold_out(self, problem: Problem, repeats: Repeats | None) -> bool:
+        """Whether enough rows differ for some to be missed: what is held out has no copy left among the fitted."""
+        return self.held_out(problem) is not None and (repeats is None or repeats.features >= _FEWEST)
+
+    def without(self, rows: int) -> None:
+        """That nothing is held out of a table, which what was asked for must bear."""
+        if self.patience is not None or self.by_error:
+            what = "patience" if self.patience is not None else "choose_by='error'"
+            raise ParameterError(
+                f"{what} watches held-out rows, and of {rows} rows of which too few are different none are held out; "
+                "give validation a share, or other rows"
+            )
 
     def table(self, problem: Problem) -> Table | None:
         """The rows of another table, as the fit sees its own."""
@@ -99,3 +124,8 @@ class Watch:
             if watched is not None and logistic:
                 steps.append(step(_COUNTED, watched))
         return steps
+
+
+def share_of(rows: int) -> float | None:
+    """Held out of so many rows where nobody said how many: enough to tell the sizes apart, while enough are left."""
+    return None if rows < _FEWEST else min(max(_SHARE, _ENOUGH / rows), _MOST_SHARE)

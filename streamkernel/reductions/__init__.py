@@ -48,7 +48,6 @@ from streamkernel.reductions.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.probability_scores import ProbabilityScores, Reliability, score_probabilities
 from streamkernel.reductions.repeats import CountRepeats, Repeats
 from streamkernel.reductions.residual_columns import ResidualColumns
-from streamkernel.reductions.row_keys import distinct_rows
 from streamkernel.reductions.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
 from streamkernel.reductions.rows import Predictions, RowMap
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
@@ -145,7 +144,6 @@ __all__ = [
     "Weighed",
     "add_weighted_gram",
     "covariance_of",
-    "distinct_rows",
     "likelihood_of",
     "probabilities_of_indicators",
     "row_uniforms",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["row_uniforms", "stream_generator"]
+__all__ = ["row_uniforms", "stream_generator", "stream_word"]
 
 _PER_COUNTER = 4  # one Philox4x64 counter yields four 64-bit words
 
@@ -31,6 +31,11 @@ def row_uniforms(seed: int, stream: tuple[int, ...], start: int, count: int) -> 
     raw = generator.random_raw(_PER_COUNTER * count).reshape(count, _PER_COUNTER)
     # 53 bits at the centre of their cells: never 0, never 1, so that logarithms stay finite.
     return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
+
+
+def stream_word(seed: int, stream: tuple[int, ...]) -> np.uint64:
+    """A word that belongs to a stream, to key a hash with."""
+    return np.uint64(_key(seed, stream)[0])
 
 
 def stream_generator(seed: int, stream: tuple[int, ...]) -> np.random.Generator:

@@ -138,7 +138,7 @@ class DictionarySums(Reduction[Roots]):
         weights = np.ones(len(Y)) if block.weights is None else block.weights
         fitted = np.ones(len(Y), dtype=np.bool_)
         if self.held_out is not None:
-            fitted = ~self.held_out.mask(block.start, len(Y))
+            fitted = ~self.held_out.of(block)
         diagonal = self.columns.pool.kernel.diagonal(block.X)
         totals = np.zeros(7)
         totals[:3] = weights[fitted].sum(), weights[~fitted].sum(), (weights * diagonal)[fitted].sum()

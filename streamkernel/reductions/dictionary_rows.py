@@ -1,7 +1,7 @@
 """Which rows of a block are fitted, which are watched, and which are drawn as candidates.
 
-All three are told by a counter-based generator keyed by (seed, stream, row), so that they depend neither on blocks nor
-on workers.
+Candidates are told by a counter-based generator keyed by (seed, stream, row), watched rows by a hash of their features
+(ALGORITHMS 20): neither depends on blocks or workers, and a row that is watched has no copy among those fitted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import State
-from streamkernel.reductions.counter import row_uniforms
+from streamkernel.reductions.counter import row_uniforms, stream_word
 from streamkernel.reductions.gather import Sample
+from streamkernel.table import RowBlock
+from streamkernel.table.row_keys import joined_keys
 
 __all__ = ["HeldOut", "ResidualReservoir"]
 
@@ -24,11 +26,11 @@ Int = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A share of all rows that stays out of the fit: row i where ``u_i < fraction``.
+    """A share of the distinct features that stays out of the fit: rows whose ``u < fraction``, u a hash of features.
 
     Parameters
     ----------
-    seed, stream : key of the u_i.
+    seed, stream : key of the hash.
     fraction : in (0, 1).
     """
 
@@ -36,17 +38,13 @@ class HeldOut:
     stream: tuple[int, ...]
     fraction: float
 
-    def mask(self, start: int, count: int) -> NDArray[np.bool_]:
-        """(count,) of rows ``start .. start + count - 1``."""
-        drawn: NDArray[np.bool_] = row_uniforms(self.seed, self.stream, start, count)[:, 0] < self.fraction
+    def of(self, rows: RowBlock | Sample) -> NDArray[np.bool_]:
+        """(b,) of rows that have keys."""
+        assert rows.keys is not None
+        mixed = joined_keys(rows.keys, np.full(1, stream_word(self.seed, self.stream)))
+        # To 53 bits: a share of 1 - 1e-17 has no word of its own.
+        drawn: NDArray[np.bool_] = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53 < self.fraction
         return drawn
-
-    def contains(self, rows: Int) -> NDArray[np.bool_]:
-        """(s,) of rows by number."""
-        found = np.zeros(len(rows), dtype=np.bool_)
-        for position, row in enumerate(rows.tolist()):
-            found[position] = self.mask(row, 1)[0]
-        return found
 
 
 @dataclass(frozen=True)

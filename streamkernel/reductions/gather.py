@@ -24,12 +24,14 @@ class Sample:
     X : (s, p), scaled, in the table's dtype
     Y : (s, d) float64; d = 0 without targets
     weights : (s,) float64
+    keys : (s,) of the features, of a table whose blocks have them; else None
     """
 
     rows: NDArray[np.int64]
     X: NDArray[Any]
     Y: NDArray[np.float64]
     weights: NDArray[np.float64]
+    keys: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -40,7 +42,20 @@ class Sample:
 
     def at_positions(self, positions: NDArray[np.int64]) -> Sample:
         """The rows at these positions of the sample."""
-        return Sample(self.rows[positions], self.X[positions], self.Y[positions], self.weights[positions])
+        keys = None if self.keys is None else self.keys[positions]
+        return Sample(self.rows[positions], self.X[positions], self.Y[positions], self.weights[positions], keys)
+
+    def merged(self, other: Sample) -> Sample:
+        """With rows that are none of these."""
+        keys = None if self.keys is None or other.keys is None else np.concatenate([self.keys, other.keys])
+        both = Sample(
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.X, other.X]),
+            np.concatenate([self.Y, other.Y]),
+            np.concatenate([self.weights, other.weights]),
+            keys,
+        )
+        return both.at_positions(np.argsort(both.rows))
 
 
 @dataclass(frozen=True)
@@ -64,16 +79,17 @@ class Gather(Reduction[Sample]):
         local = rows - block.start
         targets = np.zeros((len(rows), 0)) if block.Y is None else block.Y[local]
         weights = np.ones(len(rows)) if block.weights is None else block.weights[local]
-        return {"rows": rows, "X": block.X[local], "Y": targets, "weights": weights}
+        state = {"rows": rows, "X": block.X[local], "Y": targets, "weights": weights}
+        return state if block.keys is None else state | {"keys": block.keys[local]}
 
     def combine(self, left: State, right: State) -> State:
         return {name: np.concatenate([left[name], right[name]]) for name in left}
 
     def finalize(self, state: State) -> Sample:
-        return Sample(state["rows"], state["X"], state["Y"], state["weights"])
+        return Sample(state["rows"], state["X"], state["Y"], state["weights"], state.get("keys"))
 
     def state_bytes(self) -> int:
-        return len(self.rows) * (16 + self.n_features * self.dtype.itemsize + 8 * self.n_targets)
+        return len(self.rows) * (24 + self.n_features * self.dtype.itemsize + 8 * self.n_targets)
 
     def scratch_bytes(self, rows: int) -> int:
         return 0

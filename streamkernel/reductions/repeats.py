@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
-from streamkernel.reductions.row_keys import FEW, PANEL, first_of_each, joined_keys, row_keys
 from streamkernel.table import RowBlock
+from streamkernel.table.row_keys import FEW, PANEL, first_of_each, joined_keys, row_keys
 
 __all__ = ["CountRepeats", "Repeats"]
 
@@ -47,6 +47,7 @@ class Repeats:
     ----------
     rows : counted, less those of weight 0.
     alike, equal : distinct ones, features of few digits looked at or of many; estimates for large tables.
+    features : distinct features, likewise.
     agreeing : share of the features that stand more than once whose rows all have the same targets.
     by_chance : share of pairs of rows with different features that have the same targets.
     """
@@ -54,6 +55,7 @@ class Repeats:
     rows: int
     alike: float
     equal: float
+    features: float
     agreeing: float
     by_chance: float
 
@@ -139,7 +141,7 @@ class CountRepeats(Reduction[Repeats]):
         pairs = len(times) * (len(times) - 1.0)
         by_chance = float((same * (same - 1.0)).sum()) / pairs if pairs > 0.0 else 1.0
         alike, equal = (min(self._distinct(state[name]), float(rows)) for name in ("alike", "equal"))
-        return Repeats(rows, alike, equal, agreeing, by_chance)
+        return Repeats(rows, alike, equal, min(self._distinct(state["features"]), float(rows)), agreeing, by_chance)
 
     def _distinct(self, keys: Keys) -> float:
         """How many keys there are, of which these are the least."""

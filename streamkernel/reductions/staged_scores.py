@@ -87,7 +87,7 @@ class StagedScores(Reduction[StagedSums]):
         weights = np.ones(len(Y)) if block.weights is None else block.weights
         held = np.zeros(len(Y), dtype=np.bool_)
         if self.held_out is not None:
-            held = self.held_out.mask(block.start, len(Y))
+            held = self.held_out.of(block)
         both = np.stack([np.where(held, 0.0, weights), np.where(held, weights, 0.0)])
         along = self._along(block)
         squares = np.empty((2, self.sizes, Y.shape[1]))

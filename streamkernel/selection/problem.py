@@ -133,6 +133,7 @@ class RowCache:
         self._table = table
         self._session = session
         self._sample: Sample | None = None
+        self.repeats: Repeats | None = None  # once they are counted
 
     def fetch(self, rows: NDArray[np.int64]) -> None:
         """Make sure that these rows are here, in one sweep over the blocks that hold the missing ones."""
@@ -147,23 +148,19 @@ class RowCache:
         table, missing = self._table, np.unique(rows)
         count = CountRepeats(table.n_features, table.n_targets)
         if len(missing) == 0:
-            return self._session.sweep(count, table, _COUNT)
-        fresh, repeats = self._session.sweep(Both(self._gather(missing), count), table, _GATHER)
+            self.repeats = self._session.sweep(count, table, _COUNT)
+            return self.repeats
+        fresh, self.repeats = self._session.sweep(Both(self._gather(missing), count), table, _GATHER)
         self._add(fresh)
-        found: Repeats = repeats
-        return found
+        assert self.repeats is not None
+        return self.repeats
 
     def _gather(self, rows: NDArray[np.int64]) -> Gather:
         table = self._table
         return Gather(rows, table.n_features, table.n_targets, table.dtype)
 
     def _add(self, fresh: Sample) -> None:
-        if self._sample is None:
-            self._sample = fresh
-            return
-        both = [np.concatenate([getattr(self._sample, name), getattr(fresh, name)]) for name in Sample.__annotations__]
-        merged = Sample(*both)
-        self._sample = merged.at_positions(np.argsort(merged.rows))
+        self._sample = fresh if self._sample is None else self._sample.merged(fresh)
 
     def get(self, rows: NDArray[np.int64]) -> Sample:
         """The rows with these numbers, in this order."""
@@ -181,6 +178,7 @@ class Rule(ABC):
     """A way to choose a basis."""
 
     name: str
+    keyed = False  # whether it asks for keys of rows' features
 
     @abstractmethod
     def prefetch(self, problem: Problem) -> NDArray[np.int64]:

@@ -13,7 +13,8 @@ from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError
 from streamkernel.kernels import Kernel, Laplacian
 from streamkernel.linalg import RidgePath, single_threaded_blas
-from streamkernel.reductions import Sample, distinct_rows
+from streamkernel.reductions import Sample
+from streamkernel.table.row_keys import distinct_rows
 
 __all__ = ["LengthscaleChoice", "choose_lengthscale", "median_lengthscale"]
 

@@ -26,12 +26,15 @@ class RowBlock:
         (b, d) float64: raw targets, or one-hot (b, n_classes) when the table has classes; None without targets.
     weights
         (b,) float64, or None where every row counts once.
+    keys
+        (b,) of the features as they are stored (`row_keys`), of a table that was asked for them; else None.
     """
 
     start: int
     X: NDArray[Any]
     Y: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None = None
+    keys: NDArray[np.uint64] | None = None
 
     @property
     def stop(self) -> int:

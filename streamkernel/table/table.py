@@ -14,6 +14,7 @@ from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
 from streamkernel.table.block import RowBlock
 from streamkernel.table.ordered_rows import OrderedRows
+from streamkernel.table.row_keys import row_keys
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.scaler import Scaler
 from streamkernel.table.statistics import TableStatistics
@@ -47,6 +48,8 @@ class Table:
         Applied to every block, or None.
     named
         Whether `columns` are real names; an array's are x0, x1, ...
+    keyed
+        Whether blocks have keys of their rows' features.
     """
 
     features: RowArray
@@ -59,6 +62,7 @@ class Table:
     statistics: TableStatistics | None = None
     scaler: Scaler | None = None
     named: bool = False
+    keyed: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -170,6 +174,10 @@ class Table:
             scaler=None if self.scaler is None else self.scaler.of_columns(positions),
         )
 
+    def with_keys(self) -> Table:
+        """The same rows, whose blocks tell equal ones by a key: of what is stored, which no scaler has rounded."""
+        return replace(self, keyed=True)
+
     def without_targets(self) -> Table:
         """The same rows without y."""
         return replace(self, targets=None)
@@ -237,7 +245,7 @@ class Table:
             assert self.targets is not None
             Y = self.targets.encode(targets.read(first, last), first)
         weights = None if self.weights is None else self.weights[first:last]
-        return RowBlock(first, X, Y, weights)
+        return RowBlock(first, X, Y, weights, row_keys(raw) if self.keyed else None)
 
     def read(self, start: int, stop: int) -> RowBlock:
         """Rows [start, stop) as one block."""

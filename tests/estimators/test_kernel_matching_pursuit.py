@@ -34,7 +34,7 @@ TWO = np.where(y > 0.3, "yes", "no")
 THREE = np.digitize(y, [-0.5, 0.5]) * 10
 
 MODELS: dict[str, Any] = {
-    "pre-fitting": lambda: KernelMatchingPursuit(20).fit(X, y),
+    "pre-fitting": lambda: KernelMatchingPursuit(20, validation=None).fit(X, y),
     "basic, two targets": lambda: KernelMatchingPursuit(20, variant="basic", shrinkage=0.7).fit(X, Y),
     "back-fitting, watched": lambda: KernelMatchingPursuit(30, variant="back-fitting", validation=0.3).fit(X, Y),
     "sigmoid": lambda: KernelMatchingPursuit(12, kernel="sigmoid", gamma=0.2, coef0=-0.1).fit(X, y),
@@ -123,7 +123,7 @@ def test_two_classes_are_told_by_a_sign(fitted: dict[str, Any]) -> None:
 
 
 def test_basic_may_have_a_function_twice() -> None:
-    model = KernelMatchingPursuit(40, variant="basic", pool="full").fit(X, y)
+    model = KernelMatchingPursuit(40, variant="basic", pool="full", validation=None).fit(X, y)
     assert len(model.active_set_) == 40 > len(model.components_)
     assert set(model.active_set_) == set(model.component_indices_)
 
@@ -167,7 +167,7 @@ def test_the_plan_and_its_limit() -> None:
         ({"draw": "best"}, "draw must be one of"),
         ({"validation": 1.0}, "leaves no rows"),
         ({"validation": -0.1}, "validation"),
-        ({"patience": 3}, "give validation"),
+        ({"patience": 3, "validation": None}, "give validation"),
         ({"patience": 0, "validation": 0.1}, "patience"),
         ({"picks": 0}, "picks"),
         ({"tol": 2.0}, "tol"),

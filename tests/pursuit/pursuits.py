@@ -18,7 +18,7 @@ Float = NDArray[np.float64]
 
 def problem_of(table: Table, n: int, kernel: Kernel | None = None, *, tol: float = 0.0, seed: int = 0) -> Problem:
     """Targets in their own units, not centred."""
-    d = table.n_targets
+    table, d = table.with_keys(), table.n_targets
     return Problem(table, kernel or Gaussian(1.0), n, tol, seed, np.zeros(d), np.ones(d))
 
 
@@ -37,7 +37,7 @@ def run(
     table = open_table(X, Y, classify=classify)
     session = Session(executor or ThreadExecutor(1))
     problem = problem_of(table, n, kernel, **options)
-    cache = RowCache(table, session)
+    cache = RowCache(problem.table, session)
     cache.fetch(rule.prefetch(problem))
     return rule.select(problem, session, cache), session
 

@@ -59,7 +59,7 @@ def test_the_best_size_on_held_out_rows() -> None:
 
 
 def test_probabilities_that_are_meant() -> None:
-    model = KernelMatchingPursuitClassifier(12, loss="logistic").fit(X, np.where(T > 0, "yes", "no"))
+    model = KernelMatchingPursuitClassifier(12, loss="logistic", validation=None).fit(X, np.where(T > 0, "yes", "no"))
     P = model.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     # With a constant the probabilities add up to the number of rows of the class.

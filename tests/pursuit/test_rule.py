@@ -94,7 +94,8 @@ def test_every_size_of_the_path_on_both_kinds_of_rows(variant: str, constant: bo
     """Errors along the path are those of the predictions of each stage, on the rows fitted and on those held out."""
     rule = MatchingPursuit(variant, pools=Pools("shared", picks=4), constant=constant, validation=0.3)
     found, _ = run(rule, X, Y + 5.0, 10, KERNELS[kernel])
-    held = rule.held_out(problem_of(open_table(X, Y), 10)).mask(0, 300)
+    problem = problem_of(open_table(X, Y), 10)
+    held = rule.held_out(problem).of(problem.table.read(0, 300))
     assert (found.path.fitted_rows, found.path.validation_rows) == (300 - held.sum(), held.sum())
     assert 60 < held.sum() < 120
     assert not held[found.path.rows].any()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamkernel.reductions.row_keys import EXACT, distinct_rows, row_keys
+from streamkernel.table.row_keys import EXACT, distinct_rows, row_keys
 
 RNG = np.random.default_rng(0)
 WORDS = {

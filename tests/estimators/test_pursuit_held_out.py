@@ -1,0 +1,88 @@
+"""Rows that a matching pursuit holds out by itself: a share of the distinct ones, whatever its size is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from streamkernel import KernelMatchingPursuit, open_table
+from streamkernel.errors import ParameterError, StreamKernelWarning
+from streamkernel.kernels import Gaussian
+from streamkernel.pursuit import VARIANTS
+from streamkernel.pursuit.watch import Watch
+from streamkernel.selection import Problem
+
+RNG = np.random.default_rng(2)
+X = RNG.standard_normal((420, 3))
+y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * RNG.standard_normal(420)
+
+
+def test_the_default_size_is_watched() -> None:
+    """A thousand terms fit noise: who says nothing gets the size that held-out rows like."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (600, 3))
+    y = np.sin(X[:, 0]) + rng.standard_normal(600)
+    apart = rng.uniform(-2.0, 2.0, (1000, 3))
+
+    def error(model: KernelMatchingPursuit) -> float:
+        return float(np.sqrt(np.mean((model.fit(X, y).predict(apart) - np.sin(apart[:, 0])) ** 2)))
+
+    watched = KernelMatchingPursuit()
+    assert error(watched) < 0.35
+    with pytest.warns(StreamKernelWarning, match="linearly independent"):
+        assert error(KernelMatchingPursuit(validation=None)) > 1.5 * error(watched)
+    assert watched.path_.validation_rows == pytest.approx(60, abs=20)
+    for none in (None, 0, 0.0):
+        assert KernelMatchingPursuit(validation=none).fit(X[:100], y[:100]).path_.validation_rows == 0
+    assert KernelMatchingPursuit().fit(X[:15], y[:15]).path_.validation_rows == 0
+    assert 5 < KernelMatchingPursuit().fit(X[:80], y[:80]).path_.validation_rows < 40
+
+
+@pytest.mark.parametrize("n", [None, 40])
+def test_every_size_is_watched_unless_nothing_is_to_be(n: int | None) -> None:
+    model = KernelMatchingPursuit(n).fit(X, y)
+    assert 20 < model.path_.validation_rows < 100
+    assert model.path_.validation_rows + model.path_.fitted_rows == 420
+    assert len(model.active_set_) == max(1, int(np.argmin(model.path_.validation[:, 0])))
+    assert model.model_.config["settings"]["validation"] == pytest.approx(50 / 420)
+    assert KernelMatchingPursuit(10, validation=None).fit(X, y).model_.config["settings"]["validation"] is None
+
+
+def chunked(values: Any, rows: int) -> Any:
+    return da.from_array(values, chunks=(rows, *values.shape[1:]))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_copies_of_a_row_are_on_one_side(variant: str) -> None:
+    """The hash is of the features as they are stored: neither blocks nor the scaler's rounding nor targets enter."""
+    rng = np.random.default_rng(3)
+    distinct = np.round(3.0 * rng.standard_normal((120, 2)) + [0.1, 7e5], 2)
+    of = rng.permutation(np.repeat(np.arange(120), 5))
+    rows, targets = distinct[of], np.sin(distinct[of, 0]) + rng.standard_normal(600)
+    options: dict[str, Any] = {"variant": variant, "picks": 6, "lengthscale": 1.0}
+    model = KernelMatchingPursuit(30, **options).fit(rows, targets)
+    table = open_table(rows).with_keys()
+    problem = Problem(table, Gaussian(1.0), 30)
+    held = Watch("auto", None, False, None).held_out(problem).of(table.read(0, 600))
+    assert model.path_.validation_rows == held.sum() > 0
+    apart, fitted = set(of[held]), set(of[~held])
+    assert not apart & fitted
+    assert not apart & set(of[model.path_.rows])
+    for chunk in (41, 250):
+        again = KernelMatchingPursuit(30, **options).fit(chunked(rows, chunk), chunked(targets, chunk))
+        np.testing.assert_array_equal(again.path_.rows, model.path_.rows)
+        assert again.path_.validation_rows == model.path_.validation_rows
+
+
+def test_few_different_rows_are_all_fitted() -> None:
+    """Of what is held out no copy is left: of five groups each is needed, and of two sides none may be empty."""
+    group = np.arange(300) % 5
+    rows, targets = group[:, None].astype(float), group**2.0 + 1e-3 * RNG.standard_normal(300)
+    model = KernelMatchingPursuit(5, lengthscale=0.1).fit(rows, targets)
+    assert model.path_.validation_rows == 0
+    np.testing.assert_allclose(model.predict([[2.0], [4.0]]), [4.0, 16.0], atol=1e-2)
+    with pytest.raises(ParameterError, match="patience watches held-out rows, and of 300 rows"):
+        KernelMatchingPursuit(5, lengthscale=0.1, patience=2).fit(rows, targets)
