@@ -126,6 +126,8 @@ class Gate:
         expected = self._expected
         if expected is None:
             hosts = self._settings.hosts
+            if hosts is not None and sum(name == b"host" for name, _ in request.scope["headers"]) > 1:
+                raise Refused(400, "the request has more than one Host header")
             if hosts is not None and _host(request.headers.get(b"host", b"")) not in hosts:
                 raise Refused(421, "a service without a token answers to the names of this machine only")
             return True

@@ -133,6 +133,9 @@ class Predict:
         now, batchers = self._batchers.get(served.name, (None, {}))
         if now is not served:
             batchers = {}
+            # Models that are gone are not held any longer.
+            entries = self._registry.entries
+            self._batchers = {name: known for name, known in self._batchers.items() if name in entries}
             self._batchers[served.name] = served, batchers
         if asked not in batchers:
             settings = self._settings

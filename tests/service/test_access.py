@@ -155,3 +155,12 @@ def test_token_files(tmp_path: Path) -> None:
 def test_loopback() -> None:
     assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.8.8.8", "::1")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.org", "")))
+
+
+def test_one_name_is_called(saved: Path, live: Any) -> None:
+    running = live(Settings(saved, hosts=frozenset({"localhost"})))
+    for first, second in (("localhost", "evil.example"), ("evil.example", "localhost")):
+        told = running.exchange(
+            f"GET /v1/models HTTP/1.1\r\nHost: {first}\r\nHost: {second}\r\nConnection: close\r\n\r\n".encode()
+        )
+        assert told.startswith(b"HTTP/1.1 400 ")

@@ -290,6 +290,13 @@ def test_headers_are_counted_before_they_end(client: httpx.Client) -> None:
         assert everything(connection).startswith(b"HTTP/1.1 431 ")
 
 
+def test_trailers_are_counted_before_they_end(client: httpx.Client) -> None:
+    with Reached(client).connect() as connection:
+        connection.settimeout(5)
+        connection.sendall(CHUNKED + b"0\r\n" + b"a:\r\n" * 200)
+        assert everything(connection).startswith(b"HTTP/1.1 431 ")
+
+
 def test_trailers_and_extensions_that_end(client: httpx.Client) -> None:
     with Reached(client).connect() as connection:
         body = b"".join(b"1;x=y\r\n" + ROW[i : i + 1] + b"\r\n" for i in range(len(ROW)))
