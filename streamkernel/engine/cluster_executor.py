@@ -8,6 +8,7 @@ lost worker costs time and never a bit (docs/reliability.md, rules 7 to 10, 15, 
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from weakref import WeakSet
 
 from distributed import Client, as_completed
 from distributed import Future as _Future
+from distributed.client import ClosedClientError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
 from streamkernel.engine.blame import blame, killed_worker
@@ -36,6 +38,7 @@ __all__ = ["ClusterExecutor"]
 Future = _Future[Any]
 
 _OUTSTANDING = 4
+_ANSWER = 600.0  # seconds for a result that is there and only has to travel
 
 
 class ClusterExecutor:
@@ -122,7 +125,7 @@ class ClusterExecutor:
         spans = layout.spans
         leaves = iter(self._order(list(range(len(spans)))))
         running: dict[Future, int] = {}
-        completed = as_completed()
+        completed = as_completed(loop=self._client.loop)  # not that of whichever client is the default
 
         def submit_next() -> None:
             leaf = next(leaves, None)
@@ -136,7 +139,9 @@ class ClusterExecutor:
 
         for _ in range(_OUTSTANDING * self._threads):
             submit_next()
-        for future in completed:
+        while running:
+            self._await(completed.has_ready)
+            future = next(completed)
             leaf = running.pop(future)
             start, stop = spans[leaf]
             if future.status != "finished":
@@ -146,7 +151,7 @@ class ClusterExecutor:
                     suspects = [spans[each] for each in (leaf, *sorted(running.values()))]
                     raise self._killed(task, prefix, suspects, error) from error
             if finished is not None:
-                finished(leaf, future.result())
+                finished(leaf, future.result(_ANSWER))
             advance(stop - start)
             submit_next()
 
@@ -171,10 +176,22 @@ class ClusterExecutor:
         self._futures.add(future)
         return future
 
-    @staticmethod
-    def _result(future: Future, what: str) -> Any:
+    def _await(self, ready: Callable[[], bool]) -> None:
+        """Wait in short turns: of a client that another thread closes, to end this one's work, it may hear nothing.
+
+        What is submitted or awaited just then is not among what closing cancels, and its event loop is gone.
+        """
+        pause = 0.001
+        while not ready():
+            if self._client.status == "closed" and not ready():
+                raise ClosedClientError("the client was closed")
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+    def _result(self, future: Future, what: str) -> Any:
+        self._await(future.done)
         try:
-            return future.result()
+            return future.result(_ANSWER)
         except (NoValidWorkerError, NoWorkerError) as error:
             raise ClusterError(f"no worker is left for {what}; start workers and resume") from error
 
