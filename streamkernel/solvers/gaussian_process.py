@@ -246,13 +246,17 @@ class GaussianSystem:
 
     def _check_digits(self, wanted: Variances, prior: Float) -> None:
         """Refuse noise that vanishes beside the prior variance of a row, or of what the rows say of a function."""
-        mean = self._sums.trace / max(self._sums.count, 1)
+        count = max(self._sums.count, 1)
+        mean = self._sums.trace / count
+        # Of a constant target nothing is left but the rounding of its mean, whatever its noise.
+        constant = self.path.square / count <= (4.0 * _EPS * self._sums.centre) ** 2
         of_row = _LEAST_NOISE * float((wanted.signal * mean).max(initial=0.0))
         # In the sums of a noise that differs from row to row it is the residuals' rounding that counts.
         lost = [wanted.noise[t] < of_row for t in range(len(prior))]
         if self._made is None:
             lost = [not self.path.carries(1.0 / share) for share in prior]
             of_row = max(of_row, self.path.least_alpha * float(wanted.signal.max(initial=0.0)))
+        lost = [gone and not same for gone, same in zip(lost, constant, strict=True)]
         if any(lost):
             raise NumericalError(
                 f"a noise variance of {float(wanted.noise[int(np.argmax(lost))]):g} is lost in rounding; the least "
