@@ -124,6 +124,13 @@ class Basis:
         """The basis of some of these points."""
         return Basis(self.kernel, np.ascontiguousarray(self.points[positions]), self.rows[positions])
 
+    def unpacked(self) -> Basis:
+        """The same basis with its factor, without the packed points, which of wide rows are three times their size."""
+        plain = Basis(self.kernel, self.points, self.rows)
+        if "L" in self.__dict__:
+            plain.__dict__["L"] = self.L
+        return plain
+
     def block(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """``k(X, Z)``, (b, n) float64 whatever the dtype of X: the rows are exact, so their kernel values can be.
 

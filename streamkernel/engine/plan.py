@@ -2,9 +2,9 @@
 
 Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; while it is fetched
 from an object store it is there twice as stored, and not decoded yet), the block's scratch and the state it sums into.
-Per process: its tasks, the states that wait in the tree, the basis points as the kernel's loops read them, the
-interpreter with its libraries. The promise is the sum
-over all processes at the costliest step.
+Per thread, the loops' own copy of some rows. Per process: its tasks, the states that wait in the tree, the basis
+points as the kernel's loops read them (`kernels.packed_bytes`), as often as the step packs them, what was fetched for
+good, the interpreter with its libraries. The promise is the sum over all processes at the costliest step.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from streamkernel.engine.layout import block_rows, span_rows
 from streamkernel.engine.threads import available_cpus
+from streamkernel.kernels import Kernel, packed_bytes, workspace_bytes
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
 
@@ -40,7 +41,6 @@ BASE_BYTES = 480 << 20  # a driver's
 WORKER_BYTES = 480 << 20
 LOCAL_WORKER_BYTES = 340 << 20
 COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
-_POINT_COPIES = 8  # of basis points, in float64: panels, centred, gradients, those of the basis before; as measured
 _SLACK = 1.3  # what the allocator keeps beyond what is asked of it, most when threads wait for each other
 
 
@@ -116,6 +116,8 @@ class Step:
     way_out: str = ""  # what to use instead where this step is too large
     points: int = 0  # basis points that are held for it, as the kernel's loops read them
     row_multiple: int = 1
+    packings: int = 1  # how often they are packed: for the sums, for slopes, of the basis before
+    kept_bytes: int = 0  # what the driver keeps of it to the end of the fit
 
     @property
     def flops(self) -> float:
@@ -132,6 +134,7 @@ def step_of(
     where: str = "sweep",
     times: int = 1,
     held_bytes: int = 0,
+    packings: int = 1,
 ) -> Step:
     """The step that runs `work` over a table, or over so many rows of a sample.
 
@@ -140,6 +143,7 @@ def step_of(
     kernel_columns : kernel entries of a row.
     points : of the basis; as many, where not all of them are in memory at once.
     held_bytes : what the driver holds meanwhile.
+    packings : how often the points are packed at the same time.
     """
     state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
     rows, cut_bytes = (table, 0) if isinstance(table, int) else (table.n_rows, TableShape.of(table).cut_bytes)
@@ -158,6 +162,7 @@ def step_of(
         held_bytes,
         points=kernel_columns if points is None else points,
         row_multiple=multiple,
+        packings=packings,
     )
 
 
@@ -190,15 +195,24 @@ class Plan:
         return asdict(self)
 
 
-def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_bytes: int) -> Plan:
-    """Add up the steps."""
+def make_plan(
+    steps: list[Step], table: TableShape, machine: Machine, *, disk_bytes: int, kernel: Kernel | None = None
+) -> Plan:
+    """Add up the steps.
+
+    Parameters
+    ----------
+    kernel : that the points are packed for; None for one of one formula.
+    """
+    formulas = 1 if kernel is None else kernel.formulas
     sweeps = [step for step in steps if step.where == "sweep"]
 
     def task(step: Step) -> int:
         read = 0 if table.in_memory or step.where == "sample" else 3 * table.chunk_bytes
         most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes)
         block = min(step.block_rows, most) * table.cut_bytes
-        return read + block + step.scratch_bytes + step.state_bytes
+        loops = workspace_bytes(table.features) if step.kernel_columns else 0
+        return read + block + loops + step.scratch_bytes + step.state_bytes
 
     def waiting(step: Step, threads: int) -> int:
         spans = max(1, math.ceil(step.rows / span_rows(step.rows, step.flops_per_row)))
@@ -206,7 +220,8 @@ def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_by
         return min(spans, depth + 2 * threads) * step.state_bytes
 
     def process(step: Step, threads: int) -> int:
-        return threads * task(step) + waiting(step, threads) + _POINT_COPIES * 8 * step.points * table.features
+        packed = step.packings * packed_bytes(step.points, table.features, formulas)
+        return threads * task(step) + waiting(step, threads) + packed
 
     driver = max((step.held_bytes for step in steps), default=0)
     worker = 0
@@ -217,6 +232,7 @@ def make_plan(steps: list[Step], table: TableShape, machine: Machine, *, disk_by
         elif step.where in ("sweep", "sample"):
             # What the driver makes of the sums comes after the tasks that made them.
             driver = max(driver, process(step, machine.driver_threads), step.held_bytes + step.state_bytes)
+    driver += sum(step.kept_bytes for step in steps)
     driver_bytes = machine.driver_base + int(_SLACK * driver)
     worker_bytes = machine.worker_base + int(_SLACK * worker) if machine.workers else 0
     return Plan(

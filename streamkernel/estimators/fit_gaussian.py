@@ -163,4 +163,4 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
         asked = 24 * min(DEGREES_ROWS, table.n_rows) ** 2
         steps.append(Step("degrees of freedom", "driver", 0, 1, 0.0, 0, 0, 0, 0, asked))
     disk = final.state_bytes() * 3 + n * table.n_features * 8
-    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

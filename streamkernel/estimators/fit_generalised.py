@@ -159,7 +159,7 @@ def _tuning_step(problem: Problem, rows: int, likelihood: Likelihood) -> Step:
     hessian = 8 * min(likelihood.free * (n + 1), _MOST_UNKNOWNS) ** 2
     held = 8 * hessian + 8 * rows * (n + 1) * 4
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,))
-    return step_of("tuning", step, rows, kernel_columns=n, where="sample", times=480, held_bytes=held)
+    return step_of("tuning", step, rows, kernel_columns=n, where="sample", times=480, held_bytes=held, packings=2)
 
 
 def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
@@ -181,4 +181,5 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
     steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 4 * hessian))
-    return make_plan(steps, TableShape.of(table), machine, disk_bytes=2 * hessian + step.state_bytes())
+    disk = 2 * hessian + step.state_bytes()
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

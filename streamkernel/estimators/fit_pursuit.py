@@ -65,7 +65,7 @@ def _watched(fitted: FittedSteps) -> Watched:
 def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: int | None = None) -> Plan:
     """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n, settings = settings.components(table) if n is None else n, settings.watching(table)
-    _, steps = steps_of_choice(table, settings, n)
+    problem, steps = steps_of_choice(table, settings, n)
     # The state of every sweep is kept until the model is there, and so is a square of directions.
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
     disk += 8 * n * (n + table.n_features + 4)
@@ -75,4 +75,4 @@ def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: i
         other = TableShape.of(settings.validation)
         if other.in_memory < shape.in_memory or other.chunk_bytes > shape.chunk_bytes:
             shape = replace(shape, chunk_rows=other.chunk_rows, in_memory=other.in_memory and shape.in_memory)
-    return make_plan(steps, shape, machine, disk_bytes=disk)
+    return make_plan(steps, shape, machine, disk_bytes=disk, kernel=problem.kernel)

@@ -112,7 +112,10 @@ class Folding(Generic[M]):
         """
         executor = self.session.executor
         disk = 3 * sum(array.nbytes for array in self.model.arrays.values())
-        plan = make_plan(self._steps(), TableShape.of(self.table), machine_of(executor, driver_bytes), disk_bytes=disk)
+        kernel = self.model.basis.kernel
+        plan = make_plan(
+            self._steps(), TableShape.of(self.table), machine_of(executor, driver_bytes), disk_bytes=disk, kernel=kernel
+        )
         exceeded = memory_limits(executor, memory_limit).exceeded(plan)
         if exceeded:
             raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")

@@ -120,5 +120,6 @@ def growth_steps(model: Updatable[Any], looked: Table, rows: int, picks: int) ->
             scratch_bytes=int(sums.scratch_bytes * more),
             state_bytes=int(sums.state_bytes * more**2),
             held_bytes=40 * (n + picks) ** 2,
+            packings=2,  # the basis that has grown, and the one before
         ),
     ]

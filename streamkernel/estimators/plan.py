@@ -52,7 +52,7 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     else:
         way_out = "--solver cg with a number for --alpha" if isinstance(settings, RidgeSettings) else ""
         further, disk = _decomposition(problem, n, way_out)
-    return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk)
+    return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
 def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], int]:
@@ -123,7 +123,7 @@ def plan_factor(
         step = step_of("write the factor", features, table, kernel_columns=n)
         steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
         disk += dtype.itemsize * n * table.n_rows
-    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk)
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
 def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:

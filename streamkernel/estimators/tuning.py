@@ -115,7 +115,9 @@ def tuning_steps(problem: Problem, rows: int) -> list[Step]:
     pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, 4 * (n - half)), np.zeros(0), _SINGLE)
     picks = GramForm().reduction(pool)
     return [
-        step_of("points of the sample", picks, rows, kernel_columns=5 * half, where="sample", times=3 * _ROUNDS),
+        step_of(
+            "points of the sample", picks, rows, kernel_columns=5 * half, where="sample", times=3 * _ROUNDS, packings=2
+        ),
         *evidence_steps(problem, n, rows, times=_LOOKS, where="sample"),
     ]
 
@@ -128,8 +130,9 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
     slopes = EvidenceGradient(basis, np.zeros(d), ones, 1.0, 1.0, np.zeros((n, n)), np.zeros((n, d)), True)
     held = 8 * 10 * n * n  # the precision, its factors and inverse, and what is made of them
     return [
-        step_of(name, work, rows, kernel_columns=n, where=where, times=times, held_bytes=held)
-        for name, work in (("evidence", sums), ("its gradient", slopes))
+        step_of(name, work, rows, kernel_columns=n, where=where, times=times, held_bytes=held, packings=packings)
+        # Those of the basis that was chosen stay; slopes have panels of their own.
+        for name, work, packings in (("evidence", sums, 2), ("its gradient", slopes, 3))
     ]
 
 

@@ -80,6 +80,11 @@ class Kernel(ABC):
         """Whether its matrices have no eigenvalue below 0, as whitening, and what stands on it, take for granted."""
         return True
 
+    @property
+    def formulas(self) -> int:
+        """How many formulas it is made of, each of which packs the basis points for itself."""
+        return 1
+
     @abstractmethod
     def prepare(self, Z: Any) -> PreparedKernel:
         """This kernel with basis points Z (n, p), packed once for many blocks ``k(X_b, Z)``."""

@@ -40,6 +40,10 @@ class Composite(Kernel):
         """Whether ``k(x, x) = 1`` for every row."""
 
     @property
+    def formulas(self) -> int:
+        return self.left.formulas + self.right.formulas
+
+    @property
     def positive_definite(self) -> bool:
         return self.left.positive_definite and self.right.positive_definite
 

@@ -47,6 +47,7 @@ __all__ = [
 Float = NDArray[np.float64]
 
 CHUNK_ROWS = 256  # whose n slopes stay in the second-level cache
+STRIP = 4096  # features that are centred at once: points and rows of wide tables have no room for copies
 
 # Matern 1/2 has S = exp(-r) / r: nearer than this the slope is followed no further. What that changes is less than the
 # distance itself; what it saves is digits, which the largest of the products would take from all others.
@@ -178,7 +179,13 @@ class _StationaryGradient(LengthscaleGradient):
         self.shared = not isinstance(kernel.lengthscale, tuple)
         self.size = 1 if self.shared else p
         self.centre = points.mean(axis=0) if len(points) else np.zeros(p)
-        self.scaled = (points - self.centre) * self.formula.weights
+
+    def strips(self, X: Float) -> Iterator[tuple[slice, Float, Float]]:
+        """Some features at a time: where they are, and rows and points there, centred and scaled."""
+        for start in range(0, X.shape[1], STRIP):
+            s = slice(start, start + STRIP)
+            centre, weights = self.centre[s], self.formula.weights[s]
+            yield s, (X[:, s] - centre) * weights, (self.points[:, s] - centre) * weights
 
     def of_rows(self, X: Float, W: Float) -> Float:
         by_feature = np.zeros(len(self.centre))
@@ -203,17 +210,19 @@ class _SquaredGradient(_StationaryGradient):
         self.packed = Packed(slope, points, np.dtype(np.float64))
 
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
-        P, Z = scratch, self.scaled
+        P = scratch
         self.packed.fill(X, P)
         if self.formula.transform == Transform.MATERN12:
             distance = -np.log(P, out=np.full_like(P, -np.inf), where=P > 0.0)
             np.divide(P, np.maximum(distance, NEAREST), out=P)
             P[distance == 0.0] = 0.0
         P *= W
-        rows = (X - self.centre) * self.formula.weights
-        squares = P.sum(axis=1) @ rows**2 + P.sum(axis=0) @ Z**2
-        products = np.einsum("ik,ik->k", rows, P @ Z)
-        return np.asarray(self.constant * (squares - 2.0 * products))
+        of_rows, of_points = P.sum(axis=1), P.sum(axis=0)
+        total = np.empty(X.shape[1])
+        for s, rows, Z in self.strips(X):
+            squares = of_rows @ rows**2 + of_points @ Z**2
+            total[s] = self.constant * (squares - 2.0 * np.einsum("ik,ik->k", rows, P @ Z))
+        return total
 
 
 class _AbsoluteGradient(_StationaryGradient):
@@ -226,13 +235,13 @@ class _AbsoluteGradient(_StationaryGradient):
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
         self.packed.fill(X, scratch)
         scratch *= W
-        rows = (X - self.centre) * self.formula.weights
         difference = np.empty_like(scratch)
         total = np.empty(X.shape[1])
-        for k in range(X.shape[1]):
-            np.subtract.outer(rows[:, k], self.scaled[:, k], out=difference)
-            np.abs(difference, out=difference)
-            total[k] = np.vdot(scratch, difference)
+        for s, rows, Z in self.strips(X):
+            for k in range(rows.shape[1]):
+                np.subtract.outer(rows[:, k], Z[:, k], out=difference)
+                np.abs(difference, out=difference)
+                total[s.start + k] = np.vdot(scratch, difference)
         return self.formula.factor * total
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import ShapeError
 from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._loops import GROUP
 from streamkernel.kernels._tile import BLOCK, ROWS, columns
 from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, Transform
 from streamkernel.kernels.parameters import checked_rows
 
-__all__ = ["PreparedFormula", "PreparedKernel"]
+__all__ = ["PreparedFormula", "PreparedKernel", "packed_bytes", "workspace_bytes"]
 
 
 # log2(e) = LOG2E + LOG2E_TAIL beyond float64.
@@ -61,6 +63,17 @@ def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
     return kernel.prepare(points)
 
 
+def packed_bytes(n: int, p: int, formulas: int = 1) -> int:
+    """What n points of p features take once a kernel of so many formulas is prepared: themselves, and panels twice."""
+    width = columns(np.dtype(np.float64))
+    return 8 * p * (n + 2 * formulas * width * -(-n // width))
+
+
+def workspace_bytes(p: int) -> int:
+    """What a thread that fills blocks takes: a group of rows, as weighted and as centred."""
+    return 8 * p * 2 * GROUP
+
+
 # |x|^2 + |z|^2 - 2 x.z was seen to be wrong by at most 1.9 times (p = 8; 1.3 times from p = 20 on)
 # eps / 4 (|x|^2 + |z|^2) sqrt(min(p, BLOCK) + p / BLOCK), for p up to 784 and points in clusters.
 PRODUCT_ERROR = 1.7
@@ -76,17 +89,21 @@ BUDGET = {np.dtype(np.float32): 7e-7, np.dtype(np.float64): 7e-15}
 CROSSOVER = {np.dtype(np.float32): (12, 4), np.dtype(np.float64): (12, 4)}
 
 
-def panelled(points: NDArray[Any]) -> NDArray[Any]:
-    """(n, p) as (panels, p, columns), filled up with zeros."""
+def panelled(points: NDArray[Any], prepared: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """(n, p) as (panels, p, columns), filled up with zeros, in the dtype of what `prepared` makes of some points.
+
+    A panel at a time: of wide rows a second copy of all points is what memory has no room for.
+    """
     n, p = points.shape
-    width = columns(points.dtype)
+    dtype = prepared(points[:0]).dtype
+    width = columns(dtype)
     shape = (-(-n // width), p, width)
-    memory = np.zeros(math.prod(shape) + 64 // points.itemsize, points.dtype)
-    skipped = -memory.ctypes.data % 64 // points.itemsize  # a vector across two cache lines costs twice
+    memory = np.zeros(math.prod(shape) + 64 // dtype.itemsize, dtype)
+    skipped = -memory.ctypes.data % 64 // dtype.itemsize  # a vector across two cache lines costs twice
     panels = memory[skipped : skipped + math.prod(shape)].reshape(shape)
     for k, panel in enumerate(panels):
         part = points[k * width : (k + 1) * width]
-        panel[:, : len(part)] = part.T
+        panel[:, : len(part)] = prepared(part).T
     return panels
 
 
@@ -111,7 +128,7 @@ class Packed:
         self.weights, self.scale = rest.astype(dtype), scale.astype(dtype)
         self.constants, self.degree = constants(formula, factor, dtype), int(formula.shape)
         self.transform = int(formula.transform)
-        self.panels = panelled(points.astype(dtype) * self.scale)
+        self.panels = panelled(points, lambda some: some.astype(dtype) * self.scale)
         self.limit = dtype.type(-1.0)
         nothing = [np.zeros((0,) * d, t) for d, t in [(1, float), (1, float), (3, dtype), (2, dtype), (1, dtype)]]
         self.centred: tuple[NDArray[Any], ...] = tuple(nothing)
@@ -153,13 +170,19 @@ def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> tuple[An
 def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
     """(centre, scale, panels, squared norms, the largest of each panel) for the inner products of centred rows."""
     centre = points.mean(axis=0, dtype=np.float64) if len(points) else np.zeros(points.shape[1])
-    rows = np.zeros((ROWS * -(-len(points) // ROWS), points.shape[1]), dtype)
-    rows[: len(points)] = (points - centre) * scale
+
+    def moved(some: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(((some - centre) * scale).astype(dtype, copy=False))
+
+    panels = panelled(points, moved)
+    width = panels.shape[2]
+    per_panel = np.zeros((len(panels), width), dtype)
+    rows = np.zeros((ROWS * -(-width // ROWS), points.shape[1]), dtype)
     squares = np.zeros(len(rows), dtype)
-    compiled.norms(rows, squares)
-    panels = panelled(rows[: len(points)])
-    per_panel = np.zeros((len(panels), panels.shape[2]), dtype)
-    per_panel.reshape(-1)[: len(points)] = squares[: len(points)]
+    for k, panel in enumerate(panels):
+        rows[:width] = panel.T
+        compiled.norms(rows, squares)
+        per_panel[k] = squares[:width]
     return centre, scale, panels, per_panel, per_panel.max(axis=1)
 
 

@@ -133,11 +133,15 @@ class MatchingPursuit(Rule):
             parts = 1 if self.held_out(problem) is None else 2
             held = 8 * (6 * (1 + parts) * width**2 + 4 * width * (last + 1) * c)
             name = f"pursue up to {min((last + 1) * c, problem.n)} terms"
-            steps.append(step_of(name, work, m, kernel_columns=width, times=last - first + 1, held_bytes=held))
+            steps.append(
+                step_of(name, work, m, kernel_columns=width, times=last - first + 1, held_bytes=held, packings=2)
+            )
         if self.logistic:
             work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
             width, held = work.columns.width, 8 * 12 * work.columns.width**2
-            steps.append(step_of("fit again", work, m, kernel_columns=width, times=_MOST_REFITS, held_bytes=held))
+            steps.append(
+                step_of("fit again", work, m, kernel_columns=width, times=_MOST_REFITS, held_bytes=held, packings=2)
+            )
         # The last roots, and the columns of the model among them.
         held = 8 * 4 * (problem.n + k) ** 2
         return steps + self.watch.steps(problem, self.coding(problem), self.constant, self.logistic, rounds, held)

@@ -83,8 +83,8 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
 
     @cached_property
     def slopes(self) -> LengthscaleGradient:
-        """The kernel's slopes with the basis points packed."""
-        return prepare_gradient(self.basis.kernel, self.basis.points.astype(np.float64))
+        """The kernel's slopes with the basis points packed; the points themselves are those of the basis."""
+        return prepare_gradient(self.basis.kernel, self.basis.prepared.points)
 
     def unwhitened(self, A: Float) -> Float:
         """``A L^-1`` for A (r, n)."""

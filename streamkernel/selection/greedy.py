@@ -107,6 +107,7 @@ class Greedy(Rule):
             where="sweep" if rows is None else "sample",
             times=times + again if rows is None else times,
             held_bytes=held,
+            packings=2,  # for the columns, which stand side by side, and by basis and pool for themselves
         )
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:

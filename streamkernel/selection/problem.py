@@ -207,7 +207,8 @@ def gather_step(problem: Problem, rows: int) -> Step:
     gather = Gather(
         np.broadcast_to(np.zeros((), np.int64), (rows,)), table.n_features, table.n_targets, np.dtype(table.dtype)
     )
-    return step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=2 * gather.state_bytes())
+    step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=2 * gather.state_bytes())
+    return replace(step, kept_bytes=2 * gather.state_bytes())  # those at hand, and of these the sample
 
 
 def counting(steps: list[Step], problem: Problem) -> list[Step]:

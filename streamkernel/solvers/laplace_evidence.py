@@ -130,7 +130,7 @@ class LaplaceEvidence:
             S = at.G.T @ by_features
             V = -0.5 * solve_lower_t(basis.L, solve_lower_t(basis.L, S).T)
             by_kernel = np.ascontiguousarray(solve_lower_t(basis.L, by_features.T).T)
-            points = basis.points.astype(np.float64)
+            points = basis.prepared.points
             slopes = prepare_gradient(basis.kernel, points)
             return np.append(slopes(self._X, by_kernel) + slopes(points, 0.5 * (V + V.T)), by_signal)
 

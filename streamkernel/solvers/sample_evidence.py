@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
-from streamkernel.kernels import Kernel, prepare_gradient
+from streamkernel.kernels import Kernel, LengthscaleGradient
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions import (
@@ -118,13 +118,14 @@ class SparseEvidence:
         )
         slopes: EvidenceSlopes = self._sweep(gradient_of_rows)
         with single_threaded_blas():
-            gradient = algebra.gradient(basis, slopes)
+            gradient = algebra.gradient(basis, slopes, gradient_of_rows.slopes)
         if not math.isfinite(algebra.value) or not np.isfinite(gradient).all():
             raise NumericalError(
                 f"the evidence is not finite at signal variance {signal:g} and noise variance {noise:g}; "
                 "look at the scale of the features"
             )
-        return Evidence(algebra.value, gradient, sums.count * algebra.d, basis, sums)
+        # The best of many is kept: its points, not what they were packed into.
+        return Evidence(algebra.value, gradient, sums.count * algebra.d, basis.unpacked(), sums)
 
 
 _WAY_OUT = (
@@ -156,7 +157,7 @@ class _Algebra:
         fit = self.square - signal * float((half**2).sum())
         self.value = -0.5 * (self.d * (self.count * math.log(2.0 * math.pi) + complexity) + fit)
 
-    def gradient(self, basis: Basis, slopes: EvidenceSlopes) -> Float:
+    def gradient(self, basis: Basis, slopes: EvidenceSlopes, of_points: LengthscaleGradient) -> Float:
         """(t + 2,)"""
         signal, noise, d, u = self.signal, self.noise, self.d, self.u
         identity = np.eye(len(u))
@@ -173,8 +174,7 @@ class _Algebra:
             residual = self.square - signal * float((u * (2.0 * self.g - self.SH @ u)).sum())
             by_noise = 0.5 * (residual - d * (self.count - used) + d * signal * self.left)
         V = -0.5 * solve_lower_t(basis.L, solve_lower_t(basis.L, S).T)
-        points = basis.points.astype(np.float64)
-        lengthscales = slopes.lengthscales + prepare_gradient(basis.kernel, points)(points, 0.5 * (V + V.T))
+        lengthscales = slopes.lengthscales + of_points(of_points.points, 0.5 * (V + V.T))
         return np.concatenate([lengthscales, [by_signal, by_noise]])
 
 
