@@ -18,7 +18,7 @@ from streamkernel.engine import (
     machine_of,
     memory_limits,
 )
-from streamkernel.errors import SingularKernelError, warn_user
+from streamkernel.errors import NumericRangeError, SingularKernelError, warn_user
 from streamkernel.estimators.plan import needs_moments
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel
@@ -32,6 +32,7 @@ __all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis", "standard
 Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
+_LEAST_SPREAD = 1e-140  # of targets; what is left of their squares at the eighth digit is then a normal number
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,21 @@ def _centre_and_scale(
     else:
         assert statistics is not None
         assert statistics.y is not None
+        _check_spread(statistics.y, table.target_names)
         centre = np.array(statistics.y.mean, dtype=np.float64)
         scale = np.array(np.where(statistics.y.std > 0.0, statistics.y.std, 1.0), dtype=np.float64)
     # Without an intercept the basis has the mean to explain too.
     return (centre if settings.fit_intercept else np.zeros_like(centre)), scale
+
+
+def _check_spread(targets: ColumnStatistics, names: tuple[str, ...]) -> None:
+    """Refuse targets whose squares vanish: no warning of the processor tells of the digits that these lose."""
+    lost = np.flatnonzero(~targets.constant & (targets.std < _LEAST_SPREAD))
+    if lost.size:
+        raise NumericRangeError(
+            f"target {names[lost[0]]!r} has a standard deviation of {targets.std[lost[0]]:.3g}: the squares of its "
+            f"residuals vanish; scale y, to a deviation above {_LEAST_SPREAD:.0e}"
+        )
 
 
 def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> Scaler:

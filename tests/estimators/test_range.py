@@ -43,3 +43,15 @@ CALLS: dict[str, Callable[[], Any]] = {
 def test_numbers_out_of_range_are_refused(call: Callable[[], Any]) -> None:
     with pytest.raises(NumericRangeError, match=r"range of floating point.*scale"):
         call()
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-200])
+@pytest.mark.parametrize("estimator", [KernelRidge(20), GaussianProcessRegressor(20), KernelMatchingPursuit(10)])
+def test_targets_whose_squares_vanish_are_refused(estimator: Any, size: float) -> None:
+    """Underflow raises no flag: choices by squares that have lost their digits would be wrong without a word."""
+    with pytest.raises(NumericRangeError, match=r"standard deviation of .* squares .* vanish; scale y"):
+        estimator.fit(X, size * y)
+
+
+def test_constant_targets_however_small_are_fitted() -> None:
+    np.testing.assert_allclose(KernelRidge(20).fit(X, np.full(len(X), 1e-200)).predict(X[:3]), 1e-200)
