@@ -44,7 +44,11 @@ class Data:
 
 
 @pytest.mark.parametrize(
-    ("options", "jitter"), [(RIDGES[0], 0.0), (RIDGES[1], 1e-7)], ids=["alpha", "lengthscale, slightly unequal"]
+    ("options", "jitter"),
+    [
+        pytest.param(RIDGES[0], 0.0, id="alpha"),
+        pytest.param(RIDGES[1], 1e-7, id="lengthscale, slightly unequal", marks=pytest.mark.slow),
+    ],
 )
 def test_ridge_is_as_good_as_of_each_row_once(options: dict[str, Any], jitter: float) -> None:
     data = Data(20, jitter=jitter)
@@ -55,6 +59,7 @@ def test_ridge_is_as_good_as_of_each_row_once(options: dict[str, Any], jitter: f
     assert data.error(model) < 1.25 * once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("approximation", ["fitc", "dtc"])
 def test_a_gaussian_process_knows_the_noise(approximation: str) -> None:
     data = Data(10)
@@ -69,6 +74,7 @@ def test_a_gaussian_process_knows_the_noise(approximation: str) -> None:
     assert np.mean(np.abs(targets - mean) < 1.96 * std) == pytest.approx(0.95, abs=0.03)
 
 
+@pytest.mark.slow
 def test_a_committee_knows_the_noise() -> None:
     data = Data(10)
     with pytest.warns(StreamKernelWarning, match="400 of 4000 rows are distinct"):
@@ -77,6 +83,7 @@ def test_a_committee_knows_the_noise() -> None:
     assert data.error(model) < 0.25
 
 
+@pytest.mark.slow
 def test_a_classifier_is_as_sure_as_of_each_row_once() -> None:
     data, rng = Data(10), np.random.default_rng(1)
     labels = (data.y > 0).astype(int)
@@ -92,6 +99,7 @@ def test_a_classifier_is_as_sure_as_of_each_row_once() -> None:
     assert loss(model) < once + 0.02
 
 
+@pytest.mark.slow
 def test_rows_equal_but_for_their_targets_are_measurements() -> None:
     """Their errors are independent: nothing is to be warned of, and many of them tell more than one of each."""
     data, rng = Data(20), np.random.default_rng(4)
