@@ -142,7 +142,7 @@ def test_a_search() -> None:
 def test_a_store(tmp_path: Path, fitted: dict[str, Any]) -> None:
     """Chunks of another size than the rows in memory have: the same path."""
     ingest(open_table(X, y), tmp_path / "rows", dtype="float64", chunk_rows=70)
-    model = KernelMatchingPursuit(20).fit(str(tmp_path / "rows"))
+    model = KernelMatchingPursuit(20, validation=None).fit(str(tmp_path / "rows"))
     np.testing.assert_array_equal(model.active_set_, fitted["pre-fitting"].active_set_)
     np.testing.assert_allclose(model.predict(X), fitted["pre-fitting"].predict(X), rtol=1e-6, atol=1e-8)
 
