@@ -81,6 +81,11 @@ class PartialFolder:
         publish(self.path, self.target, self.kind, overwrite=overwrite)
         self._release()
 
+    def succeed(self) -> None:
+        """Take the place of the generation before, which is there, and of which this has all that is not ours too."""
+        publish_folder(self.path, self.target, remove_former, overwrite=True)
+        self._release()
+
     def abandon(self) -> None:
         """Remove what was built so far; nothing happens after `publish`."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -158,7 +163,7 @@ def remove_stray_partials(folder: Path, name: str | None = None) -> None:
             try:
                 # One that was whole had the output's name until its builder, which replaced it, died.
                 if whole_in(path) is not None:
-                    remove_former(path)
+                    remove_former(path, folder / name if name else None)
                 else:
                     shutil.rmtree(path, ignore_errors=True)
             finally:

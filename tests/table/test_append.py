@@ -33,6 +33,7 @@ from streamkernel.errors import (
     StoreError,
     StoreNotFoundError,
 )
+from streamkernel.outputs import PartialFolder
 from streamkernel.table import open_table
 from streamkernel.table.ingest import append_rows, appending, ingest
 from streamkernel.table.ingest.appending import locked_store
@@ -232,6 +233,26 @@ def test_two_at_once(tmp_path, store):
     assert append_rows(open_table(X, Y), store).rows == 2 * M
 
 
+def test_an_output_whose_name_ends_in_append_is_another_one(tmp_path, store, monkeypatch):
+    """Of two builders beside each other neither takes the other's folder for what a dead one left."""
+    write = appending.AppendingWriter._write_chunk
+
+    def meanwhile(self, *arguments):
+        if not (tmp_path / "store.append").exists():
+            ingest(open_table(X[:40], Y[:40]), tmp_path / "store.append", chunk_rows=32)
+        write(self, *arguments)
+
+    held = PartialFolder(tmp_path / "store.append", "table")
+    (held.path / "chunk").write_bytes(b"x")
+    with monkeypatch.context() as patch:
+        patch.setattr(appending.AppendingWriter, "_write_chunk", meanwhile)
+        assert append_rows(open_table(X, Y), store).rows == 2 * M
+    assert (held.path / "chunk").read_bytes() == b"x"
+    held.abandon()
+    np.testing.assert_array_equal(gathered(open_table(store)), np.concatenate([WANT, WANT]))
+    assert sorted(os.listdir(tmp_path)) == ["source.npz", "store", "store.append"]
+
+
 def test_a_store_replaced_meanwhile_is_left_alone(tmp_path, store, monkeypatch):
     finish = appending.AppendingWriter.finish
 
@@ -291,9 +312,7 @@ append_rows(source, store)
     [
         pytest.param(("streamkernel.table.ingest.grown", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow),
         (("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
-        pytest.param(
-            ("streamkernel.table.ingest.outlet", "", "publish_folder", 1, "before"), M, marks=pytest.mark.slow
-        ),
+        pytest.param(("streamkernel.outputs.partial", "", "publish_folder", 1, "before"), M, marks=pytest.mark.slow),
         (("streamkernel.atomic", "", "_exchange", 1, "before"), M),
         (("streamkernel.atomic", "", "_exchange", 1, "after"), 2 * M),
     ],

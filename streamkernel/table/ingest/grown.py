@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,6 +14,7 @@ from streamkernel.atomic import HeldLock, fsync_path
 from streamkernel.blobs import Lease, blobs_at
 from streamkernel.errors import CorruptMetadataError, InputChangedError, ParameterError, RunLockedError
 from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
+from streamkernel.outputs import remove_stray_partials
 from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.ingest.outlet import GrownOutlet, ObjectOutlet, Outlet
 from streamkernel.table.open import open_table
@@ -95,7 +94,9 @@ class FolderGrown(Grown):
         open_store(folder)
         self.lock: HeldLock = self._locked(folder)
         try:
-            _remove_strays(folder)
+            remove_stray_partials(folder.parent, folder.name)
+            # As they were called formerly.
+            remove_stray_partials(folder.parent, f"{folder.name}.append")
             super().__init__(folder)
         except BaseException:
             self.lock.release()
@@ -117,7 +118,7 @@ class FolderGrown(Grown):
         folder = Path(self.path)
         full, rows = self.full_rows, self.table.n_rows
         rewritten = () if full == rows else tuple(f"{name}/c/{full // self.chunk_rows}" for name in ("X", "y"))
-        made = GrownOutlet(folder, folder.with_name(f".{folder.name}.append.{uuid.uuid4().hex[:8]}.partial"))
+        made = GrownOutlet(folder)
         try:
             link_tree(folder, made.folder, rewritten)
         except BaseException:
@@ -171,15 +172,8 @@ class ObjectGrown(Grown):
         self.lock.check()
 
 
-def _remove_strays(path: Path) -> None:
-    stray = re.compile(rf"\.{re.escape(path.name)}\.append\.[0-9a-f]{{8}}\.partial")
-    for folder in path.parent.iterdir():
-        if stray.fullmatch(folder.name):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def link_tree(source: Path, target: Path, without: Iterable[str] = ()) -> None:
-    """Make `target` a folder of links to the files of `source`; metadata, which will change, is copied.
+    """Fill the folder `target` with links to the files of `source`; metadata, which will change, is copied.
 
     Parameters
     ----------
@@ -187,7 +181,7 @@ def link_tree(source: Path, target: Path, without: Iterable[str] = ()) -> None:
         Files and folders, by their paths in `source`, that are left out.
     """
     left_out = set(without)
-    target.mkdir()
+    target.mkdir(exist_ok=True)
     for folder, folders, files in os.walk(source):
         here = Path(folder).relative_to(source)
         for name in list(folders):

@@ -9,11 +9,10 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
-from streamkernel.atomic import publish_folder
 from streamkernel.blobs import Generation, Generations, Layer, content_digest, spelled, upload
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
 from streamkernel.manifest import COMPLETE
-from streamkernel.outputs import PartialFolder, plain_copy, remove_former
+from streamkernel.outputs import PartialFolder, plain_copy
 
 __all__ = ["FolderOutlet", "GrownOutlet", "ObjectOutlet", "Outlet", "outlet_of"]
 
@@ -57,11 +56,15 @@ class FolderOutlet(Outlet):
 class GrownOutlet(Outlet):
     """The next generation of a table that is locked, with links to what stays, whoever has put it there."""
 
-    def __init__(self, target: Path, folder: Path) -> None:
-        self.target, self.folder = target, folder
+    def __init__(self, target: Path) -> None:
+        self._partial = PartialFolder(target, "table")
+        self.folder = self._partial.path
 
     def publish(self, *, overwrite: bool) -> None:
-        publish_folder(self.folder, self.target, remove_former, overwrite=overwrite)
+        self._partial.succeed()
+
+    def close(self) -> None:
+        self._partial.abandon()
 
 
 class ObjectOutlet(Outlet):
