@@ -32,6 +32,7 @@ from streamkernel.errors import (
 from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.updatable import Updatable
 from streamkernel.estimators.updating import Update, check_options, update_model
+from streamkernel.outputs import remove_stray_partials, translated_os_errors
 from streamkernel.store import Checkpoints, check_target
 from streamkernel.table import Table
 
@@ -90,6 +91,10 @@ def update_saved(
                 # Another update ended between the reading and the lock: what was read is no longer the model.
                 checkpoints.discard()
                 continue
+            if isinstance(target, Path):
+                # Of one that was killed after the step: where nothing is left to be done, nobody else looks.
+                with translated_os_errors(target, "updating"):
+                    remove_stray_partials(target.parent, target.name)
             update = update_model(model, table, partial(session_of, checkpoints), **options)
             if update.changed:
                 if generation_of(folder) != before:

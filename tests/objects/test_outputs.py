@@ -51,7 +51,7 @@ def bundle(number: int = 0) -> Bundle:
     return Bundle("model", 1, {"number": number, "names": ["x", "ü"]}, arrays)
 
 
-def test_bundles(url: str, tmp_path: Path) -> None:
+def test_bundles(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bundle_kind(url) is None
     with pytest.raises(StoreNotFoundError):
         read_bundle(url, "model")
@@ -74,8 +74,11 @@ def test_bundles(url: str, tmp_path: Path) -> None:
     assert read_bundle(url, "model").config["number"] == 1
     with pytest.raises(ModelFormatError, match=r"where holds a model"):
         read_bundle(url, "factor")
-    with pytest.raises(ResourceLimitError, match="allowed"):
-        read_bundle(url, "model", max_bytes=100)
+    with monkeypatch.context() as patch:
+        # Before anything is fetched.
+        patch.setattr("streamkernel.store.objects.download", None)
+        with pytest.raises(ResourceLimitError, match="allowed"):
+            read_bundle(url, "model", max_bytes=100)
     # A plain copy of a local one.
     copy = joined(url, "copy")
     upload(tmp_path / "m", blobs_at(copy), "")
