@@ -72,8 +72,8 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> str:
     return zarr_of_chunks(tmp_path_factory.mktemp("signals") / "rows.zarr", data.X, data.y, 3000)
 
 
-def long_fit(rows: str, model: Path) -> list[object]:
-    return ["fit", rows, model, "--basis", 600, "--rule", "rpcholesky", "--lengthscale", 3, "--workers", 2]
+def long_fit(rows: str, model: Path, workers: int = 2) -> list[object]:
+    return ["fit", rows, model, "--basis", 600, "--rule", "rpcholesky", "--lengthscale", 3, "--workers", workers]
 
 
 def begun(terminal: Terminal) -> dict[str, Callable[[], object]]:
@@ -100,8 +100,8 @@ SLOW = [
     ("sent", "stage"), [("Ctrl-C", "sweep"), *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)]
 )
 def test_one_line_with_the_way_to_go_on(rows: str, tmp_path: Path, sent: str, stage: str) -> None:
-    arguments = long_fit(rows, tmp_path / "a model")
-    terminal = Terminal(*arguments)
+    # One, where this is not among the slow tests.
+    terminal = Terminal(*long_fit(rows, tmp_path / "a model", workers=2 if (sent, stage) in SLOW else 1))
     terminal.until(begun(terminal)[stage])
     begins = len(terminal.said)
     number, send = SENT[sent]

@@ -47,4 +47,5 @@ def test_a_task_that_was_just_submitted_is_not_waited_for(
         fitting.start()
         fitting.join(60)
         assert not fitting.is_alive(), "it waits for ever"
+    assert isinstance(met[0], ClusterError)
     assert "was lost" in str(met[0])
