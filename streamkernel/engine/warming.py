@@ -26,7 +26,7 @@ def warm_up_workers(client: Client, tell: Tell = silent) -> None:
     As tasks: what a broadcast runs stops a worker from giving signs of life, and minutes of a compiler cost its life.
     """
     name = f"warm-up/{uuid.uuid4().hex[:12]}"
-    with told_if_slow(tell, f"the workers load the kernels, or {COMPILING}"):
+    with told_if_slow(tell, f"waiting for the workers to load the kernels; where there are none yet: {COMPILING}"):
         waiting = {
             client.submit(warm_up, workers=[worker], key=f"{name}/{number}", pure=False): worker
             for number, worker in enumerate(client.nthreads())
