@@ -13,6 +13,8 @@ import pytest
 from streamkernel.engine import Machine
 from streamkernel.engine.session import layout_of
 from streamkernel.estimators.recipes import RECIPES
+from streamkernel.kernels import Gaussian, packed_bytes
+from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.reductions import Moments
 from streamkernel.table import open_table
 
@@ -44,6 +46,16 @@ def test_blocks_of_wide_rows_are_small_in_the_run_too() -> None:
     assert layout_of(Moments(1000, 0), narrow).block_rows >= 2048
     rows = layout_of(Moments(200_000, 0), wide).block_rows
     assert rows * 200_000 * 12 <= 256 << 20
+
+
+@pytest.mark.parametrize("n", [1, 60])
+def test_what_is_counted_is_what_is_packed(n: int) -> None:
+    points = np.random.default_rng(0).standard_normal((n, 50))
+    whole = PreparedFormula(Gaussian(2.0), points)
+    packed = whole.pack(points.dtype)
+    held = points.nbytes + packed.panels.nbytes + packed.centred[2].nbytes
+    assert packed_bytes(n, 50) == held
+    assert packed_bytes(n, 50, (Gaussian(2.0) + Gaussian(1.0)).formulas) == 2 * held - points.nbytes
 
 
 @pytest.mark.slow
