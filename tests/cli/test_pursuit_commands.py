@@ -29,7 +29,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def test_a_regression(cli: Callable[..., Any], stores: dict[str, Path], tmp_path: Path) -> None:
-    options = ("--estimator", "kmp", "--basis", 24, "--rows", f"0:{FITTED}", "--pool", "split", "--candidates", 15)
+    pool = ("--pool", "split", "--candidates", 15)
+    options = ("--estimator", "kmp", "--basis", 24, "--rows", f"0:{FITTED}", *pool, "--validation", 0)
     plan = cli("plan", stores["numbers"], *options, "--scheduler", "threads", "--json").result
     told = cli("fit", stores["numbers"], tmp_path / "model", *options, *THREADS, "--json").result
     # The store brings means and deviations; candidates are gathered; five picks a sweep.
@@ -103,7 +104,7 @@ def test_a_function_that_is_not_positive_definite(
         (("--estimator", "kmp", "--rule", "uniform"), "--rule uniform means nothing"),
         (("--estimator", "kmp", "--block", 3), "--rule-option block means nothing"),
         (("--estimator", "kmp", "--pool", "single"), "pool must be one of"),
-        (("--estimator", "kmp", "--patience", 5), "give validation"),
+        (("--estimator", "kmp", "--patience", 5, "--validation", 0), "give validation"),
         (("--estimator", "kmp", "--loss", "logistic"), "is of classes"),
         (("--variant", "basic"), "an option of kmp"),
     ],

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from streamkernel.reductions import CountRepeats, Repeats, distinct_rows
+from streamkernel.reductions import CountRepeats, Repeats
 from streamkernel.table import RowBlock
+from streamkernel.table.row_keys import distinct_rows
 
 
 def counted(X: np.ndarray, Y: np.ndarray, edges: list[int], kept: int = 4096) -> Repeats:  # type: ignore[type-arg]
