@@ -22,7 +22,12 @@ class _Stdout:
 
     def write(self, text: str) -> int:
         with self._told():
-            return int(self._stream.write(text))
+            try:
+                return int(self._stream.write(text))
+            except UnicodeEncodeError as error:
+                # A path with bytes that are no text, or a terminal without the letter; the work is done.
+                shown = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
+                return int(self._stream.write(shown))
         raise AssertionError("unreachable")
 
     def flush(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from streamkernel.cli.output import emit, stderr
+from streamkernel.cli.streams import checked_streams
 from streamkernel.estimators import RidgeModel
 from streamkernel.jobs.records import JobRecords, new_id
 from streamkernel.jobs.work import Work
@@ -30,6 +33,22 @@ def test_a_piped_result_keeps_whole_cells(capsys: pytest.CaptureFixture[str]) ->
     assert "[a] :smile:" in title, "a path is no markup"
     assert path.endswith(LONG)
     assert rows.endswith("1,000"), "no line is as long as the longest"
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "shown"), [("\udcff", "utf-8", b"\\udcff"), ("\u00fc\u65e5", "ascii", b"\\xfc\\u65e5")]
+)
+def test_what_stdout_has_no_letter_for_is_escaped(
+    monkeypatch: pytest.MonkeyPatch, name: str, encoding: str, shown: bytes
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
+    with checked_streams():
+        emit({"path": f"a{name}b", "rows": 7}, as_json=False, title="table")
+    title, path, rows = written.getvalue().splitlines()
+    assert b"table" in title
+    assert path.endswith(b"a" + shown + b"b")
+    assert rows.endswith(b"7")
 
 
 def test_a_hint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
