@@ -128,7 +128,7 @@ def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = 
         if is_empty_folder(target):
             with suppress(OSError):
                 target.rmdir()
-        former = remove_former if kind is not None else _remove_any
+        former = _clear if kind is not None else _remove_any
         try:
             publish_folder(folder, target, former, overwrite=overwrite)
         except OSError as error:
@@ -136,6 +136,24 @@ def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = 
                 raise
             # Another writer published between the look and the rename.
             publish_folder(folder, target, former, overwrite=overwrite)
+
+
+def _clear(folder: Path, successor: Path) -> None:
+    """Remove a former output, unless another builder, who took it for a stray, is just doing that."""
+    lock: HeldLock | None = None
+    try:
+        lock = HeldLock.acquire(folder)
+        if lock is None:
+            return
+    except FileNotFoundError:
+        return
+    except OSError:
+        pass  # no locks here
+    try:
+        remove_former(folder, successor)
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def _remove_any(folder: Path, successor: Path) -> None:
