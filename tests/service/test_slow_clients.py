@@ -293,7 +293,9 @@ def test_headers_are_counted_before_they_end(client: httpx.Client) -> None:
 def test_trailers_are_counted_before_they_end(client: httpx.Client) -> None:
     with Reached(client).connect() as connection:
         connection.settimeout(5)
-        connection.sendall(CHUNKED + b"0\r\n" + b"a:\r\n" * 200)
+        connection.sendall(CHUNKED + b"0\r\n")
+        time.sleep(0.2)  # the request has begun
+        connection.sendall(b"a:\r\n" * 200)
         assert everything(connection).startswith(b"HTTP/1.1 431 ")
 
 
