@@ -73,7 +73,10 @@ _scale_and_seed = stack(
 
 _size = stack(
     click.option(
-        "--basis", type=int, default=None, help="Basis functions, or terms. [default: sqrt(m) log m, at most 1000]"
+        "--basis",
+        type=int,
+        default=None,
+        help="Basis functions, or terms. [default: sqrt(m) log m, at most 1000, of kmp 300]",
     ),
     click.option(
         "--tol",

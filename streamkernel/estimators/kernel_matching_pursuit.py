@@ -22,7 +22,7 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
     Parameters
     ----------
     n_components : int, default None
-        Most terms; None for ``sqrt(m) log m``, at most 1000.
+        Most terms; None for ``sqrt(m) log m``, at most 300.
     kernel : str, Kernel or dict, default "gaussian"
         As of `KernelRidge`, or "sigmoid", which is not positive definite: any function of two rows will do.
     lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,9 @@ class PursuitSettings(BasisSettings):
     loss : "squared", or, of classes, "logistic".
     tol : end once the residual sum of squares is ``tol`` times what a constant leaves.
     """
+
+    # Without a ridge more terms are seldom better, and each costs as much in every prediction.
+    MOST_COMPONENTS: ClassVar[int] = 300
 
     variant: str = "pre-fitting"
     shrinkage: float = 1.0

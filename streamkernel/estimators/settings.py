@@ -18,9 +18,9 @@ from streamkernel.table import Table
 __all__ = ["BasisSettings", "RidgeSettings", "checked_choice", "checked_number", "checked_seed", "default_components"]
 
 
-def default_components(rows: int) -> int:
-    """Basis size when none is asked for: ``sqrt(m) log m``, at most 1000 (Rudi, Camoriano & Rosasco 2015)."""
-    return max(1, min(rows, 1000, math.ceil(math.sqrt(rows) * max(1.0, math.log(rows)))))
+def default_components(rows: int, most: int = 1000) -> int:
+    """Basis size when none is asked for: ``sqrt(m) log m``, at most `most` (Rudi, Camoriano & Rosasco 2015)."""
+    return max(1, min(rows, most, math.ceil(math.sqrt(rows) * max(1.0, math.log(rows)))))
 
 
 def checked_seed(value: Any) -> int:
@@ -69,6 +69,7 @@ class BasisSettings:
 
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
     LENGTHSCALES: ClassVar[tuple[str, ...]] = tuple(SAMPLE_ROWS)
+    MOST_COMPONENTS: ClassVar[int] = 1000  # where no size is asked for
 
     n_components: int | None = None
     kernel: str | Kernel | dict[str, Any] = "gaussian"
@@ -173,7 +174,7 @@ class BasisSettings:
         self.kernel_template().check_features(table.n_features)
         rows = table.n_rows
         if self.n_components is None:
-            return default_components(rows)
+            return default_components(rows, self.MOST_COMPONENTS)
         if self.n_components > rows:
             raise ParameterError(
                 f"n_components (--basis) is {self.n_components}, more than the {rows} rows; give at most {rows}"
