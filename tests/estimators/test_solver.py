@@ -19,7 +19,7 @@ from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge, plan_ridge
 from streamkernel.solvers import FalkonSystem
-from streamkernel.store import Checkpoints
+from streamkernel.store import Checkpoints, write_bundle
 from streamkernel.table import Table
 
 M, N = 3000, 80
@@ -220,7 +220,10 @@ def test_a_model_without_sums_is_saved_and_not_updated(tmp_path: Path) -> None:
 def test_a_direct_model_must_have_them(tmp_path: Path) -> None:
     model = fit(open_table(X, Y), "direct")
     arrays = {name: values for name, values in model.arrays.items() if name != "sum_g"}
-    model.with_parts(model.config, arrays).save(tmp_path / "m")
+    lacking = model.with_parts(model.config, arrays)
+    with pytest.raises(ModelFormatError, match="lacks the array sum_g"):
+        lacking.save(tmp_path / "m")
+    write_bundle(tmp_path / "m", lacking.bundle())
     with pytest.raises(ModelFormatError, match="lacks the array sum_g"):
         RidgeModel.load(tmp_path / "m")
 
