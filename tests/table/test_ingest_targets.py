@@ -1,6 +1,8 @@
 """Targets: numbers stay numbers, text becomes classes."""
 
 import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -70,3 +72,24 @@ def test_too_many_labels(tmp_path):
     with pytest.raises(DataError, match="10000 distinct labels"):
         ingest(tmp_path / "s.csv", tmp_path / "store", target="t")
     assert os.listdir(tmp_path) == ["s.csv"]
+
+
+@pytest.mark.parametrize("odd", ["?", "n.a.", "unknown"])
+@pytest.mark.parametrize("where", [0, 500])
+def test_numbers_that_a_few_words_spoil_are_no_classes(odd: str, where: int, tmp_path: Path) -> None:
+    values = [f"{value:.3f}" for value in np.random.default_rng(0).standard_normal(900)]
+    values[where] = odd
+    path = tmp_path / "spoilt.csv"
+    path.write_text("a,y\n" + "".join(f"{row},{value}\n" for row, value in enumerate(values)))
+    with pytest.raises(
+        DataError, match=rf"'y' holds numbers, but for 1 values, first '{re.escape(odd)}' in row {where}"
+    ):
+        ingest(path, tmp_path / "t.zarr", target="y")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["spoilt.csv"]
+
+
+def test_classes_may_be_numbers_and_a_few_words(tmp_path: Path) -> None:
+    path = tmp_path / "classes.csv"
+    path.write_text("a,y\n" + "".join(f"{row},{['1', '2', '3', 'other'][row % 4]}\n" for row in range(400)))
+    ingest(path, tmp_path / "t.zarr", target="y")
+    assert open_table(tmp_path / "t.zarr").classes.tolist() == ["1", "2", "3", "other"]

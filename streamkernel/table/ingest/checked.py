@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -15,6 +16,10 @@ from streamkernel.table.targets import MAX_CLASSES
 from streamkernel.table.values import check_finite
 
 __all__ = ["FoundLabels", "Labels", "checked_batches", "missing_labels"]
+
+
+# From so many distinct labels on, of which so few are no numbers, they are numbers that a few entries have spoilt.
+_FEWEST_NUMBERS, _MOST_ODD = 20, 0.05
 
 
 class Labels(Protocol):
@@ -70,17 +75,20 @@ class FoundLabels:
 
     def __init__(self, reader: Reader) -> None:
         self._codes: dict[Any, int] = {}
+        self._first_rows: dict[Any, int] = {}
         self._reader = reader
 
     def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
         """Codes (b, 1) of a batch's own codes."""
         assert y is not None
         missing_labels(self._reader, y, start)
-        used = np.unique(y)
+        used, first = np.unique(y, return_index=True)
         table = np.full(len(labels), -1, dtype=np.int64)
-        for code in used:
+        for code, row in zip(used, first.tolist(), strict=True):
             table[code] = self._codes.setdefault(labels[code], len(self._codes))
+            self._first_rows.setdefault(labels[code], start + row)
         if len(self._codes) > MAX_CLASSES:
+            self._refuse_numbers()
             raise DataError(
                 f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels: it does "
                 "not look like a class; choose another --target"
@@ -90,8 +98,27 @@ class FoundLabels:
 
     def finished(self) -> tuple[list[Any], NDArray[np.int64]]:
         """Sorted labels, and the final code of each provisional one."""
+        self._refuse_numbers()
         labels = sorted(self._codes)
         order = np.empty(len(labels), dtype=np.int64)
         for code, label in enumerate(labels):
             order[self._codes[label]] = code
         return labels, order
+
+    def _refuse_numbers(self) -> None:
+        """Refuse numbers that a few values of text would make labels: a class for each number."""
+        odd = [label for label in self._codes if not _is_finite_number(label)]
+        if not odd or len(self._codes) < _FEWEST_NUMBERS or len(odd) > _MOST_ODD * len(self._codes):
+            return
+        row = self._first_rows[odd[0]]
+        raise DataError(
+            f"column {self._reader.target_names[0]!r} holds numbers, but for {len(odd)} values, first {odd[0]!r} in "
+            f"row {row}, in {self._reader.where(row)}; remove those rows or fill them in (labels of classes are text)"
+        )
+
+
+def _is_finite_number(label: Any) -> bool:
+    try:
+        return math.isfinite(float(label))
+    except (TypeError, ValueError):
+        return False
