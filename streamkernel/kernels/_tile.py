@@ -47,6 +47,8 @@ def vector_layout() -> tuple[int, int]:
     return (32, 2) if "+avx" in features else (16, 4 if "+neon" in features else 2)
 
 
+# Of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes, 6 x 4 and 9 x 3 were the fastest on an
+# Intel processor with AVX-512; 9 x 3 took 0.89 to 1.16 of the time of 6 x 4 at 2 to 200 features.
 ROWS = 6
 # Features are summed in blocks, and the blocks' sums after them: rounding grows with the root of BLOCK + p / BLOCK, not
 # of p.
