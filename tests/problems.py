@@ -20,6 +20,7 @@ from streamkernel.selection import Problem, RowCache, Rule, Selection
 from streamkernel.selection.csi_lookahead import CSIPath, csi_path
 from streamkernel.selection.draws import Draw, Drawn, UniformDraw
 from streamkernel.table import RowBlock, Table, open_table
+from streamkernel.table.row_keys import row_keys
 
 Float = NDArray[np.float64]
 FLOAT64 = np.dtype(np.float64)
@@ -46,6 +47,7 @@ def blocks(X: NDArray[Any], Y: Float | None, chunks: Iterable[int], weights: Flo
             np.ascontiguousarray(X[rows]),
             None if Y is None else Y[rows],
             None if weights is None else weights[rows],
+            row_keys(X[rows]),
         )
         start += length
 

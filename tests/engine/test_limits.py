@@ -224,5 +224,8 @@ def test_local_workers_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> Non
     """They are not waited for."""
     broken = {**cluster.DASK_CONFIG, "distributed.nanny.pre-spawn-environ.PYTHONHOME": "/nowhere"}
     monkeypatch.setattr(cluster, "DASK_CONFIG", broken)
+    # Dask sets it here while it starts a process, and leaves it where that fails: it is unset when the test ends.
+    monkeypatch.setenv("PYTHONHOME", "")
+    monkeypatch.delenv("PYTHONHOME")
     with pytest.raises(ClusterError, match="a worker process ended before it was ready"), local_cluster(1):
         pass

@@ -13,6 +13,7 @@ from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import DictionarySums, HeldOut, PoolColumns, ResidualColumns, Roots
 from streamkernel.table import RowBlock
+from streamkernel.table.row_keys import row_keys
 
 Float = NDArray[np.float64]
 
@@ -32,7 +33,7 @@ def unwhitened(rows: NDArray[np.int64]) -> Basis:
 def sums_of(reduction: DictionarySums, cuts: tuple[int, ...], weights: Float | None) -> Roots:
     edges = [0, *cuts, len(X)]
     states = [
-        reduction.map_block(RowBlock(a, X[a:b], Y[a:b], None if weights is None else weights[a:b]))
+        reduction.map_block(RowBlock(a, X[a:b], Y[a:b], None if weights is None else weights[a:b], row_keys(X[a:b])))
         for a, b in itertools.pairwise(edges)
     ]
     whole = states[0]

@@ -35,14 +35,14 @@ Y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], 3 + X[:, 2] ** 2]) + 0.1 * R
 TWO = np.where(Y[:, 0] > 0.3, "<b>yes</b>", "no")
 
 MODELS: dict[str, Any] = {
-    "plain": lambda: KernelMatchingPursuit(15).fit(X, Y[:, 0]),
+    "plain": lambda: KernelMatchingPursuit(15, validation=None).fit(X, Y[:, 0]),
     "gamma": lambda: KernelMatchingPursuit(15, validation=0.3, bound_gamma=0.5, pool="split").fit(X, Y[:, 0]),
     "several": lambda: KernelMatchingPursuit(12, variant="basic", validation=0.3, kernel="sigmoid", gamma=0.2).fit(
         X, Y
     ),
     "two": lambda: KernelMatchingPursuitClassifier(15, validation=(X[:200], TWO[:200])).fit(X[200:], TWO[200:]),
     "logistic": lambda: KernelMatchingPursuitClassifier(10, loss="logistic", validation=0.3).fit(X, TWO),
-    "three": lambda: KernelMatchingPursuitClassifier(10).fit(X, np.digitize(Y[:, 0], [-0.5, 0.5])),
+    "three": lambda: KernelMatchingPursuitClassifier(10, validation=None).fit(X, np.digitize(Y[:, 0], [-0.5, 0.5])),
 }
 PANELS = {
     "plain": ["path", "trace", "predictions-1", "residuals", "time", "memory"],
