@@ -173,9 +173,11 @@ class Connection(asyncio.BufferedProtocol):
             server.data_received(piece)
             self._feeding = False
             if self._request is None:
-                # Whether a request has begun with it is known once the application has had its turn.
-                self._telling = True
-                self._loop.call_soon(self._told)
+                # Whether a request has begun with it is known once the application has had its turn: before more is
+                # read anyway, so that nobody waits for it here where nothing is left and no limit is in question.
+                if data or self._over_limits():
+                    self._telling = True
+                    self._loop.call_soon(self._told)
             elif len(self._headers) > self._limits.headers or self._bytes > _MOST_AROUND:
                 self.refuse(431)
         self._left = b"" if transport.is_closing() else data
@@ -194,11 +196,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def _told(self) -> None:
         self._telling = False
-        limits = self._limits
-        if self._request is None and (self._bytes > limits.header_bytes or self._lines > limits.headers + 2):
+        if self._request is None and self._over_limits():
             self.refuse(431)
         elif self._left or self._reading_stopped:
             self._feed(self._left)
+
+    def _over_limits(self) -> bool:
+        """Whether more has come than may come before a request begins."""
+        return self._bytes > self._limits.header_bytes or self._lines > self._limits.headers + 2
 
     def stop(self, stopped: bool) -> None:
         """The web server wants no more bytes for now, or wants them again."""
