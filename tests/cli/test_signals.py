@@ -169,10 +169,11 @@ def test_other_commands(rows: str, tmp_path: Path, command: str) -> None:
 def test_handlers_are_put_back(capsys: pytest.CaptureFixture[str]) -> None:
     """Called from a program of somebody else's, which has plans of its own."""
     mine = lambda number, frame: None  # noqa: E731
-    former = signal.signal(signal.SIGTERM, mine)
+    former = {number: signal.signal(number, mine) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         assert main(["--version"]) == 0
         assert signal.getsignal(signal.SIGTERM) is mine
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is mine
     finally:
-        signal.signal(signal.SIGTERM, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
