@@ -116,7 +116,9 @@ class RidgePath:
     def grid(self, points: int = 61) -> NDArray[np.float64]:
         """Alphas spaced evenly in logarithm, from the smallest that means anything to where all is shrunk."""
         top = float(self.values[-1]) if len(self.values) and self.values[-1] > 0.0 else 1.0
-        return np.geomspace(max(self.smallest_alpha * 10.0, 1e-12 * top), 10.0 * top, points)
+        low = max(self.smallest_alpha * 10.0, 1e-12 * top)
+        # Where all eigenvalues are rounding, the smallest alpha that means anything is above them.
+        return np.geomspace(low, 10.0 * max(low, top), points)
 
     def negative_log_evidence(self, alpha: float) -> float:
         """``-2 log p(Y)`` up to a constant, for a Gaussian process prior and the noise that fits best."""
