@@ -174,14 +174,10 @@ def publish_folder(
             os.rename(partial, target)
             partial = aside
         fsync_path(target.parent)
-        _remove(partial, target, remove)
+        # What it held has its successor already: being unable to clear it away is no failure of the publishing.
+        with suppress(OSError):
+            remove(partial, target)
     fsync_path(target.parent)
-
-
-def _remove(path: Path, successor: Path, remove: Callable[[Path, Path], None]) -> None:
-    # What it held has its successor already: being unable to clear it away is no failure of the publishing.
-    with suppress(OSError):
-        remove(path, successor)
 
 
 def _exchange(first: Path, second: Path) -> bool:

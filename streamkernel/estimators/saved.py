@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from streamkernel.errors import ModelFormatError, StreamKernelError
 from streamkernel.factors import KeptBasis
 from streamkernel.kernels import Kernel
+from streamkernel.store import write_bundle
 
 __all__ = ["SavedEstimator", "SavedModel"]
 
@@ -66,8 +67,9 @@ class SavedEstimator(ABC):
         """
         check_is_fitted(self, "model_")
         model: SavedModel = self.model_  # type: ignore[attr-defined]  # set by _adopt
+        # As `load` would take it; `model.save` would look at it once more.
         self._taken(model.as_read(path), path)
-        model.save(path, overwrite=overwrite)
+        write_bundle(path, model.bundle(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
