@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import fsspec
 
-from streamkernel.blobs.blobs import Blobs, Level, Stamp
+from streamkernel.blobs.blobs import Level, Stamp
 from streamkernel.blobs.patience import asked_again, http_status_passes
-from streamkernel.blobs.proof import prove_create
+from streamkernel.blobs.proof import ProvedBlobs
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 
 __all__ = ["FilesystemBlobs"]
@@ -34,7 +34,7 @@ _ON_ITS_WAY = frozenset(
 T = TypeVar("T")
 
 
-class FilesystemBlobs(Blobs):
+class FilesystemBlobs(ProvedBlobs):
     """Files below a URL. `create` is as atomic as the driver's ``pipe_file(mode="create")``."""
 
     def __init__(self, url: str) -> None:
@@ -61,13 +61,6 @@ class FilesystemBlobs(Blobs):
         with self._errors("writing", key):
             self._asked(lambda: self._make_folder(key))
             self._asked(lambda: self._files.pipe_file(self._path(key), value))
-
-    def create(self, key: str, value: bytes) -> bool:
-        self.prove_create()
-        return self._create(key, value)
-
-    def prove_create(self) -> None:
-        prove_create(self, self._create)
 
     def _create(self, key: str, value: bytes) -> bool:
         with self._errors("creating", key):

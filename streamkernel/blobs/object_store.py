@@ -22,9 +22,9 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from streamkernel.blobs.blobs import Blobs, Level, Stamp
+from streamkernel.blobs.blobs import Level, Stamp
 from streamkernel.blobs.patience import REQUEST_SECONDS, asked_again, http_status_passes
-from streamkernel.blobs.proof import prove_create
+from streamkernel.blobs.proof import ProvedBlobs
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 __all__ = ["ObjectBlobs", "object_store"]
@@ -62,7 +62,7 @@ def object_store(url: str) -> Any:
         raise ParameterError(f"{url} cannot be opened: {_first_line(error)}") from error
 
 
-class ObjectBlobs(Blobs):
+class ObjectBlobs(ProvedBlobs):
     """Objects below a URL such as ``s3://bucket/prefix``."""
 
     def __init__(self, url: str) -> None:
@@ -88,13 +88,6 @@ class ObjectBlobs(Blobs):
 
     def write(self, key: str, value: bytes) -> None:
         self._asked("writing", key, lambda: obstore.put(self._store, key, value, use_multipart=False))
-
-    def create(self, key: str, value: bytes) -> bool:
-        self.prove_create()
-        return self._create(key, value)
-
-    def prove_create(self) -> None:
-        prove_create(self, self._create)
 
     def _create(self, key: str, value: bytes) -> bool:
         def put() -> bool:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.errors import StoreError
 
-__all__ = ["PROBE", "prove_create"]
+__all__ = ["PROBE", "ProvedBlobs", "prove_create"]
 
 PROBE = "PROBE/"
 
@@ -61,3 +62,18 @@ def prove_create(blobs: Blobs, create: Callable[[str, bytes], bool]) -> None:
                 "conditional puts, or to a folder"
             )
         _proved.add(place)
+
+
+class ProvedBlobs(Blobs):
+    """A place whose way to create is tried before it is relied on."""
+
+    def create(self, key: str, value: bytes) -> bool:
+        self.prove_create()
+        return self._create(key, value)
+
+    def prove_create(self) -> None:
+        prove_create(self, self._create)
+
+    @abstractmethod
+    def _create(self, key: str, value: bytes) -> bool:
+        """`create`, without any trial."""
