@@ -171,7 +171,7 @@ _QUICK = ("model replaced",)
             "after the sweep": (("streamkernel.store", "Checkpoints", "save", "after"), False, 1),
             "saving a checkpoint": (("streamkernel.store.bundle", "", "write_group", "before"), False, 0),
             "publishing one": (("streamkernel.outputs.partial", "", "publish_folder", "before"), False, 0),
-            "model replaced": (("streamkernel.atomic", "", "_remove", "before"), True, 0),
+            "model replaced": (("streamkernel.outputs.partial", "", "remove_former", "before"), True, 0),
             "model saved": (("streamkernel.store", "Checkpoints", "discard", "before"), True, 0),
         }.items()
     ],
