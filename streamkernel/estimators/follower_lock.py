@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import HeldLock
+from streamkernel.atomic import HeldLock, parsed_json
 from streamkernel.blobs import Lease, beside, blobs_at, is_url
 from streamkernel.blobs.lease import this_process
 from streamkernel.blobs.records import RecordLog
@@ -75,7 +75,7 @@ def _acquire(path: Path, model: str) -> HeldLock:
         lock = HeldLock.acquire(path, create=True)
         if lock is None:
             try:
-                raise _refused(model, json.loads(path.read_text(encoding="utf-8")))
+                raise _refused(model, parsed_json(path.read_text(encoding="utf-8")))
             except (FileNotFoundError, ValueError):
                 # It ends, or begins, just now.
                 raise _refused(model, {}) from None

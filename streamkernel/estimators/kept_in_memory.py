@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Generations, generation_of, is_url
 from streamkernel.errors import StoreError
 from streamkernel.estimators.updatable import Updatable
@@ -67,6 +67,6 @@ class KeptInMemory(Generic[M]):
                 content = place.blobs.read(place.latest_or_plain().prefix + _CONFIG) or b""
             else:
                 content = (Path(self.location) / _CONFIG).read_bytes()
-            return json.loads(content)["config"]
+            return parsed_json(content)["config"]
         except (OSError, StoreError, ValueError, KeyError, TypeError):
             return None

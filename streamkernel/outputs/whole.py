@@ -7,12 +7,12 @@ can be. Whatever else lies among them is somebody else's.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from streamkernel.atomic import parsed_json
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE, ROWS_FORMAT, TABLE_FORMAT
 
 __all__ = ["WORDS", "Kind", "Whole", "said_to_be", "whole_at"]
@@ -107,7 +107,7 @@ def said_to_be(read: Callable[[str], bytes | None]) -> Kind | None:
 
 
 def _object(content: bytes | None) -> dict[str, Any]:
-    value = json.loads(content or b"")
+    value = parsed_json(content or b"")
     if not isinstance(value, dict):
         raise TypeError("not an object")
     return value

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import partial_sibling, write_json
+from streamkernel.atomic import parsed_json, partial_sibling, write_json
 from streamkernel.blobs import Lease, blobs_at, joined
 from streamkernel.errors import CorruptMetadataError, RunLockedError
 from streamkernel.outputs import refuse_link, remove_stray_partials
@@ -213,7 +213,7 @@ class ObjectRun(RunPlace):
         if content is None:
             return None
         try:
-            run = json.loads(content)
+            run = parsed_json(content)
         except (ValueError, RecursionError) as error:
             raise CorruptMetadataError(f"{self.location}/{RUN} is not JSON; start without resuming") from error
         return run if isinstance(run, dict) else {}

@@ -16,6 +16,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
+from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Generations, Layer, Lease, content_digest
 from streamkernel.errors import (
     CheckpointMismatchError,
@@ -123,7 +124,7 @@ class UnfinishedObjects:
             return None
         where = f"{self.target}/{RUN}"
         try:
-            run = json.loads(content)
+            run = parsed_json(content)
             name, config, metadata = str(run["name"]), run["config"], run["metadata"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptMetadataError(f"{where} is not as it was written; start without resuming") from error
@@ -157,7 +158,7 @@ class UnfinishedObjects:
     def _clear(self) -> None:
         """Remove what an earlier builder left."""
         try:
-            name = str(json.loads(self._blobs.read(RUN) or b"{}")["name"])
+            name = str(parsed_json(self._blobs.read(RUN) or b"{}")["name"])
         except (ValueError, KeyError, TypeError, RecursionError):
             name = ""
         self._blobs.remove(RUN)

@@ -7,7 +7,6 @@ happily, and makes a group where nothing was. Here each of these is one typed er
 from __future__ import annotations
 
 import errno
-import json
 import math
 import os
 import time
@@ -21,7 +20,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
-from streamkernel.atomic import read_file
+from streamkernel.atomic import parsed_json, read_file
 from streamkernel.blobs import as_written
 from streamkernel.errors import (
     CorruptMetadataError,
@@ -175,7 +174,7 @@ def _json_object(store: Store, key: str) -> tuple[dict[str, Any], bytes] | None:
     if not content.strip():
         raise CorruptMetadataError(f"{name} is empty; restore it or write the store again")
     try:
-        value = json.loads(content)
+        value = parsed_json(content)
     except (ValueError, RecursionError) as error:
         raise CorruptMetadataError(
             f"{name} is not JSON ({_first_line(error)}): truncated? restore it or write the store again"
@@ -230,7 +229,7 @@ def array_metadata(store: Store, path: str) -> bytes:
 def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array[Any]:
     """The array whose metadata is `content`, checked against this machine's memory before any chunk is touched."""
     where = place(store, join(path, "zarr.json"))
-    raw = json.loads(content)
+    raw = parsed_json(content)
     shape = raw.get("shape")
     if not (isinstance(shape, list) and all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)):
         raise CorruptMetadataError(f"{where} has no valid shape ({shape!r}); restore it")

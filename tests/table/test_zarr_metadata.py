@@ -61,6 +61,7 @@ def test_group_without_rows_names_what_it_needs(tmp_path):
         ("null", "NoneType"),
         ('{"zarr_format": 3, "node_type": "teapot"}', "teapot"),
         ('{"zarr_format": 9, "node_type": "array"}', "zarr_format 9"),
+        ('{"zarr_format": 3, "node_type": "array", "shape": [3], "shape": [4]}', "'shape' is there twice"),
     ],
 )
 def test_damaged_metadata_is_named(tmp_path, node, content, says):
