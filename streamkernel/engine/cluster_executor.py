@@ -67,9 +67,10 @@ class ClusterExecutor:
         threads = list(client.nthreads().values())
         if not threads:
             raise ClusterError(f"{self._scheduler} has no workers; start some and try again")
+        self._checked: set[str] = set()  # addresses of workers whose versions are known to be ours
         if remote:
             with self._told_if_lost("before the first sweep"):
-                check_versions(client)
+                self._check_versions()
         self.n_workers = len(threads)
         self.threads_per_worker = max(threads)
         self._threads = sum(threads)
@@ -110,6 +111,15 @@ class ClusterExecutor:
         self._sent = payload
         with self._told_if_lost(f"during sweep {self._sweeps}"):
             yield prefix, self._submit(hold, f"{prefix}/payload", *payload)
+            if self.remote:
+                self._check_versions()
+
+    def _check_versions(self) -> None:
+        """Refuse workers of other versions, also those that joined in mid-sweep: their sums are not used."""
+        there = set(self._client.nthreads())
+        if there - self._checked:
+            check_versions(self._client)
+            self._checked = there
 
     def _leaves(
         self,

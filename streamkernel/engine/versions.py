@@ -15,7 +15,8 @@ from streamkernel.errors import ClusterError
 __all__ = ["check_versions"]
 
 _EVERYWHERE = ("streamkernel", "dask", "distributed", "python")
-_WITH_NUMBERS = (*_EVERYWHERE, "numpy")  # a scheduler has nothing to do with them
+# Numbers are made by these, and by the compiler that Numba brings. A scheduler has nothing to do with them.
+_WITH_NUMBERS = (*_EVERYWHERE, "numpy", "scipy", "numba")
 
 
 def check_versions(client: Client) -> None:
@@ -26,7 +27,7 @@ def check_versions(client: Client) -> None:
     ClusterError
         It names what differs, where, and both versions.
     """
-    found: Any = client.get_versions(packages=["streamkernel"])
+    found: Any = client.get_versions(packages=["streamkernel", "numpy", "scipy", "numba"])
     here = _of(found["client"])
     places: list[tuple[str, Any, tuple[str, ...]]] = [("the scheduler", found["scheduler"], _EVERYWHERE)]
     places += [(f"the worker {name}", told, _WITH_NUMBERS) for name, told in sorted((found["workers"] or {}).items())]

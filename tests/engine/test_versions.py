@@ -12,13 +12,17 @@ import pytest
 from clusters import Cluster
 from distributed import Client
 from problems import zarr_of_chunks
+from thread_clients import thread_client
 
 import streamkernel
-from streamkernel import KernelRidge
+from streamkernel import KernelRidge, open_table
 from streamkernel.cli import main
-from streamkernel.engine.cluster import connect
+from streamkernel.engine import Session
+from streamkernel.engine.cluster import ClusterExecutor, connect
+from streamkernel.engine.progress import Silent
 from streamkernel.engine.versions import check_versions
 from streamkernel.errors import ClusterError
+from streamkernel.estimators import RidgeSettings, fit_ridge
 
 pytestmark = pytest.mark.filterwarnings("ignore::distributed.versions.VersionMismatchWarning")
 
@@ -27,8 +31,12 @@ SAME = {
     "dask": "2026.8.0",
     "distributed": "2026.8.0",
     "numpy": "2.3.0",
+    "scipy": "1.16.0",
+    "numba": "0.62.0",
     "streamkernel": "0.1.0",
 }
+
+NUMBERS = ("numpy", "scipy", "numba")  # which a scheduler need not have
 
 
 class Told:
@@ -39,7 +47,7 @@ class Told:
         self.workers = {name: {"packages": dict(SAME)} for name in ("tls://b:1", "tls://a:1")}
 
     def get_versions(self, packages: list[str]) -> dict[str, Any]:
-        assert packages == ["streamkernel"]
+        assert set(packages) == {"streamkernel", "numpy", "scipy", "numba"}
         return deepcopy(vars(self))
 
 
@@ -61,10 +69,11 @@ def test_what_a_worker_has(name: str) -> None:
         check(told)
 
 
-@pytest.mark.parametrize("name", [name for name in SAME if name != "numpy"])
+@pytest.mark.parametrize("name", [name for name in SAME if name not in NUMBERS])
 def test_what_a_scheduler_has(name: str) -> None:
     told = Told()
-    told.scheduler["packages"].pop("numpy")
+    for each in NUMBERS:
+        told.scheduler["packages"].pop(each)
     told.workers = {}
     check(told)
     told.scheduler["packages"].pop(name)
@@ -76,6 +85,37 @@ def test_a_patch_of_python_is_the_same() -> None:
     told = Told()
     told.scheduler["packages"]["python"] = "3.11.9.final.0"
     check(told)
+
+
+def test_a_worker_that_joins_in_mid_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked before the sums are used to which it may have added; those that were asked are not asked again."""
+    data = data_sets.friedman(400, 5)
+    real, asked = Client.get_versions, []
+
+    def late(client: Client, **options: Any) -> Any:
+        found = real(client, **options)
+        asked.append(sorted(found["workers"]))
+        for name in asked[-1][2:]:
+            found["workers"][name]["packages"]["numba"] = "0.0.9"
+        return found
+
+    monkeypatch.setattr(Client, "get_versions", late)
+    with thread_client() as client:
+
+        class Joins(Silent):
+            sweeps = 0
+
+            def advance(self, rows: int) -> None:
+                self.sweeps += 1
+                if self.sweeps == 2:
+                    client.cluster.scale(3)
+                    client.wait_for_workers(3, timeout=30)
+
+        session = Session(ClusterExecutor(client), progress=Joins())
+        with pytest.raises(ClusterError, match=r"the worker \S+ has other versions: numba \S+ here and 0\.0\.9 there"):
+            fit_ridge(open_table(data.X, data.y), RidgeSettings(n_components=20), session)
+        assert [len(each) for each in asked] == [2, 3]
+        assert len(session.records) == 1, "the sums of the second sweep were used"
 
 
 def test_a_real_cluster(dask_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
