@@ -19,10 +19,10 @@ PROGRAM = """
 import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.estimators.recipes import RECIPES
+from streamkernel.estimators.kinds import PREDICTORS
 from streamkernel.table import open_table
 name, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-recipe = RECIPES[name]
+recipe = PREDICTORS[name]
 table = open_table(store, classify=recipe.classify)
 run = recipe.fit(table, recipe.settings(**options), Session(ThreadExecutor(2)), estimator=name).config["run"]
 # Not getrusage's ru_maxrss, which begins with the size of the process that started this one.

@@ -24,7 +24,7 @@ from streamkernel import (
 )
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.recipes import RECIPES, settings_of
+from streamkernel.estimators.kinds import PREDICTORS, settings_of
 from streamkernel.estimators.updating import update_model
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,8 +101,8 @@ FAILING: dict[str, Callable[[], object]] = {
     "constant": lambda: GaussianProcessRegressor(10).fit(X, np.ones(6000)),
     "queries": lambda: committee(queries=np.ones((5, 4))),
     "weights of members": lambda: committee(weights=np.full(6000, 2.0)),
-    "of ridge": lambda: settings_of(RECIPES["gp"], {"alpha": 1.0}),
-    "of pitc": lambda: settings_of(RECIPES["gp"], {"block_size": 10}),
+    "of ridge": lambda: settings_of(PREDICTORS["gp"], {"alpha": 1.0}),
+    "of pitc": lambda: settings_of(PREDICTORS["gp"], {"block_size": 10}),
     "variance": lambda: GaussianProcessRegressor(10, noise_variance=0.0).fit(X, Y),
     "tune": lambda: GaussianProcessClassifier(10, tune="full").fit(X, LABELS),
     "ard": lambda: GaussianProcessRegressor(10, ard=True, lengthscale=1.0).fit(X, Y),

@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
-    recipe, wanted = asked_to_fit(store, options)
+    kind, wanted = asked_to_fit(store, options)
     with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with (
@@ -48,7 +48,7 @@ def command(
             ends_after_sweep(bar, quiet) as watcher,
         ):
             began = time.perf_counter()
-            fitted = recipe.fit(
+            fitted = kind.fit(
                 wanted.table,
                 wanted.settings,
                 Session(executor, progress=watcher, checkpoints=checkpoints),

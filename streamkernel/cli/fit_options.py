@@ -9,7 +9,7 @@ import click
 
 from streamkernel.cli.options import NumberOr, ShareOrStore, rows, run_options, stack
 from streamkernel.cli.rule_options import NAMED, RULE_OPTION
-from streamkernel.estimators.recipes import RECIPES
+from streamkernel.estimators.kinds import PREDICTORS
 from streamkernel.pursuit import DRAWS, LOSSES, VARIANTS
 from streamkernel.selection import RULES, SCORES
 
@@ -185,7 +185,7 @@ _pursuit_options = stack(
 )
 
 fit_options = stack(
-    click.option("--estimator", type=click.Choice(list(RECIPES)), default="ridge", show_default=True),
+    click.option("--estimator", type=click.Choice(list(PREDICTORS)), default="ridge", show_default=True),
     _kernel_options,
     _lengthscale("median", "auto", "evidence", default="median; of Gaussian processes, committees: evidence"),
     _model_options,

@@ -12,8 +12,8 @@ from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import parse_bytes
+from streamkernel.estimators.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of
 from streamkernel.estimators.named_stores import with_stores_opened
-from streamkernel.estimators.recipes import RECIPES, SETTINGS, Recipe, settings_of
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
 from streamkernel.table import Table, open_table
@@ -68,7 +68,7 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
                 f"--{name} means nothing to the kernel {kernel}, it is of {', '.join(takers)}; leave it out, or choose "
                 "one of these (--kernel)"
             )
-    given = {SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
+    given = {OPTION_SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
     return {**given, "rule_options": rule_options(options)}
 
 
@@ -103,11 +103,11 @@ def asked(
     return Asked(settings, estimator, whole, table, place, memory, limits, plan)
 
 
-def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Recipe, Asked]:
+def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Predictor, Asked]:
     """The same for `fit` and `plan`, whose `--estimator` says which settings there are."""
-    recipe = RECIPES[options["estimator"]]
-    given = with_stores_opened(recipe, settings_given(options))
-    settings = settings_of(recipe, given)
-    found = asked(store, options, settings, recipe.plan, estimator=recipe.name, classify=recipe.classify)
-    recipe.check(found.table, recipe.name)
-    return recipe, found
+    kind = PREDICTORS[options["estimator"]]
+    given = with_stores_opened(kind, settings_given(options))
+    settings = settings_of(kind, given)
+    found = asked(store, options, settings, kind.plan, estimator=kind.name, classify=kind.classify)
+    kind.check(found.table, kind.name)
+    return kind, found

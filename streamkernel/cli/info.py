@@ -7,13 +7,13 @@ from typing import Any
 import click
 import numpy as np
 
-from streamkernel.cli.kinds import MODELS, TRANSFORMERS, fields_of, kind_of
+from streamkernel.cli.kinds import fields_of, kind_of, predicting_model
 from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.update import seen_rows
-from streamkernel.estimators import RidgeModel
 from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.kinds import transformer_class
 from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import Factor, KeptBasis
 from streamkernel.report.words import count, kernel_words, percent
@@ -34,10 +34,10 @@ def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
         emit(table, as_json=as_json, title="table", shown=shown)
     elif kind == Factor.KIND:
         _emit(path, Factor.load(path), "factor", as_json)
-    elif kind in TRANSFORMERS:
-        _emit(path, TRANSFORMERS[kind].load(path), "transformer", as_json)
+    elif transformer := transformer_class(kind):
+        _emit(path, transformer.load(path), "transformer", as_json)
     else:
-        _emit(path, MODELS.get(kind, RidgeModel).load(path), "model", as_json)
+        _emit(path, predicting_model(path), "model", as_json)
 
 
 def _emit(path: str, kept: KeptBasis, title: str, as_json: bool) -> None:

@@ -9,44 +9,14 @@ from typing import Any
 
 from streamkernel.blobs import joined
 from streamkernel.errors import ModelFormatError, StreamKernelError
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.kernel_cca_model import KernelCCAModel
-from streamkernel.estimators.pursuit_model import PursuitModel
-from streamkernel.estimators.transformers import KernelPCAModel, NystroemModel, TransformerModel
+from streamkernel.estimators.kinds import predicting_class, updatable
 from streamkernel.estimators.updatable import Updatable
 from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.factors.factor import entries_of
 from streamkernel.store import bundle_kind
 
-__all__ = [
-    "MODELS",
-    "TRANSFORMERS",
-    "UPDATABLE",
-    "fields_of",
-    "is_factor",
-    "kind_of",
-    "predicting_model",
-    "updatable_model",
-]
-
-MODELS: dict[str, type[PredictingModel]] = {
-    model.KIND: model for model in (RidgeModel, GaussianModel, GeneralisedModel, PursuitModel)
-}
-UPDATABLE: tuple[type[Updatable[Any]], ...] = (RidgeModel, GaussianModel)
-TRANSFORMERS: dict[str, type[TransformerModel]] = {
-    model.KIND: model for model in (NystroemModel, KernelPCAModel, KernelCCAModel)
-}
-
-# What each kind is, and what serves whoever wanted predictions of it.
-_OTHERS = {
-    Factor.KIND: ("a factor", "make a model with streamkernel fit"),
-    NystroemModel.KIND: ("a Nystroem transformer", "Nystroem.load transforms rows, from Python"),
-    KernelPCAModel.KIND: ("a kernel PCA", "KernelPCA.load transforms rows, from Python"),
-    KernelCCAModel.KIND: ("a kernel CCA", "KernelCCA.load transforms rows, from Python"),
-}
+__all__ = ["fields_of", "is_factor", "kind_of", "predicting_model", "updatable_model"]
 
 
 @contextmanager
@@ -104,11 +74,7 @@ def updatable_model(path: str | Path) -> Updatable[Any]:
     StoreError
         Something else is there, or nothing; or a model of a kind that cannot be updated.
     """
-    model: Any = predicting_model(str(path))
-    if not isinstance(model, UPDATABLE):
-        raise ModelFormatError(f"{path} is a {model.config['estimator']} model, which cannot be updated; fit it again")
-    updatable: Updatable[Any] = model
-    return updatable
+    return updatable(predicting_model(str(path)), path)
 
 
 def predicting_model(path: str) -> PredictingModel:
@@ -119,8 +85,4 @@ def predicting_model(path: str) -> PredictingModel:
     StoreError
         Something else is there, or nothing; see `SavedModel.load`.
     """
-    kind = kind_of(path)
-    if kind in _OTHERS:
-        what, remedy = _OTHERS[kind]
-        raise ModelFormatError(f"{path} is {what}, not a model that predicts; {remedy}")
-    return MODELS.get(kind or "", RidgeModel).load(path)
+    return predicting_class(kind_of(path), path).load(path)

@@ -6,12 +6,13 @@ import click
 import numpy as np
 
 from streamkernel.blobs import blobs_at, parent_of
-from streamkernel.cli.kinds import TRANSFORMERS, fields_of, is_factor, kind_of, predicting_model
+from streamkernel.cli.kinds import fields_of, is_factor, kind_of, predicting_model
 from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
 from streamkernel.cli.scoring import opened
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.kernel_cca_model import KernelCCAModel
+from streamkernel.estimators.kinds import transformer_class
 from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import Factor
 from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
@@ -72,7 +73,7 @@ def command(
 
 
 def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
-    kind = TRANSFORMERS.get(kind_of(source) or "")
+    kind = transformer_class(kind_of(source))
     if kind in (KernelPCAModel, KernelCCAModel):
         if data is not None or png is not None:
             option = "--data" if data is not None else "--png"

@@ -59,6 +59,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
 
     _classify: ClassVar[bool] = False
     _settings_class: ClassVar[type[BasisSettings]]
+    _model: ClassVar[type[PredictingModel]]
 
     memory_limit: Any
     client: Any

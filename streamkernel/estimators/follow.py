@@ -11,11 +11,10 @@ from typing import Any
 
 from streamkernel.engine import Executor, Progress, Silent, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
-from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import parse_bytes
 from streamkernel.estimators.following import Fold, Followed, Follower, Limits
-from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.model import RidgeModel
+from streamkernel.estimators.kinds import predicting_class, updatable
 from streamkernel.estimators.staleness import STALE
 from streamkernel.estimators.stopping_sweep import Stop, StopWord
 from streamkernel.estimators.updatable import Updatable
@@ -126,11 +125,4 @@ class _Calls:
 
 
 def _load(path: Any) -> Updatable[Any]:
-    kind = bundle_kind(path)
-    if kind == GaussianModel.KIND:
-        gaussian: Updatable[Any] = GaussianModel.load(path)
-        return gaussian
-    if kind not in (None, RidgeModel.KIND):
-        raise ModelFormatError(f"{path} is a {kind}, which cannot be updated; give a ridge model or a Gaussian process")
-    ridge: Updatable[Any] = RidgeModel.load(path)
-    return ridge
+    return updatable(predicting_class(bundle_kind(path), str(path)).load(path), path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from streamkernel.errors import ParameterError
+from streamkernel.estimators.kinds import Predictor, check_options
 from streamkernel.estimators.pursuit_settings import AUTO
-from streamkernel.estimators.recipes import Recipe, check_options
 from streamkernel.table import Table, open_table
 
 __all__ = ["with_stores_opened"]
@@ -14,7 +14,7 @@ __all__ = ["with_stores_opened"]
 _MOST_QUERIES = 5000
 
 
-def with_stores_opened(recipe: Recipe, given: dict[str, Any]) -> dict[str, Any]:
+def with_stores_opened(kind: Predictor, given: dict[str, Any]) -> dict[str, Any]:
     """The settings with rows in the place of names.
 
     Raises
@@ -24,11 +24,11 @@ def with_stores_opened(recipe: Recipe, given: dict[str, Any]) -> dict[str, Any]:
     """
     found = dict(given)
     if isinstance(given.get("queries"), str):
-        check_options(recipe, ["queries"])
+        check_options(kind, ["queries"])
         found["queries"] = _points(given["queries"])
     if isinstance(given.get("validation"), str) and given["validation"] != AUTO:
-        check_options(recipe, ["validation"])
-        found["validation"] = open_table(given["validation"], classify=recipe.classify)
+        check_options(kind, ["validation"])
+        found["validation"] = open_table(given["validation"], classify=kind.classify)
     return found
 
 

@@ -35,7 +35,7 @@ def published_digest(work: Work) -> str | None:
 
 def _existing(work: Work) -> PredictingModel | None:
     try:
-        return work.recipe.model.load(work.model)
+        return work.kind.model.load(work.model)
     except StoreError:
         return None
 
@@ -104,17 +104,17 @@ class Fitting:
         """Check the memory that it takes, then run it."""
         self._executor = executor
         before = resident_bytes()
-        recipe, table, settings = self.work.recipe, self.table, self.settings
+        kind, table, settings = self.work.kind, self.table, self.settings
         n = settings.components(table)
 
         def plan_of(machine: Machine, size: int) -> Plan:
-            return recipe.plan(table, settings, machine, size)
+            return kind.plan(table, settings, machine, size)
 
         plan = checked_plan(plan_of, n, table, Session(executor), self.work.memory_limit, before)
         limits = DriverLimits(total=self.work.memory_limit, worker=executor.worker_limit())
         check_memory(plan, limits, lambda size: plan_of(plan.machine, size), n)
         watch.planned(plan)
-        return recipe.fit(
+        return kind.fit(
             table,
             settings,
             Session(executor, progress=watch, checkpoints=self.steps),

@@ -29,7 +29,7 @@ from streamkernel.jobs.records import (
 )
 from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
 from streamkernel.jobs.steps import remove_steps, steps_saved
-from streamkernel.jobs.work import ESTIMATORS, Work
+from streamkernel.jobs.work import Work
 
 __all__ = ["Job"]
 
@@ -228,7 +228,7 @@ class Job:
             raise StoreNotFoundError(f"job {self.id} was cancelled and made no model; resume it, or submit it again")
         if self.status == REMOVING:
             raise StoreNotFoundError(f"job {self.id} is being removed; what it made is {self.model}, if it was done")
-        return ESTIMATORS[self.work.estimator].load(self.model)
+        return self.work.kind.estimator.load(self.model)
 
     def cancel(self, *, keep_checkpoints: bool = False) -> None:
         """Have it stop: a running driver sees it within some seconds, a queued job is cancelled at once.

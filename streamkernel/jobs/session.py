@@ -155,7 +155,7 @@ class JobsSession:
             check_target(work.model, overwrite=overwrite)
             table_of_fit = work.tables()[1]
             work.made_settings().components(table_of_fit)
-            work.recipe.check(table_of_fit, name)
+            work.kind.check(table_of_fit, name)
         place = self._place_of(work.model)
         records = JobRecords(place, new_id())
         queued = records.create(work)

@@ -9,26 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel import estimators
 from streamkernel.blobs import spelled
 from streamkernel.errors import CorruptMetadataError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
+from streamkernel.estimators.kinds import PREDICTORS, Predictor, check_options, settings_of
 from streamkernel.estimators.named_stores import with_stores_opened
 from streamkernel.estimators.pursuit_settings import AUTO
-from streamkernel.estimators.recipes import RECIPES, Recipe, check_options, settings_of
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel, own_kernels
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table
 
-__all__ = ["ESTIMATORS", "Work", "described", "location_of"]
-
-# By name, of all that there are: a new one is fitted by jobs, and loaded from what they made, without a word here.
-ESTIMATORS: dict[str, type[SupervisedEstimator]] = {
-    each._kind: each
-    for each in vars(estimators).values()
-    if isinstance(each, type) and issubclass(each, SupervisedEstimator)
-}
+__all__ = ["Work", "described", "location_of"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +29,7 @@ class Work:
 
     Attributes
     ----------
-    estimator : its name, of `RECIPES`.
+    estimator : its name, of `PREDICTORS`.
     settings : its settings by name, plain JSON.
     table, model : locations: of the rows, and of what is made of them.
     rows : half-open slice of the stored rows, None for all.
@@ -69,7 +61,7 @@ class Work:
                 raise TypeError("a location is no text")
             rows = values["rows"]
             work = cls(**{**values, "rows": None if rows is None else (rows[0], rows[1])})
-            if not (work.estimator in RECIPES and isinstance(work.settings, dict) and work.lease_seconds > 0):
+            if not (work.estimator in PREDICTORS and isinstance(work.settings, dict) and work.lease_seconds > 0):
                 raise ValueError("unknown estimator")
             return work
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -78,20 +70,20 @@ class Work:
             ) from error
 
     @property
-    def recipe(self) -> Recipe:
-        return RECIPES[self.estimator]
+    def kind(self) -> Predictor:
+        return PREDICTORS[self.estimator]
 
     def made_settings(self) -> Any:
         """The settings as an object; query points are read."""
         asked = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
-        check_options(self.recipe, asked)
+        check_options(self.kind, asked)
         # Not `settings_of`: all settings are here, the defaults too, which nobody gave; and a None is one that was
         # asked for, where the default may be another.
-        return self.recipe.settings(**with_stores_opened(self.recipe, asked))
+        return self.kind.settings(**with_stores_opened(self.kind, asked))
 
     def tables(self) -> tuple[Table, Table]:
         """All rows of the table, and those of the fit."""
-        whole = open_table(self.table, classify=self.recipe.classify)
+        whole = open_table(self.table, classify=self.kind.classify)
         if self.rows is None:
             return whole, whole
         first, last = self.rows
@@ -109,17 +101,17 @@ def described(
         It has a part that JSON has no word for, or is none that jobs know.
     """
     if isinstance(estimator, str):
-        if estimator not in RECIPES:
-            raise ParameterError(f"there is no estimator {estimator!r}; choose one of {', '.join(RECIPES)}")
-        made = settings_of(RECIPES[estimator], dict(settings or {}))
+        if estimator not in PREDICTORS:
+            raise ParameterError(f"there is no estimator {estimator!r}; choose one of {', '.join(PREDICTORS)}")
+        made = settings_of(PREDICTORS[estimator], dict(settings or {}))
         return estimator, _plain_settings(made), None
     if settings:
         raise ParameterError("settings belong to an estimator's name; an estimator has its own parameters")
     kind = getattr(estimator, "_kind", None)
-    if not isinstance(estimator, SupervisedEstimator) or kind not in RECIPES:
+    if not isinstance(estimator, SupervisedEstimator) or kind not in PREDICTORS:
         raise ParameterError(
             f"a job cannot fit a {type(estimator).__name__}; give one of "
-            f"{', '.join(each.__name__ for each in ESTIMATORS.values())}, or its name"
+            f"{', '.join(each.estimator.__name__ for each in PREDICTORS.values())}, or its name"
         )
     for name in ("client", "progress"):
         if getattr(estimator, name) is not None:

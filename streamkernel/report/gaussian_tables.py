@@ -19,6 +19,7 @@ from streamkernel.report.tables import (
     Card,
     Table,
     data_table,
+    heading,
     lengthscale_words,
     memory_card,
     place_words,
@@ -30,12 +31,6 @@ __all__ = ["Check", "calibration_notice", "gaussian_cards", "gaussian_headline",
 
 Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
 
-_KINDS = {
-    "gp": "Gaussian process regression",
-    "gp-classifier": "Gaussian process classifier",
-    "poisson": "Poisson regression by a Gaussian process",
-    "committee": "Bayesian committee machine",
-}
 _APPROXIMATIONS = {"dtc": "DTC", "fitc": "FITC", "pitc": "PITC", "exact": "exact"}
 _FAR_OFF = 0.03  # of 0.95: intervals that anybody would call too narrow or too wide
 _FEW_ROWS = 100
@@ -44,7 +39,6 @@ _FEW_ROWS = 100
 def gaussian_headline(model: PredictingModel) -> tuple[str, str]:
     """What the model is, and a sentence about it."""
     config = model.config
-    kind = _KINDS.get(str(config.get("estimator")), plain(config.get("estimator", "model")))
     kernel, n = kernel_words(config["kernel"]), int(config["basis_size"])
     rows, settings = int(config["totals"]["rows"]), config.get("settings") or {}
     how = _APPROXIMATIONS.get(str(settings.get("approximation")), "")
@@ -56,7 +50,7 @@ def gaussian_headline(model: PredictingModel) -> tuple[str, str]:
         opening = (
             f"{kernel[:1].upper()}{kernel[1:]} kernel on {plural(n, 'basis function')}{f' ({how})' if how else ''}"
         )
-    return kind, (
+    return heading(model), (
         f"{opening}, fitted to {plural(rows, 'row')} of {plural(len(config['columns']), 'feature')} in "
         f"{plural(int(config['sweep_count']), 'sweep')} over the data."
     )

@@ -17,6 +17,7 @@ from streamkernel.report.tables import (
     Table,
     check_cards,
     data_table,
+    heading,
     lengthscale_words,
     memory_card,
     place_words,
@@ -37,10 +38,9 @@ _ENDED = {
 def pursuit_headline(model: PursuitModel) -> tuple[str, str]:
     """What the model is, and a sentence about it."""
     config, n = model.config, int(model.config["basis_size"])
-    kind = "Matching pursuit classifier" if model.classes is not None else "Matching pursuit regression"
     kernel = kernel_words(config["kernel"])
     rows = round(float(config["totals"]["rows"]))
-    return kind, (
+    return heading(model), (
         f"{plural(n, 'function')} of a {kernel} kernel, picked one by one ({plain(config['settings']['variant'])}) for "
         f"{plural(rows, 'row')} of {plural(len(config['columns']), 'feature')} in "
         f"{plural(int(config['sweep_count']), 'sweep')} over the data."

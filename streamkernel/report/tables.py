@@ -10,6 +10,7 @@ import numpy as np
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
 from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.estimators.kinds import title_of
 from streamkernel.factors import KeptBasis
 from streamkernel.report.facts import (
     Absent,
@@ -29,8 +30,9 @@ __all__ = [
     "Table",
     "cards",
     "check_cards",
-    "headline",
     "data_table",
+    "heading",
+    "headline",
     "lengthscale_words",
     "listed",
     "memory_card",
@@ -67,14 +69,19 @@ class Table:
 def headline(model: PredictingModel) -> tuple[str, str]:
     """What the model is, and a sentence about it."""
     config = model.config
-    kind = "Kernel ridge classifier" if config.get("classes") is not None else "Kernel ridge regression"
     kernel = kernel_words(config["kernel"])
     rows, n = int(config["totals"]["rows"]), int(config["basis_size"])
     sentence = (
         f"{kernel[:1].upper()}{kernel[1:]} kernel on {plural(n, 'basis function')}, fitted to {plural(rows, 'row')} of "
         f"{plural(len(config['columns']), 'feature')} in {plural(int(config['sweep_count']), 'sweep')} over the data."
     )
-    return kind, sentence
+    return heading(model), sentence
+
+
+def heading(model: PredictingModel) -> str:
+    """The title of the model's kind, as a page's heading."""
+    title = plain(title_of(model))
+    return f"{title[:1].upper()}{title[1:]}"
 
 
 def cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:

@@ -47,12 +47,13 @@ class Health(Exactly):
 
 
 class ModelSummary(Exactly):
-    """What is there of a model that cannot be read is its name and the error."""
+    """One model. Of a model that cannot be read there is its name and the error. `title` is its estimator in words."""
 
     name: str
     ready: bool
     error: ErrorDetail | None
     estimator: str | None = None
+    title: str | None = None
     generation: int | None = None
     digest: str | None = None
     loaded: float | None = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from streamkernel.estimators.recipes import RECIPES
+from streamkernel.estimators.kinds import PREDICTORS
 from streamkernel.service.described import ErrorDetail, Exactly
 
 __all__ = ["JobAsked", "JobList", "JobLogs", "JobTold"]
@@ -14,7 +14,7 @@ __all__ = ["JobAsked", "JobList", "JobLogs", "JobTold"]
 _Location = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 _Row = StrictInt | None
 
-_Estimator = Annotated[StrictStr, Field(json_schema_extra={"enum": list(RECIPES)})]
+_Estimator = Annotated[StrictStr, Field(json_schema_extra={"enum": list(PREDICTORS)})]
 
 
 class JobAsked(Exactly):

@@ -8,6 +8,7 @@ import numpy as np
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
+from streamkernel.estimators.kinds import title_of
 from streamkernel.service.described import ERRORS, Model, ModelList
 from streamkernel.service.registry import Entry, Registry, Why
 from streamkernel.service.served import Served
@@ -72,6 +73,7 @@ def summary(entry: Entry) -> dict[str, Any]:
     config = served.model.config
     return told | {
         "estimator": config["estimator"],
+        "title": title_of(served.model),
         "generation": served.generation,
         "digest": served.digest,
         "loaded": entry.loaded,

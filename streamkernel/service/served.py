@@ -10,21 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import ModelFormatError, ParameterError, StoreNotFoundError
-from streamkernel.estimators import RidgeModel
+from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.estimators.direct import DirectPredictions
-from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.estimators.kinds import PREDICTORS, predicting_class
 from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
 
 __all__ = ["Asked", "Field", "Served", "load"]
-
-KINDS: dict[str, type[PredictingModel]] = {
-    model.KIND: model for model in (RidgeModel, GaussianModel, GeneralisedModel, PursuitModel)
-}
 
 
 @dataclass(frozen=True)
@@ -84,9 +77,8 @@ class Served:
     @property
     def has_std(self) -> bool:
         """Whether it can say how far off a prediction may be."""
-        return isinstance(self.model, GaussianModel) or (
-            isinstance(self.model, GeneralisedModel) and self.classes is None
-        )
+        kind = PREDICTORS.get(self.model.config["estimator"])
+        return kind is not None and kind.std
 
     @property
     def has_probabilities(self) -> bool:
@@ -146,12 +138,10 @@ def load(path: Path, name: str, generation: int) -> Served:
     StoreError
         There is none, it is damaged, or it is something else.
     """
-    kind = bundle_kind(path)
-    if kind is not None and kind not in KINDS:
-        raise ModelFormatError(f"{name} is a {kind}, not a model that predicts")
-    if kind is None and not path.is_dir():
+    stored = bundle_kind(path)
+    if stored is None and not path.is_dir():
         raise StoreNotFoundError(f"nothing at {name}")
-    model = KINDS.get(kind or "", RidgeModel).load(path)
+    model = predicting_class(stored, name).load(path)
     served = Served(name, model, generation, model.digest)
     served.warm()
     return served

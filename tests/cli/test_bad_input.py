@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 from streamkernel.errors import ParameterError
-from streamkernel.estimators.recipes import RECIPES, check_options
+from streamkernel.estimators.kinds import PREDICTORS, check_options
 
 THREADS = ("--scheduler", "threads")
 
@@ -180,6 +180,6 @@ def test_an_option_that_nobody_has() -> None:
     """As jobs and requests may give it, which no parser of options has seen."""
     for option, near in {"number_of_foos": "", "alfa": ", but alpha", "basis": ", but n_components"}.items():
         with pytest.raises(ParameterError, match=rf"^there is no option {option}{near}; streamkernel fit --help lists"):
-            check_options(RECIPES["ridge"], [option])
+            check_options(PREDICTORS["ridge"], [option])
     with pytest.raises(ParameterError, match=r"it is an option of ridge, ridge-classifier"):
-        check_options(RECIPES["gp"], ["alpha"])
+        check_options(PREDICTORS["gp"], ["alpha"])

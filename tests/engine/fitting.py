@@ -16,7 +16,7 @@ from problems import zarr_of_chunks
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
-from streamkernel.estimators.recipes import RECIPES
+from streamkernel.estimators.kinds import PREDICTORS
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 
@@ -57,7 +57,7 @@ def fit(store: str, name: str = "trace", executor: Any = None, **session: Any) -
 
 def fit_recipe(store: str, name: str, executor: Any = None, **session: Any) -> Any:
     """One of the other estimators, on a part of the rows that cuts chunks and blocks."""
-    recipe = RECIPES[name]
+    recipe = PREDICTORS[name]
     table = open_table(store, classify=recipe.classify).slice(1_000, 15_500)
     settings = recipe.settings(n_components=32, seed=3, **RECIPE_SETTINGS[name])
     return recipe.fit(table, settings, Session(executor or ThreadExecutor(1), **session), estimator=name)

@@ -12,7 +12,7 @@ import pytest
 
 from streamkernel.engine import Machine
 from streamkernel.engine.session import layout_of
-from streamkernel.estimators.recipes import RECIPES
+from streamkernel.estimators.kinds import PREDICTORS
 from streamkernel.kernels import Gaussian, packed_bytes
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.reductions import Moments
@@ -31,9 +31,9 @@ print(json.dumps([run["planned_memory_bytes"], max(peak, run["peak_memory_bytes"
 """
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", PREDICTORS)
 def test_no_block_has_more_rows_than_there_are(name: str) -> None:
-    recipe, m = RECIPES[name], 60
+    recipe, m = PREDICTORS[name], 60
     y: Any = np.arange(m) % 2 if recipe.classify else np.arange(m) * 1.0
     table = open_table(np.broadcast_to(np.float32(1), (m, 100_000)), y, classify=recipe.classify)
     plan = recipe.plan(table, recipe.settings(), Machine(0, 2))

@@ -12,10 +12,10 @@ from problems import zarr_of_chunks
 import streamkernel
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.estimators.recipes import RECIPES
+from streamkernel.estimators.kinds import PREDICTORS, TRANSFORMERS
 from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs.work import ESTIMATORS, described
+from streamkernel.jobs.work import described
 
 GIVEN: dict[str, dict[str, Any]] = {
     "committee": {
@@ -36,9 +36,11 @@ def exported(base: type) -> list[type]:
     return [each for each in kinds if isinstance(each, type) and issubclass(each, base)]
 
 
-def test_each_estimator_has_a_recipe_and_a_class_to_load_it() -> None:
-    assert set(ESTIMATORS) == set(RECIPES)
-    assert set(ESTIMATORS.values()) == set(exported(SupervisedEstimator))
+def test_every_estimator_is_in_the_registry() -> None:
+    predictors = {kind.estimator for kind in PREDICTORS.values()}
+    transformers = {kind.estimator for kind in TRANSFORMERS.values()}
+    assert predictors == set(exported(SupervisedEstimator))
+    assert predictors | transformers == set(exported(SavedEstimator))
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +59,12 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("kind", sorted(RECIPES))
+@pytest.mark.parametrize("kind", sorted(PREDICTORS))
 def test_what_a_job_made_is_the_local_fit(
     session: JobsSession, tables: dict[str, str], tmp_path: Path, kind: str
 ) -> None:
-    rows = tables["labels" if RECIPES[kind].classify else "numbers"]
-    estimator = ESTIMATORS[kind](random_state=1, **GIVEN.get(kind, {"n_components": 12}))
+    rows = tables["labels" if PREDICTORS[kind].classify else "numbers"]
+    estimator = PREDICTORS[kind].estimator(random_state=1, **GIVEN.get(kind, {"n_components": 12}))
     job = session.submit(estimator, rows, tmp_path / "model")
     fitted = job.result(60)
     assert type(fitted) is type(estimator)
@@ -72,7 +74,7 @@ def test_what_a_job_made_is_the_local_fit(
     assert {"basis_size", "relative_residual_trace", "resumed_sweeps", "digest"} <= told["result"].keys()
 
 
-@pytest.mark.parametrize("kind", [each for each in exported(SavedEstimator) if each not in ESTIMATORS.values()])
+@pytest.mark.parametrize("kind", [each.estimator for each in TRANSFORMERS.values()])
 def test_a_transformer_is_refused_before_work(session: JobsSession, tables: dict[str, str], kind: type) -> None:
     with pytest.raises(ParameterError, match=rf"cannot fit a {kind.__name__}; give one of .*KernelMatchingPursuit"):
         described(kind(5), None)

@@ -263,4 +263,4 @@ def test_it_ends_soon_while_it_starts(models: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             time.sleep(seconds)
             process.terminate()
-            assert process.wait(8) in (0, -15)
+            assert process.wait(8) in (0, -15, 143)  # 128 + 15: the handler of the command was there already

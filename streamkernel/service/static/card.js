@@ -2,17 +2,6 @@
 
 import { percent, residualChart } from "/static/chart.js";
 
-const ESTIMATORS = {
-  ridge: "kernel ridge regression",
-  "ridge-classifier": "kernel ridge classifier",
-  gp: "Gaussian process",
-  committee: "Bayesian committee machine",
-  "gp-classifier": "Gaussian process classifier",
-  poisson: "Gaussian process for counts",
-  kmp: "kernel matching pursuit",
-  "kmp-classifier": "matching pursuit classifier",
-};
-
 function ago(seconds) {
   if (seconds < 60) return "just now";
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
@@ -66,7 +55,7 @@ export class Card {
     const model = this.model;
     const targets = model.classes ? `${model.classes.length} classes` : model.target_names.join(", ");
     const kernel = model.kernel.charAt(0).toUpperCase() + model.kernel.slice(1).replace("_", " ");
-    this.find(".kind").textContent = `${ESTIMATORS[model.estimator] ?? model.estimator}, ${kernel} kernel`;
+    this.find(".kind").textContent = `${model.title}, ${kernel} kernel`;
     const facts = [
       ["Left of the trace", percent(model.relative_residual_trace), "headline"],
       ["Basis", model.basis_size.toLocaleString("en")],

@@ -1,0 +1,144 @@
+"""Every row of the registry through every command: plan, fit, info, predict, evaluate, report, update, follow; served.
+
+`tests/jobs/test_every_kind.py` submits each of them as a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import zarr
+from service.live import Live
+
+from streamkernel import ingest, open_table
+from streamkernel.estimators.kinds import PREDICTORS, Predictor
+from streamkernel.service import Settings
+
+THREADS = ("--scheduler", "threads", "--quiet")
+GIVEN = {"lengthscale": 1.5, "signal-variance": 1.0, "noise-variance": 0.1, "tune": "none", "block-size": 40}
+M, OLD = 160, 120
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((M, 3))
+COUNTS = RNG.poisson(np.exp(0.5 * X[:, 0])).astype(float)
+LABELS = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """The same rows: with labels, and with counts, which every regression takes."""
+    folder = tmp_path_factory.mktemp("tables")
+    source = folder / "labels.csv"
+    lines = [",".join([*map(repr, row), label]) for row, label in zip(X.tolist(), LABELS, strict=True)]
+    source.write_text("\n".join(["a,b,c,class", *lines]))
+    ingest(source, folder / "labels", target="class", chunk_rows=50, dtype="float64")
+    ingest(open_table(X, COUNTS), folder / "counts", chunk_rows=50, dtype="float64")
+    return {True: folder / "labels", False: folder / "counts"}
+
+
+@pytest.fixture(scope="module", params=PREDICTORS.values(), ids=PREDICTORS)
+def kind(request: pytest.FixtureRequest) -> Predictor:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def live() -> Iterator[Callable[..., Live]]:
+    running: list[Live] = []
+
+    def start(settings: Settings) -> Live:
+        running.append(Live(settings))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.stop()
+
+
+def same(found: Any, expected: Any) -> None:
+    """Equal labels, or equal numbers but for the blocks in which rows were multiplied."""
+    found, expected = np.asarray(found).ravel(), np.asarray(expected).ravel()
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    else:
+        assert found.tolist() == expected.tolist()
+
+
+def options(kind: Predictor) -> list[object]:
+    given = [(name, value) for name, value in GIVEN.items() if name.replace("-", "_") in kind.options]
+    if "approximation" in kind.options:
+        given = [each for each in given if each[0] != "block-size"]
+    return ["--estimator", kind.name, "--basis", 12, *(part for name, value in given for part in (f"--{name}", value))]
+
+
+@pytest.fixture
+def fitted(cli: Callable, kind: Predictor, tables: dict[bool, Path], tmp_path: Path) -> Path:
+    """Fitted to the first rows."""
+    path = tmp_path / "models" / "m"
+    fit = cli("fit", tables[kind.classify], path, *options(kind), "--rows", f"0:{OLD}", *THREADS, "--json").result
+    assert (fit["estimator"], fit["rows"]) == (kind.name, OLD)
+    return path
+
+
+def test_a_plan(cli: Callable, kind: Predictor, tables: dict[bool, Path]) -> None:
+    plan = cli("plan", tables[kind.classify], *options(kind), "--scheduler", "threads", "--json").result
+    assert (plan["rows"], plan["basis_size"]) == (M, 12)
+    assert plan["planned_memory_bytes"] > 0
+    assert {step["where"] for step in plan["steps"]} >= {"sweep"}
+
+
+def test_what_is_read_back_is_what_was_fitted(
+    cli: Callable, kind: Predictor, fitted: Path, tables: dict[bool, Path], tmp_path: Path
+) -> None:
+    table = tables[kind.classify]
+    info = cli("info", fitted, "--json").result
+    assert (info["estimator"], info["rows"], info["classes"] is not None) == (kind.name, OLD, kind.classify)
+    assert cli("predict", fitted, table, tmp_path / "rows", *THREADS).status == 0
+    found = zarr.open_group(tmp_path / "rows", mode="r")
+    estimator = kind.estimator.load(fitted)
+    predicted = found["prediction"][:]
+    same(np.asarray(info["classes"])[predicted] if kind.classify else predicted, estimator.predict(table))
+    assert ("probability" in found) <= kind.probabilities
+    assert cli("evaluate", fitted, table, *THREADS, "--json").result["rows"] == M
+    deviations = cli("predict", fitted, table, tmp_path / "std", "--std", *THREADS)
+    if kind.std:
+        std = zarr.open_group(tmp_path / "std", mode="r")["std"]
+        same(std[:], estimator.predict(table, return_std=True)[1])
+    else:
+        assert "--std" in deviations.error
+    assert (
+        cli("report", fitted, tmp_path / "r.html", "--data", table, "--png", tmp_path / "r.png", "--quiet").status == 0
+    )
+    page = (tmp_path / "r.html").read_text()
+    assert f"<h1>{kind.title[:1].upper()}{kind.title[1:]}</h1>" in page
+
+
+@pytest.mark.parametrize("command", ["update", "follow"])
+def test_new_rows(cli: Callable, kind: Predictor, fitted: Path, tables: dict[bool, Path], command: str) -> None:
+    table, digest = tables[kind.classify], cli("info", fitted, "--json").result["digest"]
+    if command == "update":
+        ran = cli("update", fitted, table, *THREADS, "--json")
+    else:
+        ran = cli("follow", table, fitted, "--once", "--scheduler", "threads", "--json")
+    if not kind.updates:
+        assert f"is a {kind.name} model, which cannot be updated" in ran.error
+        assert cli("info", fitted, "--json").result["digest"] == digest
+        return
+    assert ran.status == 0, ran.err
+    info = cli("info", fitted, "--json").result
+    assert (info["rows_seen"], info["updates"]) == (M, 1)
+    assert info["digest"] != digest
+
+
+def test_it_is_served(kind: Predictor, fitted: Path, tables: dict[bool, Path], live: Callable[..., Live]) -> None:
+    running = live(Settings(fitted.parent))
+    with httpx.Client(base_url=running.url, trust_env=False, timeout=30) as client:
+        told = client.get("/v1/models/m").raise_for_status().json()
+        assert (told["estimator"], told["title"], told["std"]) == (kind.name, kind.title, kind.std)
+        assert told["probabilities"] <= kind.probabilities
+        answer = client.post("/v1/models/m/predict", json={"rows": X[:3].tolist()}).raise_for_status().json()
+        same(answer["prediction"], kind.estimator.load(fitted).predict(tables[kind.classify])[:3])
