@@ -1,9 +1,9 @@
-"""Named byte strings in a local folder or an object store, and what several machines agree on through them.
+"""Named byte strings in a local folder or an object store, and the agreements that several machines reach through them.
 
-Level 0: three operations are all that is asked of a place: read whole, write whole, and *create*, which of several
-who try at once succeeds for one. Folders (a hard link), S3, Google and Azure (a conditional put) have all three. On
-`create` stand the numbered records of `RecordLog`, on these the pointer to the latest generation of an output and the
-`Lease` of a run.
+Level 0: a place needs three operations only: read a whole value, write a whole value, and *create*. If several
+processes create one key at once, exactly one succeeds. Folders (a hard link), S3, Google and Azure (a conditional put)
+have all three. The numbered records of `RecordLog` use `create`; the pointer to the latest generation of an output and
+the `Lease` of a run use these records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The clock of a place: the one that stamps what is written there, and so the one that tells how old that is.
+"""The clock of a place: it stamps every value written there, so the age of a value is measured by it.
 
-The clocks of two machines need not agree, and a record's own time is that of whoever wrote it. So a small value is
-written, and its stamp read; from then on this process's steady clock tells how much later it is.
+The clocks of two machines can differ, and the time inside a record is that of its writer. So this module writes a small
+value and reads its stamp; after that, the monotonic clock of this process gives the time that has passed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _guard = threading.Lock()
 
 
 def place_time(blobs: Blobs, steady: Callable[[], int] = time.monotonic_ns) -> int | None:
-    """The time at a place, in ns, as its stamps have it; None where it does not tell, or may not be written."""
+    """The time at a place, in ns, by its stamps; None if it gives no times or cannot be written."""
     with _guard:
         known = _set.get(blobs.location)
         if known is None or not 0 <= steady() - known[1] < _GOOD_FOR:

@@ -1,4 +1,4 @@
-"""Any other URL that fsspec has a driver for."""
+"""All other URLs, through fsspec's drivers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class FilesystemBlobs(ProvedBlobs):
         start, prefixes, stamps = len(self._root.rstrip("/")) + 1, [], {}
         for entry in found:
             key = str(entry["name"]).rstrip("/")[start:]
-            # What is listed as its own content is a value with the name of the place, or a mark of an empty folder.
+            # An entry equal to the prefix is a value with the name of the place, or the mark of an empty folder.
             if key.startswith(prefix) and key != prefix:
                 if entry["type"] == "directory":
                     prefixes.append(f"{key}/")
@@ -150,7 +150,7 @@ class FilesystemBlobs(ProvedBlobs):
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether a request failed on its way, or was turned away for now, as far as a driver lets it be seen."""
+    """Whether a request failed in transit, or the server refused it for now, as far as the driver's error shows it."""
     if isinstance(error, (ConnectionError, TimeoutError)) or getattr(error, "errno", None) in _ON_ITS_WAY:
         return True
     status = getattr(error, "status", None)  # aiohttp's
@@ -163,7 +163,7 @@ def _opened(url: str) -> tuple[Any, str]:
 
 
 def _stamp(entry: dict[str, Any]) -> Stamp:
-    """Of what a driver says of a file: each has names of its own for time and version."""
+    """The stamp of a file from a driver's entry; every driver has its own names for time and version."""
     told = [entry[name] for name in ("mtime", "LastModified", "last_modified", "updated", "created") if entry.get(name)]
     version = next((entry[name] for name in ("ETag", "etag", "md5", "ino") if entry.get(name)), None)
     return Stamp(int(entry.get("size") or 0), _nanoseconds(told[0]) if told else 0, _number(version))

@@ -2,14 +2,14 @@
 
 ::
 
-    OUT/generations/1f3a9c20b7d4/...     objects of one generation; what makes it whole is written last
-    OUT/CURRENT/00000007.json            which one is current: {"generation": ..., "digest": ..., "layers": [...]}
+    OUT/generations/1f3a9c20b7d4/...     objects of one generation; its manifest is written last
+    OUT/CURRENT/00000007.json            the current one: {"generation": ..., "digest": ..., "layers": [...]}
 
-A reader looks up the latest record, and reads that generation to the end whatever is written meanwhile: the one before
-the current one is kept. Folders are exchanged by rename(2) instead (`atomic.publish_folder`); the rest of the layout
-is that of a folder, so that a plain copy of a local output, without these two prefixes, can be read as well.
+A reader looks up the latest record and reads that generation to the end. A new generation does not disturb it, because
+the previous generation is not removed. Folders are exchanged by rename(2) instead (`atomic.publish_folder`). The rest
+of the layout equals that of a folder, so a plain copy of a local output, without these two prefixes, can be read too.
 
-A generation to which rows were appended holds the new chunks only. Its `layers` say where the others are.
+After an append, the new generation holds the new chunks only. Its `layers` list the generations of the other chunks.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["Generation", "Generations", "Layer", "content_digest", "generation_o
 
 CURRENT, FOLDER = "CURRENT", "generations"
 
-# Of records, generations, and of writers at work: who appends, what is unfinished (`store`).
+# Prefixes of records, of generations, and of running writers: appends and unfinished outputs (`store`).
 _OURS = (f"{CURRENT}/", f"{FOLDER}/", "APPEND/", "UNFINISHED/", PROBE)
 _NAME = re.compile(r"[0-9a-f]{12}|")
 _STRAY_NS = 24 * 3600 * 10**9
-# Any of these marks a plain copy of a folder, and changes with it.
+# Each of these files marks a plain copy of a folder, and changes when the copy changes.
 _MARKS = ("COMPLETE", "zarr.json", ".zgroup", ".zarray", "config.json")
 
 
@@ -47,14 +47,14 @@ def content_digest(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The generation that holds the chunks from number `first` on, up to the next layer; "" for a plain copy's own."""
+    """The generation that holds the chunks from number `first` up to the next layer; the name "" is a plain copy."""
 
     name: str
     first: int
 
     @property
     def prefix(self) -> str:
-        """What its keys begin with."""
+        """Prefix of its keys."""
         return f"{FOLDER}/{self.name}/" if self.name else ""
 
 
@@ -64,9 +64,9 @@ class Generation:
 
     Attributes
     ----------
-    record : that says so; None for a plain copy, which has none.
-    layers : where its chunks are, by ascending `first`; the last one has everything that is no chunk, too.
-    digest : of the object that makes it whole.
+    record : the record that makes it current; None for a plain copy, which has no record.
+    layers : places of its chunks, by ascending `first`; the last layer also holds all objects that are not chunks.
+    digest : digest of its manifest.
     """
 
     record: Record | None
@@ -75,12 +75,12 @@ class Generation:
 
     @property
     def prefix(self) -> str:
-        """What the keys of its metadata begin with."""
+        """Prefix of the keys of its metadata."""
         return self.layers[-1].prefix
 
     @property
     def identity(self) -> Hashable:
-        """What tells it from the next."""
+        """A value that differs between two generations."""
         return None if self.record is None else (self.record.number, self.record.nonce)
 
 
@@ -88,7 +88,7 @@ PLAIN = Generation(None, (Layer("", 0),), None)
 
 
 class Generations:
-    """Those of the output at a URL."""
+    """The generations of the output at a URL."""
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -96,22 +96,22 @@ class Generations:
         self._log = RecordLog(self.blobs, CURRENT)
 
     def latest(self) -> Generation | None:
-        """The current one; None where there is no record: nothing, or a plain copy.
+        """The current generation; None if there is no record: the URL is empty, or holds a plain copy.
 
         Raises
         ------
         CorruptMetadataError
-            The record is not one of ours.
+            The record is not in our format.
         """
         record = self._log.latest() if self.blobs.listable else None
         return None if record is None else self._of(record)
 
     def latest_or_plain(self) -> Generation:
-        """The same, where what is at the URL itself stands for a generation without a record."""
+        """The current generation; without a record, a generation that stands for the plain copy at the URL."""
         return self.latest() or PLAIN
 
     def identity(self) -> Hashable | None:
-        """What tells what is at the URL from the next; None where there is nothing: a listing and a small read."""
+        """A value that changes with the content of the URL; None if it is empty. Costs a listing and a small read."""
         found = self.latest()
         if found is not None:
             return found.identity
@@ -119,7 +119,7 @@ class Generations:
         return tuple((mark, *stamps[mark]) for mark in _MARKS if mark in stamps) or None
 
     def taken(self) -> bool:
-        """Whether something is at the URL: more than what writers that did not finish have left."""
+        """Whether the URL holds more than the remains of writers that did not finish."""
         if self.latest() is not None:
             return True
         level = self.blobs.level()
@@ -132,7 +132,7 @@ class Generations:
         )
 
     def strangers(self, owned: Callable[[str], bool]) -> Iterator[str]:
-        """Keys below the URL that neither writers of ours have made, nor `owned` knows as a plain copy's own."""
+        """Keys below the URL that our writers did not make and that `owned` does not accept as part of a plain copy."""
         latest = self.latest()
         plain = latest is None or any(not layer.name for layer in latest.layers)
         level = self.blobs.level()
@@ -143,13 +143,13 @@ class Generations:
                 names = [*inner.stamps, *inner.prefixes]
                 yield from (name for name in names if not _NAME.fullmatch(name.removeprefix(prefix).rstrip("/")))
             elif prefix not in _OURS:
-                # What is left of a plain copy that was replaced is no stranger, and nobody removes it.
+                # The remains of a replaced plain copy are not strangers, and nobody removes them.
                 known = owned if plain else _of_a_group
                 yield from (key for key in self.blobs.keys(prefix) if not known(key))
 
     @staticmethod
     def new_name() -> str:
-        """For a generation that is about to be written."""
+        """A random name for a new generation."""
         return uuid.uuid4().hex[:12]
 
     def publish(
@@ -160,9 +160,9 @@ class Generations:
         after: Generation | None,
         overwritten: Callable[[str], bool] | None = None,
     ) -> Generation | None:
-        """Make a generation the one that follows `after` (None: the first); None if another was made meanwhile.
+        """Make a generation current, as the successor of `after` (None: the first); None if another was made meanwhile.
 
-        With `overwritten`, what this knows of a plain copy that was there is removed.
+        If `overwritten` is given, the former plain copy is removed: every key for which it returns True.
         """
         layers = tuple(layers)
         value = {
@@ -180,7 +180,7 @@ class Generations:
     def replace(
         self, layers: Iterable[Layer], digest: str, overwritten: Callable[[str], bool] | None = None
     ) -> Generation:
-        """Make a generation the current one, whichever was; see `publish`."""
+        """Make a generation current, whichever generation is current before; see `publish`."""
         layers = tuple(layers)
         while True:
             done = self.publish(layers, digest, after=self.latest(), overwritten=overwritten)
@@ -192,14 +192,14 @@ class Generations:
         self.blobs.remove_all(self.blobs.keys(Layer(name, 0).prefix))
 
     def _prune(self, record: Record, *, overwritten: Callable[[str], bool] | None) -> None:
-        """Remove what no reader of the current generation, or of the one before, needs.
+        """Remove all objects that neither the current generation nor the one before it needs.
 
-        Generations that no record names are being written, or were left by a writer that died: these are told from each
-        other by their age.
+        A generation that no record names is either being written, or was left by a writer that died. Its age decides:
+        after a day without a new object it counts as left.
         """
         records = {entry.number: self._of(entry) for entry in self._log.all()}
         if record.number not in records or max(records) != record.number:
-            # Whoever published after us does it.
+            # Another process has published since; that process prunes.
             return
         kept = {layer.name for number in (record.number, record.number - 1) for layer in _layers(records.get(number))}
         known = {layer.name for generation in records.values() for layer in generation.layers}
@@ -239,14 +239,14 @@ def _layers(generation: Generation | None) -> Collection[Layer]:
 
 
 def _of_a_group(key: str) -> bool:
-    """Whether a key is one that our folders have: metadata, or an array's metadata and chunks."""
+    """Whether a key has a form that our folders use: metadata, or an array's metadata and chunks."""
     return key in _MARKS or re.fullmatch(r"[^/]+/(zarr\.json|c(/\d+)*)", key) is not None
 
 
 def generation_of(location: str | os.PathLike[str]) -> Hashable | None:
-    """What tells one generation of the output at a path or URL from the next; None where there is none.
+    """A value that differs between two generations of the output at a path or URL; None if there is no output.
 
-    It changes when a model, table or output is replaced or has rows appended, and costs a listing and a small read.
+    It changes when a model, table or output is replaced or has rows appended. It costs a listing and a small read.
     """
     place = spelled(location)
     return Generations(place).identity() if isinstance(place, str) else folder_generation(place)

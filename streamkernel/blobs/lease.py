@@ -1,9 +1,9 @@
-"""A lease: who drives a run, agreed on by machines that share nothing but a place for byte strings.
+"""A lease: machines that share only a place for byte strings agree on the one driver of a run.
 
-The holder makes a new record every third of its time to live; whoever wants the lease takes it when it was released, or
-when it has watched one record of its holder for longer than that without seeing the next: by its own clock, since
-the clocks of two machines need not agree. A holder that was stopped for so long finds the next number taken, and knows
-that it has lost: nothing more of what it does may be published.
+The holder makes a new record after every third of its time to live. Another process takes the lease if it was released,
+or if it has seen no new record for longer than the holder's time to live. It measures this time by its own clock,
+because the clocks of two machines can differ. A holder that was stopped for that long finds the next number taken. It
+then knows that it has lost the lease, and must publish nothing more.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ __all__ = ["Lease", "this_process"]
 
 Clock = Callable[[], float]
 
-# A holder that lives makes a record every third of its time to live.
+# A live holder makes a record after every third of its time to live.
 _RENEWALS, _WATCHED = 0.4, 6.0
 
 
 def this_process() -> dict[str, Any]:
-    """Host and process number, for people."""
+    """Host and process number, to be read by people."""
     return {"host": socket.gethostname(), "process": os.getpid()}
 
 
 class Lease:
-    """A lease that this object holds until `release`, or until it could not be renewed in time.
+    """A lease that this object holds until `release`, or until a renewal fails or is too late.
 
     Parameters
     ----------
-    log, record, holder, ttl : the log it is kept in, the latest record of it, who holds it, seconds to live.
-    keep_alive : renew it from a thread of its own.
+    log, record, holder, ttl : log of the lease, its latest record, name of the holder, time to live in seconds.
+    keep_alive : whether a thread of its own renews it.
 
     See Also
     --------
-    acquire : the way to get one.
+    acquire : takes a lease.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class Lease:
         clock: Clock = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> Lease | None:
-        """Take the lease; None if another holds it, and goes on holding it for `wait` seconds.
+        """Take the lease; None if another process holds it, and still holds it after `wait` seconds.
 
         Parameters
         ----------
-        blobs, name : where its records are.
-        ttl : seconds after which a holder that gives no sign of life has lost it.
-        wait : how long to watch another holder. With at least its time to live, one that has died is found out.
-        while_silent : give up as soon as the other one gives a sign of life.
-        silent : seconds for which, by the clock of the place, its holder has given no sign of life already. It is
-            watched all the same for as long as one that lives would take to give the next, up to six seconds.
-        about : what else to say of the holder; its host and process number are always said.
-        keep_alive : renew it from a thread, until it is released or collected.
+        blobs, name : place and name of its records.
+        ttl : time to live in seconds: a holder that makes no record for longer has lost the lease.
+        wait : seconds to watch another holder. At least its time to live is needed to detect that it has died.
+        while_silent : whether to give up as soon as the other holder makes a new record.
+        silent : seconds for which the holder has made no record already, by the clock of the place. The holder is
+            still watched for as long as a live one needs for its next record, up to six seconds.
+        about : further facts about the holder for the record, which always has its host and process number.
+        keep_alive : whether a thread renews it until it is released or garbage-collected.
         """
         log = RecordLog(blobs, name)
         holder = uuid.uuid4().hex
@@ -101,7 +101,7 @@ class Lease:
                 record = log.append(value, after=seen)
                 if record is not None:
                     lease = cls(log, record, holder, ttl, clock=clock, keep_alive=keep_alive)
-                    # It lives from before the record was made, not from when we heard that it was.
+                    # Its time to live starts before the record was made, not when the answer arrived.
                     lease._renewed = asked
                     return lease
             elif clock() - began >= wait:
@@ -116,18 +116,18 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether nobody else can have taken it yet."""
+        """Whether the lease is still ours: no other process can have taken it yet."""
         return not self._lost and not self._stop.is_set() and self._clock() - self._renewed <= self.ttl
 
     def check(self) -> None:
-        """Raise `RunLockedError` unless it is still held: before anything is published."""
+        """Raise `RunLockedError` unless the lease is still held; to be called before anything is published."""
         if not self.held:
             raise RunLockedError(
                 f"the lease in {self.log.blobs.location} was lost to another driver; this one wrote nothing more"
             )
 
     def renew(self) -> bool:
-        """Make it live `ttl` seconds more; False if it has been lost."""
+        """Extend the lease by `ttl` seconds from now; False if it has been lost."""
         with self._guard:
             if self._stop.is_set() or self._lost:
                 return False
@@ -140,7 +140,7 @@ class Lease:
             return True
 
     def release(self) -> None:
-        """Let go, so that the next one need not wait; a second call does nothing."""
+        """Release the lease, so that the next holder need not wait; a second call does nothing."""
         with self._guard:
             if self._stop.is_set():
                 return
@@ -149,7 +149,7 @@ class Lease:
                 self.log.append({**self._record.value, "released": True}, after=self._record)
 
     def forsake(self) -> None:
-        """Stop renewing it, without a word to the place it is kept in: it lapses."""
+        """Stop the renewals without a request to the place; the lease then expires."""
         self._stop.set()
 
     def __enter__(self) -> Lease:
@@ -176,6 +176,6 @@ def _renew_until_gone(reference: weakref.ref[Lease], stop: threading.Event, ttl:
             if not lease.renew():
                 return
         except StoreError:
-            # The place may come back before the lease has lapsed; `held` tells by the clock.
+            # The place may answer again before the lease expires; `held` compares with the clock.
             pass
         del lease

@@ -20,10 +20,10 @@ _PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial")
 
 
 class LocalBlobs(Blobs):
-    """Files below `folder`, which need not exist before something is written.
+    """Files below `folder`, which need not exist before the first write.
 
-    Neither locks nor the order of directory entries are used, so that network file systems will do: `create` is
-    link(2), which they promise to be atomic.
+    Network file systems are good enough, because neither locks nor the order of directory entries are used. `create`
+    is link(2), and these file systems promise that link(2) is atomic.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -73,7 +73,7 @@ class LocalBlobs(Blobs):
             except (FileNotFoundError, NotADirectoryError):
                 return Level([], {})
             for entry in entries:
-                # A link to a folder leads out of the place, and is not followed.
+                # A link to a folder can lead out of the place, so it is not followed.
                 if entry.is_dir():
                     prefixes += [] if entry.is_symlink() else [f"{prefix}{entry.name}/"]
                 elif not _PARTIAL.fullmatch(entry.name):
@@ -104,7 +104,7 @@ class LocalBlobs(Blobs):
 
     @contextmanager
     def _written(self, key: str, value: bytes) -> Iterator[tuple[Path, Path]]:
-        """The value in a file of its own, on the disk; removed in the end if it still has that name."""
+        """Write the value to a temporary file on the disk; remove this file at the end if it still has that name."""
         path = self.folder / key
         self._refuse_links(path.parent)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ class LocalBlobs(Blobs):
                 temporary.unlink()
 
     def _refuse_links(self, parent: Path) -> None:
-        """Refuse a folder in this one that somebody has made a link; this one itself was named by the caller."""
+        """Refuse symbolic links between `self.folder` and `parent`; `self.folder` may be a link: the user named it."""
         for folder in (parent, *parent.parents):
             if folder == self.folder:
                 return
@@ -143,5 +143,5 @@ class LocalBlobs(Blobs):
 
 def _stamp(file: Path) -> Stamp:
     status = os.stat(file)
-    # Some file systems number with 64 bits.
+    # Some file systems use all 64 bits for inode numbers; 63 bits fit a signed integer.
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ino & (2**63 - 1))

@@ -1,4 +1,4 @@
-"""Where something is: a local path or a URL, as text, and the place that belongs to it."""
+"""Locations: a local path or a URL, as text, and the place that belongs to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def local_path(location: str | os.PathLike[str]) -> Path:
     Raises
     ------
     ParameterError
-        A URL: what is done here needs a path.
+        The location is a URL, and the caller needs a path.
     """
     place = spelled(location)
     if isinstance(place, str):
@@ -29,13 +29,13 @@ def local_path(location: str | os.PathLike[str]) -> Path:
 
 
 def joined(location: str | os.PathLike[str], *names: str) -> str:
-    """The location of something below another one."""
+    """The location of a name below another location."""
     place = spelled(location)
     return "/".join([place, *names]) if isinstance(place, str) else str(place.joinpath(*names))
 
 
 def parent_of(location: str | os.PathLike[str]) -> tuple[str, str]:
-    """The location around this one, and the name that this one has there."""
+    """The parent of this location, and the name of this location in it."""
     place = spelled(location)
     if isinstance(place, Path):
         return str(place.parent), place.name
@@ -46,18 +46,18 @@ def parent_of(location: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def beside(location: str | os.PathLike[str], name: str) -> str:
-    """The location of `name` in what is around another one; a ``{}`` in it stands for the other one's own name."""
+    """The location of `name` in the parent of `location`; ``{}`` in `name` stands for the last name of `location`."""
     around, own = parent_of(location)
     return joined(around, name.format(own))
 
 
 def blobs_at(location: str | os.PathLike[str]) -> Blobs:
-    """The byte strings below a folder or URL; nothing is created, and nothing asked, before the first call.
+    """The byte strings below a folder or URL; nothing is created and no request is sent before the first call.
 
     Raises
     ------
     ParameterError
-        A scheme that no installed driver knows.
+        No installed driver knows the scheme.
     """
     place = spelled(location)
     return remote_blobs(place) if isinstance(place, str) else LocalBlobs(place)

@@ -1,4 +1,4 @@
-"""S3, Google Cloud Storage and Azure through obstore; credentials come from the environment, as their own tools' do."""
+"""S3, Google Cloud Storage and Azure through obstore; credentials come from the environment, as for their own tools."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from streamkernel.errors import ParameterError, StoreAccessError, StoreError, St
 
 __all__ = ["ObjectBlobs", "object_store"]
 
-# All asking again is ours (`patience`).
+# obstore does not retry: all retries are ours (`patience`).
 _NO_RETRIES: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
 _CONNECT_TIMEOUT = "4s"
-# And, of Azure, whose account it is in.
+# Name of a bucket; for Azure, with its account.
 _BUCKET = re.compile(r"[\w.:@-]*", re.ASCII)
-# S3's own words, which come under other numbers too, and for single keys of many.
+# S3's own error codes; they come with other HTTP statuses too, and for single keys of a request for many.
 _PASSING = re.compile(r"(?:<Code>|\(code: )(?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout)\b")
 _STATUS = re.compile(r"\bstatus code: (\d{3})\b")
 
@@ -42,21 +42,21 @@ T = TypeVar("T")
 
 
 def object_store(url: str) -> Any:
-    """The obstore store at a URL, with our patience; made anew in each process, from its own environment."""
+    """The obstore store at a URL, with our timeouts; every process makes its own, from its own environment."""
     scheme, _, rest = url.partition("://")
     bucket, _, key = rest.partition("/")
     if not _BUCKET.fullmatch(bucket):
-        # Of some characters obstore ends in a panic, which is no Exception.
+        # Some characters make obstore panic (Rust), and a panic is no Exception.
         raise ParameterError(f"{url} cannot be opened: {bucket!r} is no name of a bucket (letters, digits, . _ -)")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     options: Any = {
         "timeout": timedelta(seconds=REQUEST_SECONDS),
         "connect_timeout": _CONNECT_TIMEOUT,
-        # Plain HTTP only where the endpoint that was given says so.
+        # Plain HTTP only if the user's endpoint has this scheme.
         "allow_http": endpoint.startswith("http://"),
     }
     try:
-        # Decoded again on its way, so that every letter of the key means itself.
+        # obstore decodes the URL, so every character of the key is encoded first.
         return from_url(f"{scheme}://{bucket}/{quote(key)}", client_options=options, retry_config=_NO_RETRIES)
     except (BaseError, ValueError, OSError) as error:
         raise ParameterError(f"{url} cannot be opened: {_first_line(error)}") from error
@@ -70,7 +70,7 @@ class ObjectBlobs(ProvedBlobs):
         self._store = object_store(url)
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
-        # Credentials stay where they are: the receiver has its own.
+        # Credentials are not pickled: the receiver has its own.
         return type(self), (self.location,)
 
     def read(self, key: str) -> bytes | None:
@@ -80,7 +80,7 @@ class ObjectBlobs(ProvedBlobs):
         def part() -> bytes:
             if first >= 0 and last is not None:
                 return bytes(obstore.get_range(self._store, key, start=first, end=last))
-            # Azure has no ranges that are counted from the end.
+            # Azure has no ranges relative to the end.
             start = first if first >= 0 else max(0, int(obstore.head(self._store, key)["size"]) + first)
             return bytes(obstore.get(self._store, key, options={"range": {"offset": start}}).bytes())
 
@@ -100,7 +100,7 @@ class ObjectBlobs(ProvedBlobs):
         return bool(self._asked("creating", key, put))
 
     def stamps(self, prefix: str = "") -> dict[str, Stamp]:
-        # Object stores list by whole segments of a key; the rest of the prefix is looked for here.
+        # obstore lists by whole segments of a key; the rest of the prefix is compared here.
         folder = prefix.rpartition("/")[0] or None
 
         def listed() -> dict[str, Stamp]:
@@ -139,7 +139,7 @@ class ObjectBlobs(ProvedBlobs):
             return True
 
         if keys and self._asked("removing", keys[0], removed) is None:
-            # One was not there: of the others it is not said which are gone.
+            # One key was absent, and the answer does not tell which others were removed: remove them one by one.
             super().remove_all(keys)
 
     def size(self, key: str) -> int:
@@ -147,7 +147,7 @@ class ObjectBlobs(ProvedBlobs):
         return -1 if size is None else size
 
     def _asked(self, doing: str, key: str, request: Callable[[], T]) -> T | None:
-        """The answer to a request, which does no harm twice; None where there is no such object."""
+        """The answer to a request that may safely be sent twice; None if there is no such object."""
         with self._errors(doing, key):
             try:
                 return asked_again(request, _may_pass)
@@ -163,7 +163,7 @@ class ObjectBlobs(ProvedBlobs):
 
     @contextmanager
     def _errors(self, doing: str, key: str) -> Iterator[None]:
-        # Whoever gave the location does not know the keys.
+        # The user knows the location, not the keys, so each message names the location.
         what = key or "it"
         refused = (
             f"{self.location} may not be used ({doing} {what} was refused); check the credentials in the environment"
@@ -187,9 +187,9 @@ class ObjectBlobs(ProvedBlobs):
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether a request failed on its way, or was turned away for now."""
+    """Whether a request failed in transit, or the server refused it for now."""
     if not isinstance(error, GenericError):
-        return False  # each other class of obstore's is a thing that the server said and means
+        return False  # obstore's other classes stand for definite answers of the server
     text = str(error).partition("Debug source:")[0]
     if _PASSING.search(text):
         return True

@@ -1,7 +1,7 @@
-"""How often a place that stumbles is asked again: one schedule for every driver and operation, on drivers and workers.
+"""Retries of requests to a place: one schedule for every storage driver and operation, in the run's driver and workers.
 
-Drivers must not ask again by themselves: tries within tries take minutes where nothing answers, and those of obstore
-are over within a second or so where it is a matter of two.
+Storage drivers must not retry by themselves: nested retries take minutes if nothing answers, and obstore's own retries
+end after about a second, when the place needs two.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import TypeVar
 __all__ = ["REQUEST_SECONDS", "asked_again", "http_status_passes"]
 
 REQUEST_SECONDS = float(os.environ.get("STREAMKERNEL_STORE_TIMEOUT", "14"))
-# Six tries. All of them together outlast a storm of seven seconds, and a permanent error is told within nine.
+# Six tries. Together they outlast an outage of seven seconds; a permanent error is raised within nine.
 PAUSES = (0.1, 0.4, 1.2, 2.4, 4.8)
-# No try begins later than this, so that one that is never answered ends within 30 s as well (docs/reliability.md).
+# No try begins later than this, so that a request without any answer also ends within 30 s (docs/reliability.md).
 _LATEST_START = REQUEST_SECONDS + 1.0
-# Workers that were turned away at one moment do not come back at one moment.
+# Random pauses: workers that were refused at the same moment do not all retry at the same moment.
 _SPREAD = Random()
 
 T = TypeVar("T")
 
 
 def asked_again(request: Callable[[], T], passes: Callable[[BaseException], bool]) -> T:
-    """The answer to a request, asked up to six times within 15 s while its errors are such as pass.
+    """The answer to a request, which is tried up to six times within 15 s while its errors are temporary.
 
     Parameters
     ----------
-    request : does no harm twice.
-    passes : whether an error may be over in a moment.
+    request : the request; it may safely be sent twice.
+    passes : returns whether an error may be temporary.
     """
     began = time.monotonic()
     for pause in PAUSES:
@@ -46,5 +46,5 @@ def asked_again(request: Callable[[], T], passes: Callable[[BaseException], bool
 
 
 def http_status_passes(status: int) -> bool:
-    """Whether a server that answers so may answer otherwise in a moment: too slow, too many, or its own fault."""
+    """Whether an HTTP status may be temporary: a timeout, too many requests, or a server error."""
     return status in (408, 429) or (500 <= status < 600 and status not in (501, 505))

@@ -1,8 +1,8 @@
-"""Whether a place keeps the promise that everything stands on: of two who create one object, one fails.
+"""Test of the promise on which all writers rely: if two of them create one object, one fails.
 
-There are servers, proxies and drivers that take a conditional put and leave the condition out. Both writers then
-believe that they were first: two leases are held, two models are published. So each place is tried once in a process,
-before the first object is created there; a place is a bucket at an endpoint.
+Some servers, proxies and drivers accept a conditional put and ignore the condition. Then both writers believe that they
+were first: two leases are held, or two models are published. So each process tests each place once, before it creates
+the first object there; a place is a bucket at an endpoint.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _guard = threading.Lock()
 
 
 def prove_create(blobs: Blobs, create: Callable[[str, bytes], bool]) -> None:
-    """Create an object twice, where that has not been tried before, and remove it.
+    """Create an object twice, unless this process has tested the place before, and remove it.
 
     Parameters
     ----------
     blobs : the place.
-    create : its way to create an object, without any trial.
+    create : its method that creates an object, without this test.
 
     Raises
     ------
     StoreError
-        The second was not refused, or the place has no conditional put.
+        The second creation was not refused, or the place has no conditional put.
     """
     bucket = "/".join(blobs.location.split("/")[:3])
     place = (bucket, *map(os.environ.get, _ENDPOINTS))
@@ -50,7 +50,7 @@ def prove_create(blobs: Blobs, create: Callable[[str, bytes], bool]) -> None:
             held = not create(key, b"second") and blobs.read(key) == b"first"
         except StoreError as error:
             if not any(word in str(error.__cause__) for word in ("NotImplemented", "Not Implemented", " 501 ")):
-                # Nothing is removed: a place that does not answer would be asked six times more for it.
+                # Nothing is removed: a place that does not answer would cost six more tries.
                 raise
             held = False
         with suppress(StoreError):
@@ -65,7 +65,7 @@ def prove_create(blobs: Blobs, create: Callable[[str, bytes], bool]) -> None:
 
 
 class ProvedBlobs(Blobs):
-    """A place whose way to create is tried before it is relied on."""
+    """A place whose `create` is tested before its first use."""
 
     def create(self, key: str, value: bytes) -> bool:
         self.prove_create()
@@ -76,4 +76,4 @@ class ProvedBlobs(Blobs):
 
     @abstractmethod
     def _create(self, key: str, value: bytes) -> bool:
-        """`create`, without any trial."""
+        """`create`, without the test."""

@@ -1,11 +1,11 @@
-"""Numbered records, each made once: how writers that do not know of each other agree on an order.
+"""Numbered records, each made once: writers that do not know of each other agree on an order.
 
 ::
 
     NAME/00000007.json    {"number": 7, "nonce": "...", "value": {...}}
 
-Who has seen number 7 as the latest and appends makes number 8; of two who try, one fails and looks again. So a record
-is replaced by compare-and-swap with nothing but `Blobs.create`.
+A writer that sees number 7 as the latest record appends number 8. If two writers try, one fails and reads the latest
+record again. This is compare-and-swap, and it needs only `Blobs.create`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _KEY = re.compile(r"(\d{8,})\.json")
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its number, from 1, and what it says (plain JSON).
+    """One record: its number, from 1, and its value (plain JSON).
 
-    `written` is when, by the clock of the place, in ns; 0 where that is not known.
+    `written` is the time of its creation, in ns, by the clock of the place; 0 if unknown.
     """
 
     number: int
@@ -45,9 +45,9 @@ class RecordLog:
 
     Parameters
     ----------
-    blobs : where.
-    name : of this log there; ``""`` for the whole place.
-    kept : how many of the latest records are left when another is appended; None: all.
+    blobs : place of the log.
+    name : name of this log in the place; ``""`` for the whole place.
+    kept : number of latest records that remain after an append; None: all.
     """
 
     def __init__(self, blobs: Blobs, name: str, *, kept: int | None = _KEPT) -> None:
@@ -59,7 +59,7 @@ class RecordLog:
         Raises
         ------
         CorruptMetadataError
-            It is not one of ours.
+            The record is not in our format.
         """
         while True:
             stamps = self._stamps()
@@ -67,12 +67,12 @@ class RecordLog:
                 return None
             number = max(stamps)
             record = self.read(number)
-            # Gone between the two calls: there are later ones by now.
+            # Removed between the two calls: there are later records by now.
             if record is not None:
                 return replace(record, written=stamps[number].time)
 
     def read(self, number: int) -> Record | None:
-        """The record of this number; None if there is none (any more)."""
+        """The record with this number; None if it was never made or was removed."""
         content = self.blobs.read(self._key(number))
         if content is None:
             return None
@@ -87,18 +87,18 @@ class RecordLog:
             ) from error
 
     def all(self) -> list[Record]:
-        """Every record that is still there, in order."""
+        """Every record that still exists, in order."""
         return [record for number in self._numbers() if (record := self.read(number)) is not None]
 
     def append(self, value: Mapping[str, Any], *, after: Record | None) -> Record | None:
         """Make the record that follows `after` (None: the first); None if another was made meanwhile.
 
-        Whoever gets a record here knows that at that moment it was the latest.
+        If a record is returned, it was the latest one at that moment.
 
         Raises
         ------
         CorruptMetadataError
-            None was made, and none can be: its name is taken by something else, such as a folder.
+            No record can be made: something else, such as a folder, has its name.
         """
         number = 1 if after is None else after.number + 1
         record = Record(number, dict(value), uuid.uuid4().hex)
@@ -106,20 +106,20 @@ class RecordLog:
         text, tries = json.dumps(content, allow_nan=False, sort_keys=True).encode(), 2
         while not self.blobs.create(self._key(number), text):
             there = self.read(number)
-            # Ours, if the answer to the first try was lost.
+            # The record is ours if the answer to the first try was lost.
             if there is not None and there.nonce == record.nonce:
                 break
             tries -= 1
             if there is not None or self._is_past(number, after):
                 return None
-            # A first record that was removed since, with all of its log, leaves the name free.
+            # If the first record and its whole log were removed since, the name is free: try once more.
             if not tries:
                 raise CorruptMetadataError(
                     f"{self.blobs.location}/{self._key(number)} is no record, and none can be made; remove it"
                 )
         numbers = self._numbers()
         if not self._follows(numbers, number):
-            # We slept for long: the number had been used and cleared away.
+            # This process was stopped for long: the number was used before, and its record was removed.
             self.blobs.remove(self._key(number))
             return None
         if self.kept is not None:
@@ -128,23 +128,23 @@ class RecordLog:
         return record
 
     def _is_past(self, number: int, after: Record | None) -> bool:
-        """Whether the record of this number is gone: cleared away for later ones, or removed with all of them."""
+        """Whether the record of this number was removed: because later ones exist, or with the whole log."""
         numbers = self._numbers()
         return numbers[-1] >= number if numbers else after is not None
 
     def _follows(self, numbers: list[int], number: int) -> bool:
-        """Whether no number between this one and the latest is missing: these are cleared away from below."""
+        """Whether no number from this one to the latest is missing; the oldest records are always removed first."""
         return number in numbers and numbers[numbers.index(number) :] == list(range(number, numbers[-1] + 1))
 
     def _numbers(self) -> list[int]:
         return sorted(self._stamps())
 
     def _stamps(self) -> dict[int, Stamp]:
-        """What a listing says of each record, by its number."""
+        """The stamp of each record, by its number."""
         prefix = f"{self.name}/" if self.name else ""
         found = {key[len(prefix) :]: stamp for key, stamp in self.blobs.stamps(prefix).items()}
         numbers = {name: int(match[1]) for name in found if (match := _KEY.fullmatch(name))}
-        # Of a number that is written in another way there is no record: `read` would not find it.
+        # Other spellings of a number are left out: `read` would not find these keys.
         return {number: found[name] for name, number in numbers.items() if name == f"{number:08d}.json"}
 
     def _key(self, number: int) -> str:

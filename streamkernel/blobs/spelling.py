@@ -1,8 +1,8 @@
-"""What a location spells, to the letter: a key of an object store, or a path of this machine; or it is refused.
+"""A location means exactly the key of an object store, or the path of this machine, that it spells; or it is refused.
 
-Every location that a user gives goes through `spelled`, and every URL once more where its driver is made. Parsers of
-URLs take ``#`` and ``?`` for the end of the key, decode ``%41``, follow ``..`` and drop line feeds, so that what they
-read or replace is another object than the one that was written down.
+Every location that a user gives goes through `spelled`, and every URL once more when its driver is made. Parsers of
+URLs end the key at ``#`` and ``?``, decode ``%41``, follow ``..`` and drop line feeds. They would then read or replace
+another object than the one that the user wrote.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamkernel.errors import ParameterError
 
 __all__ = ["OBSTORE_SCHEMES", "as_written", "is_url", "spelled"]
 
-# Their keys are ours to encode; what the drivers of other schemes make of a character is theirs.
+# We encode the keys of these schemes ourselves; the drivers of other schemes interpret some characters.
 OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
@@ -25,25 +25,25 @@ _FILE = "file://"
 
 
 def is_url(location: str | os.PathLike[str]) -> bool:
-    """Whether this names something in an object store rather than a path of this machine."""
+    """Whether this is a URL (of an object store, say) and not a path of this machine."""
     found = _URL.match(os.fsdecode(location))
     return found is not None and found[1].lower() != "file"
 
 
 def spelled(location: str | os.PathLike[str]) -> str | Path:
-    """The one place that a location means: a URL as text, without a slash at its end, or an absolute path.
+    """The place that a location means: a URL as text, without a final slash, or an absolute path.
 
     Raises
     ------
     ParameterError
-        It is empty, or some program on the way would take it for another place than it spells.
+        The location is empty, or a driver would read another place from it than it spells.
     """
     text = os.fsdecode(location)
     return _url(text) if is_url(text) else _path(text)
 
 
 def as_written(location: str | os.PathLike[str]) -> str | Path:
-    """The same place, a path in the words in which it was given, for messages and for what is only read."""
+    """The same place, but a path stays as the user wrote it: for messages, and for locations that are only read."""
     place = spelled(location)
     text = os.fsdecode(location)
     return place if isinstance(place, str) or text[: len(_FILE)].lower() == _FILE else Path(text)
@@ -87,7 +87,7 @@ def _path(text: str) -> Path:
         raise ParameterError(f"{_shown(text)} is no path and no URL ({hint}; a path can begin with ./)")
     if ".." not in text.split("/"):
         return Path(os.path.abspath(text))
-    # What is around a folder that a link leads to is not what is around the link.
+    # After a link, .. is the parent of the link's target, not of the link: resolve links up to the last .. first.
     head, _, tail = text.rpartition("..")
     return Path(os.path.abspath(os.path.realpath(f"{head}..") + tail))
 

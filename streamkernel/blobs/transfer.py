@@ -13,7 +13,7 @@ from streamkernel.errors import CorruptMetadataError, StoreNotFoundError
 
 __all__ = ["at_once", "download", "upload"]
 
-# A chunk of a model has 16 MiB at most.
+# Four at a time need 64 MiB at most: a chunk of a model has 16 MiB at most.
 _AT_ONCE = 4
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def at_once(action: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 def upload(folder: Path, blobs: Blobs, prefix: str, *, last: str | None = None) -> None:
-    """Write every file of a folder below `prefix`, the file `last` when all others are there."""
+    """Write every file of a folder below `prefix`; the file `last` follows when all others are written."""
     names = [(Path(path) / name).relative_to(folder).as_posix() for path, _, files in os.walk(folder) for name in files]
 
     def send(name: str) -> None:
@@ -44,12 +44,12 @@ def upload(folder: Path, blobs: Blobs, prefix: str, *, last: str | None = None) 
 
 
 def download(blobs: Blobs, keys: Iterable[str], prefix: str, folder: Path) -> None:
-    """Write the values of keys, which begin with `prefix`, as files of a folder.
+    """Write the values of keys, which all begin with `prefix`, to files of a folder.
 
     Raises
     ------
     CorruptMetadataError
-        A key that would lead out of the folder.
+        A key leads out of the folder.
     StoreNotFoundError
         A key is gone.
     """
