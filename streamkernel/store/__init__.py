@@ -1,7 +1,7 @@
-"""Models, factors, checkpoints and row outputs on disk: Zarr arrays and JSON, no pickle, there whole or not at all.
+"""Models, factors, checkpoints and row outputs on disk: Zarr arrays and JSON, no pickle, each whole or absent.
 
-This layer knows none of our classes: they hand it a configuration and named arrays (`Bundle`), and get back the same or
-an error that names the file.
+This layer knows none of our classes. They pass a configuration and named arrays (`Bundle`) to it, and get back the
+same, or an error that names the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Named arrays as members of one Zarr v3 group, uncompressed with CRC32C: what is on disk is the numbers themselves.
+"""Named arrays as members of one Zarr v3 group, uncompressed with CRC32C: a chunk on disk is the numbers themselves.
 
-Uncompressed, because whitened sums and coefficients do not compress, and because the size of each chunk's file then
-follows from the metadata: a torn one is seen before it is read, and none can inflate.
+Uncompressed for two reasons: whitened sums and coefficients do not compress; and the size of each chunk's file follows
+from the metadata, so that a torn chunk is found before it is read, and no chunk can inflate.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 
 def check_name(name: str) -> None:
-    """Array names are identifiers: no separator, no dots, so that none can lead out of its folder."""
+    """Raise `ParameterError` unless an array name is an identifier: without separators it cannot leave its folder."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ParameterError(f"{name!r} is no array name; use letters, digits and underscores, a letter first")
 
 
 def storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """`array` in little-endian byte order, if it is of numbers or booleans.
+    """`array` in little-endian byte order, if it holds numbers or booleans.
 
     Raises
     ------
     DTypeError
-        Complex, text, objects, dates, or wider than 64 bits.
+        Complex numbers, text, objects, dates, or more than 64 bits per value.
     """
     values = np.asarray(array)
     if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
@@ -79,14 +79,14 @@ def create_array(
     chunks: tuple[int, ...],
     dimensions: tuple[str, ...] | None = None,
 ) -> None:
-    """A new array without chunks, member `name` of the group at `folder`."""
+    """Create an array without chunks, as member `name` of the group at `folder`."""
     zarr.create_array(
         LocalStore(folder),
         name=name,
         shape=shape,
         dtype=dtype,
         chunks=chunks,
-        # What was never written must not look like numbers.
+        # A chunk that was never written must not read as valid numbers.
         fill_value=math.nan if dtype.kind == "f" else dtype.type(0),
         filters=None,
         dimension_names=dimensions,
@@ -95,7 +95,7 @@ def create_array(
 
 
 def open_for_writing(folder: Path, name: str) -> zarr.Array[Any]:
-    """The member `name`; chunks of zeros are written, too, so that an absent one is always a lost one."""
+    """The member `name`, open for writing; it stores chunks of zeros too, so an absent chunk is always a lost one."""
     array = zarr.Array.open(StorePath(LocalStore(folder), name))
     return array.with_config({"write_empty_chunks": True})
 
@@ -110,9 +110,9 @@ def write_array(folder: Path, name: str, values: NDArray[Any]) -> None:
 
 
 def write_group(folder: Path, attributes: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Write the group's own metadata, with its members' consolidated in it.
+    """Write the group's own metadata, with the metadata of its members consolidated in it.
 
-    Consolidated by hand: plain zarr then lists the members from here, and does not warn about our JSON beside them.
+    We consolidate them ourselves: plain zarr then lists the members from here, without warning about our JSON files.
     """
     members = {name: json.loads((folder / name / ZARR_JSON).read_text(encoding="utf-8")) for name in sorted(names)}
     metadata = {
@@ -137,7 +137,7 @@ def chunk_grid(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tupl
 
 
 def _coordinates(counts: list[int]) -> Iterator[tuple[int, ...]]:
-    # As itertools.product, which first makes tuples of its ranges: 10^12 chunks may be declared that are not there.
+    # Unlike itertools.product, no tuples of the ranges are made: metadata may declare 10^12 chunks that do not exist.
     if not counts:
         yield ()
     elif 0 not in counts:
@@ -157,7 +157,7 @@ def list_files(folder: Path) -> dict[str, int]:
     Raises
     ------
     ModelFormatError
-        A symbolic link: it would let a store read, or be made to show, what lies outside of it.
+        A symbolic link: through it, a store could read or show files outside of its folder.
     """
     sizes: dict[str, int] = {}
     pending = [""]
@@ -176,7 +176,7 @@ def list_files(folder: Path) -> dict[str, int]:
 
 
 class ArrayFiles:
-    """One member as its metadata describe it, held against the files that are there. Nothing but metadata is read."""
+    """One member, as its metadata describe it, compared with the files that exist. It reads only metadata at first."""
 
     def __init__(self, folder: Path, name: str, files: Mapping[str, int], max_bytes: int) -> None:
         self.folder, self.name = folder, name
@@ -209,7 +209,7 @@ class ArrayFiles:
         self._check_presence(files)
 
     def _check_presence(self, files: Mapping[str, int]) -> None:
-        # Zarr reads an absent chunk as fill; a zero-length one, in a shard, as zeros.
+        # Zarr reads an absent chunk as fill values, and a zero-length chunk in a shard as zeros.
         for coordinates, _ in chunk_grid(self.shape, self.chunks):
             key = chunk_key(self.name, coordinates)
             if not files.get(key):
@@ -217,7 +217,7 @@ class ArrayFiles:
                 raise MissingChunkError(f"chunk {key} in {self.folder} is {state}; restore it from a copy", key)
 
     def read(self) -> NDArray[Any]:
-        """All values, one chunk at a time, so that an error names its chunk."""
+        """All values, read one chunk at a time, so that an error can name the chunk."""
         values = np.empty(self.shape, dtype=self.dtype)
         for coordinates, region in chunk_grid(self.shape, self.chunks):
             try:

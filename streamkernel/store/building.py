@@ -1,4 +1,4 @@
-"""An output of rows under construction: on a disk or at a URL, for this process alone or to outlive it."""
+"""An output of rows under construction: on a disk or at a URL, temporary or resumable by another process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ __all__ = ["Building", "building_of"]
 
 
 class Building(Protocol):
-    """What the creator of a `RowSink` keeps to itself.
+    """The part of a `RowSink` that stays with its creator and is never sent to tasks.
 
     Attributes
     ----------
-    target : where the output shall be.
-    rows : where its chunks go; the tasks are sent that.
-    resumed : whether an earlier builder had begun it. If not, the metadata are to be made, then `begin` called.
-    noted : digests of finished chunks by their keys.
+    target : path or URL of the output.
+    rows : place of its chunks; it is sent to the tasks.
+    resumed : whether an earlier builder had begun the output. If not, the creator writes the metadata, then calls
+        `begin`.
+    noted : digests of finished chunks, by their keys.
     """
 
     @property
@@ -44,7 +45,7 @@ class Building(Protocol):
 
 
 class _Partial:
-    """A folder that is removed unless it is published."""
+    """A folder that is removed unless the output is published."""
 
     resumed = False
 
@@ -65,7 +66,7 @@ class _Partial:
 
 
 class _Unfinished:
-    """A folder that is kept until it is published."""
+    """A folder that stays until the output is published."""
 
     def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
         self.target = target
@@ -82,7 +83,7 @@ class _Unfinished:
 
 
 def building_of(target: str | Path, kind: Kind, config: dict[str, Any] | None, *, resume: bool) -> Building:
-    """Begin, or go on with, the output at a path, or at a URL (text); with a configuration it outlives its builder."""
+    """Begin or resume the output at a path, or at a URL (text); with a configuration, it outlives its builder."""
     if isinstance(target, str):
         return PartialObjects(target) if config is None else UnfinishedObjects(target, config, resume=resume)
     return _Partial(target, kind) if config is None else _Unfinished(target, kind, config, resume=resume)

@@ -1,4 +1,4 @@
-"""A bundle: one configuration and named arrays, the form in which models, factors and checkpoints are kept.
+"""A bundle: one configuration and named arrays, the form in which models, factors and checkpoints are saved.
 
 ::
 
@@ -64,27 +64,27 @@ FORMAT = BUNDLE_FORMAT
 FORMAT_VERSION = 2
 CONFIG = "config.json"
 
-# A configuration that is shorter is read to tell what it is; of a longer one only so much.
+# A configuration of up to _LONG bytes is parsed whole to identify it; of a longer one, only the first _HEAD bytes.
 _HEAD, _LONG = 1 << 16, 1 << 20
 _FIRST = re.compile(rb'\s*\{\s*"format"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
 
-# How often a reader follows a writer that keeps overwriting before it gives up.
+# Number of new generations that a reader follows before it gives up on a writer that keeps overwriting.
 _GENERATIONS = 10
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a class hands to the store, and gets back from it.
+    """The data that a class passes to the store, and gets back from it.
 
     Attributes
     ----------
     kind
-        What it is, such as ``"model"``; `read_bundle` asks for it.
+        Kind of the bundle, such as ``"model"``; `read_bundle` checks it.
     version
         The version of this kind's configuration and arrays.
     config
-        Plain JSON: finite numbers, text, lists, dicts. Class labels that are text belong here. Names listed in
-        ``config["volatile"]`` (such as ``["timing", "memory"]``) are stored, but are no part of `bundle_digest`.
+        Plain JSON: finite numbers, text, lists, dicts. Class labels that are text belong here. Fields listed in
+        ``config["volatile"]`` (such as ``["timing", "memory"]``) are stored, but `bundle_digest` leaves them out.
     arrays
         Arrays of numbers or booleans, by name; any shape, 0-d and empty ones too. Stored little-endian.
     """
@@ -105,27 +105,27 @@ def bundle_digest(bundle: Bundle) -> str:
 
 
 def as_read(bundle: Bundle) -> Bundle:
-    """The bundle as a reader will find it: plain JSON, and arrays in the byte order of the store.
+    """The bundle as a reader will get it: plain JSON, and arrays in the store's byte order.
 
     Raises
     ------
     ParameterError, DTypeError
-        What JSON or Zarr cannot hold.
+        JSON or Zarr cannot hold a value.
     """
     return Bundle(bundle.kind, bundle.version, *_checked(bundle))
 
 
 def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: bool = False) -> None:
-    """Write `bundle` to `path`: a reader finds the former one, none, or this one, never a part.
+    """Write `bundle` to `path`; a reader finds the former bundle, none, or this one, but never a part.
 
     Raises
     ------
     StoreExistsError
-        `path` exists and `overwrite` is false, or it holds something else than a bundle; before any work.
+        `path` exists and `overwrite` is false, or it does not hold a bundle; raised before any work.
     ParameterError, DTypeError
-        What JSON or Zarr cannot hold; before any work.
+        JSON or Zarr cannot hold a value; raised before any work.
     StoreError
-        The disk is full or fails; `path` is as it was, and nothing is left beside it.
+        The disk is full or fails; `path` is unchanged, and nothing is left beside it.
     """
     config, arrays = _checked(bundle)
     kind = _output_kind(bundle)
@@ -134,7 +134,7 @@ def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: boo
 
 
 def replace_bundle(path: str | Path, bundle: Bundle) -> None:
-    """Write `bundle` to `path` whatever is there: for places that are ours alone, such as a torn checkpoint."""
+    """Write `bundle` to `path` and replace whatever is there: only for our own places, such as a torn checkpoint."""
     config, arrays = _checked(bundle)
     _write(path, bundle, config, arrays, None, overwrite=True)
 
@@ -147,20 +147,20 @@ def read_bundle(
     arrays: Collection[str] = (),
     max_bytes: int | None = None,
 ) -> Bundle:
-    """Read the bundle at `path`, verified to the last byte.
+    """Read the bundle at `path` and verify every byte of it.
 
     Parameters
     ----------
     path
-        Where it was written.
+        Path or URL of the bundle.
     kind
-        What it must be.
+        Expected kind.
     versions
         The versions of this kind that the caller understands.
     arrays
         Names that must be among the arrays.
     max_bytes
-        Refuse arrays larger than this, from the metadata alone; the machine's memory by default.
+        Limit of the arrays' size, checked from the metadata alone; the machine's memory by default.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def read_bundle(
     IncompleteStoreError
         Its writer did not finish.
     CorruptMetadataError, MissingChunkError, CorruptChunkError
-        Damaged since it was written; the message names the file.
+        The bundle was damaged after it was written; the message names the file.
     ResourceLimitError
         The arrays would not fit into memory.
     """
@@ -186,7 +186,7 @@ def read_bundle(
         try:
             return _read(folder, kind, versions, arrays, limit)
         except StoreError:
-            # Overwritten while we read: what we saw was parts of two generations, so read the new one.
+            # Overwritten while we read: we may have seen parts of two generations, so read the new one.
             if folder_generation(folder) == before:
                 raise
     return _read(folder, kind, versions, arrays, limit)
@@ -219,20 +219,20 @@ def _read(folder: Path, kind: str, versions: Collection[int], arrays: Collection
 
 
 def bundle_kind(path: str | os.PathLike[str]) -> str | None:
-    """The kind of the bundle at `path`; None if there is something else, or nothing."""
+    """The kind of the bundle at `path`; None if there is no bundle."""
     header = _header(path)
     kind = header.get("kind") if header is not None and header.get("format") == FORMAT else None
     return kind if isinstance(kind, str) else None
 
 
 def is_foreign(path: str | os.PathLike[str]) -> bool:
-    """Whether what is at `path` has a configuration that can be read, and is not one of ours."""
+    """Whether `path` holds a readable configuration that is not ours."""
     header = _header(path)
     return header is not None and header.get("format") != FORMAT
 
 
 def _header(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """The first fields of the configuration at `path`; None where there is none, or it is damaged."""
+    """The first fields of the configuration at `path`; None if there is none or it is damaged."""
     place = spelled(path)
     try:
         head = fetched_text(place, CONFIG, _HEAD) if isinstance(place, str) else read_file(place / CONFIG, _HEAD)
@@ -245,7 +245,7 @@ def _header(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 
 def _begins(head: bytes) -> dict[str, Any]:
-    """Format and kind of a long configuration, which stand first in it. Others' may have gigabytes."""
+    """Format and kind of a long configuration, from its first bytes; another program's file may have gigabytes."""
     found = _FIRST.match(head[:_HEAD])
     return {} if found is None else {"format": found[1].decode(), "kind": found[2].decode()}
 
@@ -259,7 +259,7 @@ def _checked(bundle: Bundle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _output_kind(bundle: Bundle) -> Kind:
-    """Models and transformers may replace each other; what is part of a factor or a run is no model."""
+    """The kind of the output: models and transformers may replace each other, but not a factor or a checkpoint."""
     if bundle.kind == "factor":
         return "factor"
     return "checkpoint" if bundle.kind == "checkpoint" else "model"
@@ -306,7 +306,7 @@ def _described(values: NDArray[Any]) -> dict[str, Any]:
 
 
 def _open(folder: Path) -> tuple[dict[str, Any], str, dict[str, int]]:
-    """The header (format and its version checked), its text, and the files that are there."""
+    """The header (its format and version are checked), its text, and the sizes of the existing files."""
     if not folder.exists():
         raise StoreNotFoundError(f"nothing at {folder}; check the path")
     if not folder.is_dir():

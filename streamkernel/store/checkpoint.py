@@ -1,9 +1,9 @@
-"""Checkpoints of one run: what each sweep ended with, so that a killed driver goes on where it was, with the same bits.
+"""Checkpoints of one run: the state after each sweep. A killed driver resumes from it and gets the same bits.
 
 ::
 
     .MODEL.run/run.json         the run's configuration, written first
-    .MODEL.run/lock             held by the one driver; holds its process number; at a URL its lease
+    .MODEL.run/lock             locked by the one driver, with its process number; at a URL, its lease
     .MODEL.run/0002-look/       a bundle: the state after step 2
 """
 
@@ -49,18 +49,18 @@ class Checkpoints:
     Parameters
     ----------
     folder
-        Where they are kept, a path or a URL; made if it is not there.
+        Path or URL of the checkpoints; created if it does not exist.
     config
-        What determines the run's result: input fingerprint, plan, parameters, seed. Plain JSON.
+        All that determines the run's result: input fingerprint, plan, parameters, seed. Plain JSON.
     fresh
-        Forget what an earlier run left here, whatever its configuration.
+        Whether to remove the checkpoints of an earlier run, whatever its configuration.
 
     Raises
     ------
     CheckpointMismatchError
-        An earlier run of another configuration is here; the message lists the differing fields.
+        An earlier run with another configuration is here; the message lists the differing fields.
     RunLockedError
-        Another driver is at work on this run; nothing was written.
+        Another driver works on this run; nothing was written.
     """
 
     def __init__(self, folder: str | os.PathLike[str], config: dict[str, Any], *, fresh: bool = False) -> None:
@@ -79,13 +79,13 @@ class Checkpoints:
                 raise
 
     def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:
-        """Keep `state` as what step number `step` ended with; a step saved before is replaced in one go."""
+        """Save `state` as the result of step number `step`; an earlier save of this step is replaced atomically."""
         path = self._place.step(self._name(step, name))
         self.check_open()
         replace_bundle(path, Bundle(KIND, 1, {"step": step, "name": name, "run": self._digest}, state))
 
     def load(self, step: int, name: str) -> dict[str, NDArray[Any]] | None:
-        """What `save` kept, or None. A torn one is warned about and counts as absent: the step is done again."""
+        """The state from `save`, or None. For a torn checkpoint it warns and returns None: the step is done again."""
         saved = self._name(step, name)
         path = self._place.step(saved)
         self.check_open()
@@ -102,22 +102,22 @@ class Checkpoints:
         return bundle.arrays
 
     def steps(self) -> list[tuple[int, str]]:
-        """Number and name of every step that has been saved, readable or not, in order."""
+        """Number and name of every saved step, readable or not, in order."""
         matches = (_STEP.fullmatch(name) for name in self._place.names())
         return sorted((int(match[1]), match[2]) for match in matches if match)
 
     def discard(self) -> None:
-        """Remove everything: the run is finished, or not wanted. Releases the lock."""
+        """Remove everything, because the run is finished or not wanted. Releases the lock."""
         self.check_open()
         with translated_os_errors(self.folder, "removing"):
             self._place.discard()
 
     def close(self) -> None:
-        """Release the lock and keep what was saved."""
+        """Release the lock; saved steps stay."""
         self._place.release()
 
     def check_open(self) -> None:
-        """Raise `RunLockedError` unless this process still is the run's only driver: before anything is published."""
+        """Raise `RunLockedError` unless this process is still the only driver; to be called before publishing."""
         self._place.check_held()
 
     def __enter__(self) -> Checkpoints:
@@ -127,7 +127,7 @@ class Checkpoints:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if type(error) is StoreError:
-            # The place does not answer: let the error out, which waited long enough.
+            # The place does not answer, and the error has waited long enough: do not wait again to release the lock.
             self._place.forsake()
         else:
             self.close()
@@ -146,7 +146,7 @@ class Checkpoints:
         try:
             earlier = self._place.described()
         except CorruptMetadataError:
-            # Nothing was saved under it yet: nothing to protect.
+            # No step was saved under this configuration, so there is nothing to protect.
             if self.steps():
                 raise
             earlier = None

@@ -1,8 +1,8 @@
 """One chunk of an uncompressed Zarr array as a file: its numbers, then their CRC32C.
 
-The same bytes as Zarr's own codecs write, in one pass over them: each piece is hashed, summed and sent to the disk
-while it is in the cache, past the system's page cache where that can be. Pages of a file that is larger than memory are
-of no use there, and they cost more than the numbers in them took to compute.
+The bytes equal those of Zarr's own codecs, but one pass writes them: each piece is hashed, added to the checksum and
+sent to the disk while it is in the cache. Direct writes bypass the system's page cache where possible: pages of a file
+that is larger than memory are of no use there, and they cost more time than the computation of their numbers.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from numpy.typing import NDArray
 __all__ = ["PIECE_BYTES", "fill_rows", "page_aligned", "write_chunk"]
 
 PIECE_BYTES = 1 << 20
-_ALIGNED = 4096  # what direct writes must begin at and be multiples of, on every disk that we know
-_DIRECT = getattr(os, "O_DIRECT", 0)  # Linux has it
+_ALIGNED = 4096  # direct writes need addresses and sizes that are multiples of this, on every disk that we know
+_DIRECT = getattr(os, "O_DIRECT", 0)  # only Linux has it
 
 Bytes = NDArray[np.uint8]
 
 
 def write_chunk(file: Path, values: NDArray[Any], shape: tuple[int, ...], *, durable: bool) -> str:
-    """Replace `file` by the chunk: a reader sees the old one or the new, never a part.
+    """Replace `file` by the chunk; a reader sees the old chunk or the new one, never a part.
 
     Parameters
     ----------
-    values : C-contiguous, in little-endian byte order, best `page_aligned`; at the end of an array it may have fewer
-        rows than `shape`.
-    shape : of a whole chunk.
-    durable : return once it is on the disk.
+    values : C-contiguous array in little-endian byte order, best `page_aligned`; at the end of an array it may have
+        fewer rows than `shape`.
+    shape : shape of a whole chunk.
+    durable : whether to return only when the chunk is on the disk.
 
     Returns
     -------
     str
-        Digest of the values, as `streamkernel.atomic.array_digest` gives it.
+        Digest of the values, equal to `streamkernel.atomic.array_digest`.
     """
     data, fill = _bytes(values), _bytes(fill_rows(values, shape))
     digest, checksum = xxhash.xxh3_128(), 0
@@ -67,7 +67,7 @@ def write_chunk(file: Path, values: NDArray[Any], shape: tuple[int, ...], *, dur
 
 
 def page_aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array, not initialised, that can be written without being copied: it begins at a page."""
+    """An uninitialised array that begins at a page, so that direct writes need no copy."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + _ALIGNED, dtype=np.uint8)
     skipped = -memory.ctypes.data % _ALIGNED
@@ -75,7 +75,7 @@ def page_aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 class _PieceWriter:
-    """A new file; bytes that do not lie where direct writes want them go through a buffer that does."""
+    """Writer of a new file; bytes at addresses that direct writes do not accept go through an aligned buffer."""
 
     def __init__(self, path: Path, *, direct: bool) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -85,7 +85,7 @@ class _PieceWriter:
         except OSError as error:
             if not self.direct or error.errno != errno.EINVAL:
                 raise
-            # This file system has none; some have made the file before they say so.
+            # This file system has no direct writes; some create the file before they report this.
             path.unlink(missing_ok=True)
             self.direct = False
             self.descriptor = os.open(path, flags, 0o666)
@@ -109,7 +109,7 @@ class _PieceWriter:
                 self.filled = 0
 
     def finish(self, *, durable: bool) -> None:
-        """Write what is left; the rest of its last page is cut off again."""
+        """Write the rest of the buffer, padded to whole pages, then cut the padding off."""
         if self.filled:
             self._send(self.buffer[: -(-self.filled // _ALIGNED) * _ALIGNED].data)
             os.ftruncate(self.descriptor, self.size)
@@ -119,12 +119,12 @@ class _PieceWriter:
     def _send(self, left: memoryview) -> None:
         while len(left):
             try:
-                # One call may write less on a disk that is filling up.
+                # One call may write fewer bytes when the disk becomes full.
                 left = left[os.write(self.descriptor, left) :]
             except OSError as error:
                 if not self.direct or error.errno != errno.EINVAL:
                     raise
-                # Opened, but not to be written so; or a short write has left an odd place to go on from.
+                # The file opened, but it does not accept direct writes; or a short write left an unaligned position.
                 self.direct = False
                 fcntl.fcntl(self.descriptor, fcntl.F_SETFL, fcntl.fcntl(self.descriptor, fcntl.F_GETFL) & ~_DIRECT)
 
@@ -136,7 +136,7 @@ class _PieceWriter:
 
 
 def fill_rows(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """The rows that are missing: what was never written must not look like numbers."""
+    """The rows missing from a whole chunk, as fill: rows never written must not read as valid numbers."""
     missing = (shape[0] - len(values), *shape[1:])
     return np.full(missing, np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
 

@@ -1,4 +1,4 @@
-"""A chunk of an unfinished output, if it is whole."""
+"""Reading a chunk of an unfinished output, if it is whole."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["read_chunk"]
 
 
 def read_chunk(array: zarr.Array[Any], file: Path, first: int, last: int) -> NDArray[Any] | None:
-    """Rows [first, last) of `array`, the chunk in `file`; None if that is absent or damaged."""
+    """Rows [first, last) of `array`, which are the chunk in `file`; None if this is absent or damaged."""
     try:
-        # Zarr would read an absent file as fill.
+        # Zarr would read an absent file as fill values.
         return np.asarray(array[first:last]) if file.stat().st_size else None
     except FileNotFoundError:
         return None

@@ -1,7 +1,7 @@
-"""Which chunks of an unfinished output are finished: a line for each, appended once its file is on the disk.
+"""The journal of an unfinished output: one line for each finished chunk, appended once its file is on the disk.
 
-Every call that writes rows has a log of its own (``FOLDER/G-40960.log``), so that no two processes append to one file
-at a time. A line is ``KEY DIGEST``; whatever is not such a line (torn by a loss of power) is no entry.
+Every call that writes rows has its own log (``FOLDER/G-40960.log``), so that two processes never append to one file
+at a time. A line is ``KEY DIGEST``; any other line (such as one torn by a power failure) is ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Journal:
         self.folder = folder
 
     def note(self, log: str, key: str, digest: str) -> None:
-        """Append that chunk `key` is finished and holds values of this digest; on the disk when this returns."""
+        """Append that chunk `key` is finished and its values have this digest; the line is on the disk on return."""
         # A line feed first: the line before it may be torn.
         line = f"\n{key} {digest}\n".encode()
         file, flags = self.folder / f"{log}.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -39,10 +39,10 @@ class Journal:
             os.close(descriptor)
 
     def entries(self) -> dict[str, set[str]]:
-        """Every digest that was noted for each chunk: more than one where a lost chunk was written again."""
+        """Every digest noted for each chunk; a lost chunk that was written again has more than one."""
         noted: dict[str, set[str]] = {}
         for log in sorted(self.folder.glob("*.log")):
-            # What follows the last line feed was being written when its writer died.
+            # A line without a final line feed was being written when its writer died.
             for line in log.read_bytes().split(b"\n")[:-1]:
                 found = _ENTRY.fullmatch(line)
                 if found:

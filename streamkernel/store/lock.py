@@ -1,4 +1,4 @@
-"""Exclusive locks that vanish with their holder; `table/` takes them too, so that they live a level below."""
+"""Exclusive locks that vanish with their holder; they are defined one level below, because `table/` needs them too."""
 
 from __future__ import annotations
 

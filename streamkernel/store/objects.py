@@ -1,4 +1,4 @@
-"""Folders that were made on this machine as outputs at a URL, and back: whole, or not at all."""
+"""Local folders published as outputs at a URL, and fetched back: each whole, or not at all."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from streamkernel.outputs import plain_copy
 
 __all__ = ["fetched", "fetched_text", "publish_generation", "send"]
 
-# How often a reader follows writers that keep overwriting before it gives up.
+# Number of new generations that a reader follows before it gives up on writers that keep overwriting.
 _GENERATIONS = 10
 
 
 def send(folder: Path, url: str, *, overwrite: bool) -> None:
-    """Make the content of a folder, COMPLETE among it, the output at a URL.
+    """Publish the content of a folder, which includes COMPLETE, as the output at a URL.
 
     Raises
     ------
     StoreExistsError
-        Somebody else has made one meanwhile, and `overwrite` is false.
+        Another process has published an output meanwhile, and `overwrite` is false.
     """
     place = Generations(url)
     name = place.new_name()
@@ -40,13 +40,13 @@ def send(folder: Path, url: str, *, overwrite: bool) -> None:
         upload(folder, place.blobs, Layer(name, 0).prefix, last=COMPLETE)
         publish_generation(place, name, (folder / COMPLETE).read_bytes(), overwrite=overwrite)
     except BaseException as error:
-        if type(error) is not StoreError:  # a place that does not answer is not asked to clear up
+        if type(error) is not StoreError:  # StoreError itself: the place does not answer, so nothing can be removed
             _discard(place, name)
         raise
 
 
 def publish_generation(place: Generations, name: str, complete: bytes, *, overwrite: bool) -> None:
-    """Make a generation, whose COMPLETE is this, the current one; see `send`."""
+    """Make a generation current; `complete` is the content of its COMPLETE; see `send`."""
     layers, digest = (Layer(name, 0),), content_digest(complete)
     if overwrite:
         place.replace(layers, digest, plain_copy(place))
@@ -60,13 +60,13 @@ def _discard(place: Generations, name: str) -> None:
         if latest is None or all(layer.name != name for layer in latest.layers):
             place.discard(name)
     except StoreError:
-        # What is down cannot be cleared up either: the next writer finds the stray by its age.
+        # A place that is down cannot be cleared now: a later writer finds the stray generation by its age.
         return
 
 
 @contextmanager
 def fetched(url: str, max_bytes: int) -> Iterator[Path]:
-    """The output at a URL in a folder of this machine, while the block runs; errors in it name the URL.
+    """The output at a URL, copied to a local folder while the block runs; errors in it name the URL.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def fetched(url: str, max_bytes: int) -> Iterator[Path]:
             except StoreError as error:
                 if type(error) is StoreError:  # the place does not answer
                     raise
-                # Overwritten twice while we read: take the new one.
+                # Two new generations since we began, so ours was removed: take the new one.
                 latest = place.latest_or_plain()
                 if latest.identity == generation.identity:
                     raise
@@ -122,7 +122,7 @@ def _fetch(place: Generations, generation: Generation, folder: Path, max_bytes: 
 
 @contextmanager
 def named(folder: Path, url: str) -> Iterator[None]:
-    """Errors of a folder that stands for a URL, with the URL's name."""
+    """Replace the folder's name by the URL in the messages of errors."""
     try:
         yield
     except StoreError as error:
@@ -131,7 +131,7 @@ def named(folder: Path, url: str) -> Iterator[None]:
 
 
 def fetched_text(url: str, name: str, most: int | None = None) -> bytes | None:
-    """One file of the output at a URL, or its first `most` bytes; None where there is none."""
+    """One file of the output at a URL, or its first `most` bytes; None if there is none."""
     place = Generations(url)
     for _ in range(_GENERATIONS):
         generation = place.latest_or_plain()

@@ -1,4 +1,4 @@
-"""Where an output may be made: refused before any work starts, and by one rule for paths and URLs."""
+"""Whether an output may be made at a path or URL: one rule for both, applied before any work starts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False, kind:
     Parameters
     ----------
     path
-        Where the output shall be. Missing parent folders are no error; nothing is created here. Whether a URL may be
-        written is found out at the first writing.
+        Path or URL of the output. Missing parent folders are no error; nothing is created here. The first write finds
+        out whether a URL may be written.
     overwrite
-        Whether an existing output may be replaced. An empty folder may always be.
+        Whether an existing output may be replaced. An empty folder may always be replaced.
     kind
-        What the output is: only a whole output of the same kind, with nothing in it that we did not write, is ever
+        Kind of the output. Only a whole output of the same kind, without any file that we did not write, is ever
         replaced, so that a mistyped path costs no data.
 
     Raises
     ------
     StoreExistsError
-        Something is there and `overwrite` is false, or it may not be replaced.
+        Something exists there and `overwrite` is false, or it may not be replaced.
     StoreAccessError
-        The folder that would hold it may not be written.
+        The parent folder may not be written.
     """
     target = spelled(path)
     if isinstance(target, str):

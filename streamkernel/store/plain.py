@@ -1,4 +1,4 @@
-"""Plain JSON values: what a configuration may hold, how it is read back, and where two of them differ."""
+"""Plain JSON values: which values a configuration may hold, how they are read, and how two of them differ."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from streamkernel.errors import CorruptMetadataError, ParameterError, ResourceLi
 
 __all__ = ["differences", "plain", "read_json", "read_object"]
 
-# A model's configuration is kilobytes, with 100,000 columns 10 MB; parsed it takes twenty times its bytes.
+# A model's configuration has kilobytes, with 100,000 columns 10 MB; parsed, it takes twenty times its bytes in memory.
 _MAX_JSON_BYTES = 64 * 2**20
 
 
 def plain(value: Any, where: str = "config") -> Any:
-    """`value` as JSON has it: NumPy scalars and arrays become numbers and lists, tuples lists.
+    """`value` as JSON can hold it: NumPy scalars and arrays become numbers and lists, tuples become lists.
 
     Raises
     ------
     ParameterError
-        NaN, infinity, or anything JSON has no word for; the message names the place, such as ``config.scaler.mean[3]``.
+        NaN, infinity, or a type that JSON cannot hold; the message names the field: ``config.scaler.mean[3]``.
     """
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -57,7 +57,7 @@ def read_json(path: Path) -> tuple[Any, str]:
     Raises
     ------
     CorruptMetadataError
-        Empty, truncated, not UTF-8, NaN inside, or nested beyond reason.
+        The file is empty, truncated, not UTF-8, contains NaN, or is nested too deeply.
     """
     size = path.stat().st_size
     if size > _MAX_JSON_BYTES:
@@ -73,7 +73,7 @@ def read_json(path: Path) -> tuple[Any, str]:
 
 
 def read_object(path: Path) -> tuple[dict[str, Any], str]:
-    """As `read_json`, for a file that must hold an object: ``[]`` and ``null`` are corrupt, too."""
+    """Like `read_json`, for a file that must hold an object: ``[]`` and ``null`` count as corrupt too."""
     value, text = read_json(path)
     if not isinstance(value, dict):
         raise CorruptMetadataError(

@@ -50,7 +50,7 @@ class RowGrid:
         Raises
         ------
         EmptyDataError, ParameterError, DTypeError
-            Nothing to write, or what Zarr or we cannot store.
+            There is nothing to write, or Zarr or we cannot store it.
         """
         if n_rows <= 0:
             raise EmptyDataError(f"an output of {n_rows} rows; there is nothing to write")
@@ -74,21 +74,21 @@ class RowGrid:
         return [(first // step, first, min(first + step, stop)) for first in range(start, stop, step)]
 
     def create(self, folder: Path) -> None:
-        """Make the arrays, without a chunk, in the group that `folder` will be."""
+        """Create the arrays, without chunks, in `folder`, which will become their group."""
         for name, column in self.columns.items():
             chunks = column.shape(self.chunk_rows)
             dimensions = ("row", "column")[: len(chunks)]
             create_array(folder, name, column.shape(self.n_rows), np.dtype(column.dtype), chunks, dimensions)
 
     def fitting(self, name: str, start: int, values: ArrayLike) -> NDArray[Any]:
-        """`values` in the dtype of the array `name`, as its rows from `start` on.
+        """`values` in the dtype of the array `name`, to be its rows from `start` on.
 
         Raises
         ------
         ChunkAlignmentError
             The rows are not whole chunks.
         ParameterError, ShapeMismatchError, DTypeError
-            No such array; or the values do not fit it.
+            There is no such array, or the values do not fit it.
         """
         if name not in self.columns:
             raise ParameterError(f"the output has no array {name!r}; it has {', '.join(self.columns)}")
@@ -111,7 +111,7 @@ class RowGrid:
         return rows.astype(dtype, copy=False)
 
     def manifests(self, digests: Mapping[str, str]) -> dict[str, ArrayManifest]:
-        """What COMPLETE says of each array whose chunks have these digests."""
+        """The entry in COMPLETE of each array; `digests` are those of its chunks."""
         return {
             name: ArrayManifest(
                 column.shape(self.n_rows),

@@ -1,4 +1,4 @@
-"""Where the chunks of an output of rows are while it is written: files of a folder, or objects of a generation."""
+"""Places of the chunks of an output of rows while it is written: files of a folder, or objects of a generation."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ __all__ = ["FolderRows", "ObjectRows", "RowPlace"]
 
 
 class RowPlace(ABC):
-    """What tasks are sent, to write where they run.
+    """The place that is sent to tasks; they write where they run.
 
     Attributes
     ----------
-    folder : path, or what the keys of the objects begin with.
+    folder : path of the folder, or prefix of the objects' keys.
     """
 
     folder: str | Path
 
     @abstractmethod
     def create(self, grid: RowGrid, attributes: Mapping[str, Any]) -> None:
-        """Make the metadata of the group and its arrays."""
+        """Write the metadata of the group and its arrays."""
 
     @abstractmethod
     def check_open(self, target: object) -> None:
-        """Raise `StoreNotFoundError` where the output was finished or aborted meanwhile."""
+        """Raise `StoreNotFoundError` if the output was finished or aborted meanwhile."""
 
     @abstractmethod
     def write(self, log: str, key: str, chunk: NDArray[Any], shape: tuple[int, ...]) -> str:
-        """Write a chunk whole, and note in a log that it is there: digest of its values."""
+        """Write a whole chunk, note it in a log as finished, and return the digest of its values."""
 
     @abstractmethod
     def read(self, grid: RowGrid, name: str, key: str, first: int, last: int) -> NDArray[Any] | None:
-        """Rows [first, last), a chunk; None if it is absent or damaged."""
+        """Rows [first, last), which are one chunk; None if it is absent or damaged."""
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Bytes of all that is there, by key."""
+        """Size in bytes of all files or objects, by key."""
 
     @abstractmethod
     def complete(self, grid: RowGrid, digests: Mapping[str, str]) -> bytes:
-        """Write COMPLETE, what makes the output whole: its content."""
+        """Write COMPLETE, the manifest of the finished output, and return its content."""
 
     def intact(self, grid: RowGrid, noted: Mapping[str, Collection[str]]) -> dict[str, str]:
-        """Digest, by key, of every chunk that holds values of a digest that was noted for it."""
+        """Digest, by key, of every chunk whose values have a digest that was noted for it."""
         chunks = [
             (name, key, first, last)
             for name in grid.columns
@@ -79,7 +79,7 @@ class RowPlace(ABC):
 
     @staticmethod
     def each(action: Any, items: list[Any]) -> list[Any]:
-        """The action for every item, in order."""
+        """The results of the action for every item, in order."""
         return [action(item) for item in items]
 
 
@@ -88,8 +88,8 @@ class FolderRows(RowPlace):
 
     Parameters
     ----------
-    folder : that becomes the output.
-    journal : of finished chunks, which are then on the disk before they are noted.
+    folder : folder that becomes the output.
+    journal : journal of finished chunks; with it, each chunk is on the disk before it is noted.
     """
 
     folder: Path
@@ -103,11 +103,11 @@ class FolderRows(RowPlace):
 
     def check_open(self, target: object) -> None:
         if not self.folder.is_dir():
-            # A straggler must not bring back what was finished or aborted.
+            # A late task must not recreate an output that was finished or aborted.
             raise StoreNotFoundError(f"the output {target} is no longer being written; nothing was written")
 
     def write(self, log: str, key: str, chunk: NDArray[Any], shape: tuple[int, ...]) -> str:
-        # On the disk before it is called finished: a resume after a loss of power finds it, too.
+        # On the disk before it is noted as finished, so that a resume after a power failure finds it.
         digest = write_chunk(self.folder / key, chunk, shape, durable=self.journal is not None)
         if self.journal is not None:
             self.journal.note(log, key, digest)
@@ -120,7 +120,7 @@ class FolderRows(RowPlace):
         return list_files(self.folder)
 
     def complete(self, grid: RowGrid, digests: Mapping[str, str]) -> bytes:
-        # What a process that was killed in the middle of a chunk left beside it.
+        # Remove files that a process left when it was killed in the middle of a chunk.
         for key in filter(lambda key: key.endswith(".partial"), self.sizes()):
             (self.folder / key).unlink(missing_ok=True)
         write_manifest(self.folder, grid.manifests(digests))
@@ -128,13 +128,15 @@ class FolderRows(RowPlace):
 
 
 class ObjectRows(RowPlace):
-    """Objects of a generation that nobody reads yet, one put a chunk.
+    """Objects of a generation that nobody reads yet; each chunk is one put.
 
-    A straggler that writes after the end writes what is there already, or below a name that no reader will look under.
+    A late task does no harm: it writes the same bytes again, or writes below a name that no reader will use.
 
     Parameters
     ----------
-    url : of the output.
+    url : URL of the output.
+    prefix : prefix of the generation's keys.
+    journal : prefix of the keys of notes; a note is an empty object, and its key holds chunk and digest.
     prefix : of the generation.
     journal : what the keys of notes begin with; a note is an empty object whose name says all.
     """
@@ -191,7 +193,7 @@ class ObjectRows(RowPlace):
         return content
 
     def noted(self) -> dict[str, set[str]]:
-        """Every digest that was noted for each chunk."""
+        """Every digest noted for each chunk."""
         found: dict[str, set[str]] = {}
         if self.journal is not None:
             for note in self.blobs.keys(self.journal):

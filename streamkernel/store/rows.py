@@ -3,9 +3,9 @@
 ::
 
     OUT/zarr.json, OUT/prediction/...    a Zarr v3 group of arrays (m,) or (m, d), cut into chunks along the rows
-    OUT/COMPLETE                         grid, dtype and the digest of each chunk, as ingested tables have it
+    OUT/COMPLETE                         grid, dtype and the digest of each chunk, as in ingested tables
 
-Each task writes whole chunks, so that no two ever write one file; a task that runs twice writes the same bytes twice.
+Each task writes whole chunks, so two tasks never write one file; a task that runs twice writes the same bytes twice.
 `open_table` reads OUT, or one of its arrays, and compares every chunk with its digest.
 """
 
@@ -33,9 +33,9 @@ __all__ = ["RowColumn", "RowSink"]
 
 
 class RowSink:
-    """Where the rows of an output go: create it once, send it (pickled) to the tasks, `write` there, `finish` here.
+    """An output of rows that tasks write: `create` it once, send it (pickled) to tasks, `write` there, `finish` here.
 
-    Only the one that `create` returned finishes or aborts. As a context manager it aborts unless finished.
+    Only the object that `create` returned can finish or abort. As a context manager it aborts unless finished.
     """
 
     def __init__(self, building: Building, grid: RowGrid, overwrite: bool, finished: dict[str, str]) -> None:
@@ -62,30 +62,30 @@ class RowSink:
         Parameters
         ----------
         path
-            Where the output shall be.
+            Path or URL of the output.
         n_rows, chunk_rows
             Rows of the output and of one chunk; each `write` covers whole chunks.
         columns
             Name, then width (None for one value a row) and dtype.
         attributes
-            Plain JSON kept as the group's attributes: which model, which table.
+            Plain JSON, stored as the group's attributes: names of the model and the table, for example.
         overwrite
-            Whether a former output of rows at `path` may be replaced.
+            Whether an existing output of rows at `path` may be replaced.
         fingerprint
-            Of all that determines the values. With it, chunks that are finished are noted and outlive this process,
-            whatever ends it, and `abort` keeps them; without it nothing is kept.
+            Digest of all that determines the values. With it, finished chunks are noted and survive this process,
+            however it ends, and `abort` leaves them; without it, nothing survives.
         resume
-            Go on with the finished chunks of an earlier run (`finished`), all read and compared with their digests;
-            otherwise they are forgotten.
+            Whether to go on with the finished chunks of an earlier run (`finished`); all are read and compared with
+            their digests. Otherwise they are removed.
 
         Raises
         ------
         StoreExistsError
-            Something is at `path`; before any work.
+            `path` exists; raised before any work.
         CheckpointMismatchError
             The earlier run had another fingerprint, shape, dtype, chunking or attributes; the message lists them.
         RunLockedError
-            The output is being written, with a fingerprint, by another process.
+            Another process is writing this output, with a fingerprint.
         """
         if resume and fingerprint is None:
             raise ParameterError("an output without a fingerprint cannot be resumed; give the one it was started with")
@@ -108,7 +108,7 @@ class RowSink:
 
     @property
     def folder(self) -> str | Path:
-        """Where it is built."""
+        """The folder, or the prefix of keys, in which it is built."""
         return self._rows.folder
 
     @property
@@ -127,11 +127,11 @@ class RowSink:
         return self.grid.columns
 
     def finished(self) -> dict[str, str]:
-        """Digests of the chunks that an earlier run finished, by their keys; they are not written again."""
+        """Digests of the chunks that an earlier run finished, by key; `write` skips these chunks."""
         return dict(self._finished)
 
     def is_finished(self, start: int, stop: int) -> bool:
-        """Whether an earlier run finished every chunk of rows [start, stop), which are whole chunks."""
+        """Whether an earlier run finished every chunk of rows [start, stop), which must be whole chunks."""
         return all(
             self.grid.key(name, index) in self._finished
             for name in self.columns
@@ -139,12 +139,12 @@ class RowSink:
         )
 
     def write(self, name: str, start: int, values: ArrayLike) -> dict[str, str]:
-        """Write rows `start`, `start` + 1, ... of the array `name`; may be called anywhere, twice, in any order.
+        """Write rows `start`, `start` + 1, ... of the array `name`; any process may call it, in any order, also twice.
 
         Returns
         -------
         dict
-            Digest of the values of each chunk, by the chunk's key: what `finish` wants to see for every chunk.
+            Digest of the values of each chunk, by key; `finish` needs it for every chunk.
 
         Raises
         ------
@@ -168,12 +168,12 @@ class RowSink:
         return digests
 
     def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
-        """Rows [start, stop) of the array `name`, whole chunks that an earlier run finished, as they are stored.
+        """Rows [start, stop) of the array `name`, as stored; they must be whole chunks that an earlier run finished.
 
         Raises
         ------
         MissingChunkError, CorruptChunkError
-            One is not among them, or was lost or damaged since `create` looked.
+            A chunk is not finished, or was lost or damaged after `create` checked it.
         """
         parts = []
         with translated_os_errors(self.target, "reading"):
@@ -188,17 +188,17 @@ class RowSink:
         return np.concatenate(parts)
 
     def finish(self, digests: Mapping[str, str]) -> None:
-        """Check that every chunk was written, write COMPLETE, and give the output its name.
+        """Check that every chunk was written, write COMPLETE, and publish the output under its name.
 
         Parameters
         ----------
         digests
-            What the calls of `write` returned, all together; those of `finished` need not be among them.
+            Results of all calls of `write`, merged; the chunks of `finished` may be left out.
 
         Raises
         ------
         MissingChunkError
-            A chunk has no digest, or no file; the rest is kept, so that it can be written and `finish` called again.
+            A chunk has no digest or no file. The rest stays, so that it can be written and `finish` called again.
         """
         if self._building is None:
             raise StoreNotFoundError(
@@ -219,7 +219,7 @@ class RowSink:
         self._building = None
 
     def abort(self) -> None:
-        """Give up; a former output stays as it is. Finished chunks are kept for a resume if there is a fingerprint."""
+        """Give up; an existing output stays unchanged. With a fingerprint, finished chunks stay for a resume."""
         if self._building is not None:
             self._building.abandon()
             self._building = None
@@ -231,5 +231,5 @@ class RowSink:
         self.abort()
 
     def __getstate__(self) -> dict[str, Any]:
-        # The lock and the right to finish stay with the creator.
+        # Only the creator has the lock and may finish.
         return {**self.__dict__, "_building": None}

@@ -1,4 +1,4 @@
-"""Where the checkpoints of a run are kept: a folder with a locked file, or a prefix at a URL with a lease."""
+"""Places of the checkpoints of a run: a folder with a locked file, or a prefix at a URL with a lease."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ __all__ = ["TTL", "FolderRun", "ObjectRun", "RunPlace"]
 
 RUN = "run.json"
 LOCK = "lock"
-# The two, steps, and what killed writers have left of either.
+# These two, steps, and the remains of writers that were killed while they wrote either.
 _OURS = re.compile(
     rf"{re.escape(RUN)}|{LOCK}|\d{{4,}}-[a-z][a-z0-9_]*"
     r"|\.(run\.json|\d{4,}-[a-z][a-z0-9_]*)\.[0-9a-f]{8}\.(partial|new|former)"
 )
-# Seconds for which a driver is believed to be alive.
+# Time to live of the lease, in seconds: a silent driver counts as alive for that long.
 TTL = 15.0
 
 
 class RunPlace(ABC):
-    """The run that this process drives; made by taking its lock, `RunLockedError` where another has that."""
+    """The run that this process drives; creating it takes the lock, or raises `RunLockedError` if another has it."""
 
     location: str | Path
 
     @abstractmethod
     def check_held(self) -> None:
-        """Raise `RunLockedError` unless this process still is the driver."""
+        """Raise `RunLockedError` unless this process is still the driver."""
 
     @abstractmethod
     def step(self, name: str) -> str | Path:
-        """Where a step's bundle is."""
+        """Path or URL of a step's bundle."""
 
     @abstractmethod
     def has(self, name: str) -> bool:
-        """Whether a step is there."""
+        """Whether a step was saved."""
 
     @abstractmethod
     def names(self) -> list[str]:
-        """Of everything that is there."""
+        """Names of all entries."""
 
     @abstractmethod
     def forget(self, names: list[str]) -> None:
-        """Remove steps, and what is said of the run."""
+        """Remove steps and the description of the run."""
 
     @abstractmethod
     def described(self) -> dict[str, Any] | None:
-        """What was said of the run; None if nothing was."""
+        """The description of the run; None if there is none."""
 
     @abstractmethod
     def describe(self, run: dict[str, Any]) -> None:
-        """Say it."""
+        """Write the description of the run."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Remove everything, and let go."""
+        """Remove everything, and release the lock."""
 
     @abstractmethod
     def release(self) -> None:
-        """Let go."""
+        """Release the lock."""
 
     def withdraw(self) -> None:
-        """Let go of a run that could not begin."""
+        """Release the lock of a run that could not begin."""
         self.release()
 
     def forsake(self) -> None:
-        """Let go without a word where the place does not answer."""
+        """Release the lock without a request to a place that does not answer."""
         self.release()
 
 
@@ -91,7 +91,7 @@ class FolderRun(RunPlace):
         self._lock = self._acquire()
         try:
             remove_stray_partials(folder)
-            # Of a run that was killed while it was removing what it no longer needed.
+            # Remains of a run that was killed while it removed its folder.
             remove_stray_partials(folder.parent, folder.name)
         except BaseException:
             self.withdraw()
@@ -105,7 +105,7 @@ class FolderRun(RunPlace):
             try:
                 lock = HeldLock.acquire(path, create=True)
             except FileNotFoundError:
-                # Another driver discarded the folder between the two lines: make it again.
+                # Another driver removed the folder between the two lines: make it again.
                 continue
             if lock is None:
                 holder = "another process"
@@ -151,12 +151,12 @@ class FolderRun(RunPlace):
     def discard(self) -> None:
         strangers = [name for name in self.names() if not _OURS.fullmatch(name)]
         if strangers:
-            # Somebody keeps other things here: they stay, and so does the folder.
+            # Somebody stores other files here: these stay, and so does the folder.
             self.forget([name for name in self.names() if name not in (*strangers, RUN, LOCK)])
             (self.location / LOCK).unlink(missing_ok=True)
             self._lock.release()
             return
-        # Away in one step, so that nobody meets half a run; the lock goes with it.
+        # Rename first, in one step, so that no other driver finds half a run; the lock moves with the folder.
         aside = partial_sibling(self.location)
         os.rename(self.location, aside)
         shutil.rmtree(aside, ignore_errors=True)
@@ -169,7 +169,7 @@ class FolderRun(RunPlace):
         self._withdraw(self._lock)
 
     def _withdraw(self, lock: HeldLock) -> None:
-        """Let go, and leave no folder in which there is nothing but the lock."""
+        """Release the lock, and remove the folder if it holds only the lock."""
         with suppress(OSError):
             if lock.still_at(self.location / LOCK) and self.names() == [LOCK]:
                 (self.location / LOCK).unlink()
@@ -178,7 +178,10 @@ class FolderRun(RunPlace):
 
 
 class ObjectRun(RunPlace):
-    """Objects below a URL. Whoever finds the lease taken watches whether its holder lives: for 16 s, if it does not."""
+    """Objects below a URL, with a lease.
+
+    If another driver has the lease, this watches up to 16.5 s whether it renews it, and takes it if it does not.
+    """
 
     location: str
 
@@ -203,7 +206,7 @@ class ObjectRun(RunPlace):
         return sorted({key.partition("/")[0] for key in self._blobs.stamps()})
 
     def forget(self, names: list[str]) -> None:
-        # The run first: without it nothing of the rest is taken for something to go on with.
+        # The description first: without it, nobody tries to resume from the rest.
         self._blobs.remove(RUN)
         for name in names:
             self._remove(f"{name}/")
@@ -225,7 +228,7 @@ class ObjectRun(RunPlace):
         self.check_held()
         self._blobs.remove(RUN)
         self._remove("", f"{LOCK}/")
-        # The last records of the lease stay: by them, two who come at once agree on an order.
+        # The last records of the lease stay: two drivers that come at once need them to agree on an order.
         self._lease.release()
 
     def release(self) -> None:

@@ -1,13 +1,13 @@
-"""Where an output is built that shall survive its builder: after kill -9 the next one goes on with what is finished.
+"""The folder of an output that survives its builder: after kill -9, the next builder goes on with the finished chunks.
 
 ::
 
-    .NAME.unfinished/run.json           what is built: fingerprint, shapes, dtypes, chunks; digests of the metadata
+    .NAME.unfinished/run.json           its description: fingerprint, shapes, dtypes, chunks; digests of the metadata
     .NAME.unfinished/1f3a9c20/          the output so far; without COMPLETE, nobody reads it
     .NAME.unfinished/1f3a9c20.journal/  its finished chunks
 
-The random name changes with every new start, so that a task left over from a run that was given up finds its folder
-gone. The folder is locked (flock) while somebody builds in it.
+Every new start chooses a new random name, so that a late task of an aborted run does not find its folder. The folder
+is locked (flock) while a process builds in it.
 """
 
 from __future__ import annotations
@@ -44,34 +44,35 @@ _OURS = re.compile(r"[0-9a-f]{8}(\.journal)?|run\.json|\.run\.json\.[0-9a-f]{8}\
 
 
 class UnfinishedFolder:
-    """A folder to build `target` in, kept until `publish` gives it its name.
+    """A folder in which `target` is built; it stays until `publish` gives it its name.
 
     Parameters
     ----------
     target
-        Where the output shall be.
+        Path of the output.
     kind
-        What it is, and so what it may replace.
+        Kind of the output; it decides which existing output it may replace.
     config
-        What determines the output, plain JSON.
+        All that determines the output, plain JSON.
     resume
-        Go on with what an earlier builder of the same configuration left, if it left anything; else forget that.
+        Whether to go on with the unfinished output of an earlier builder of the same configuration, if there is one;
+        otherwise that is removed.
 
     Attributes
     ----------
     path
-        The output so far.
+        Folder of the output so far.
     resumed
-        Whether it was there already. If not, the builder makes the metadata and calls `begin`.
+        Whether an earlier builder began it. If not, the builder writes the metadata and calls `begin`.
     journal
-        Its finished chunks.
+        Journal of its finished chunks.
 
     Raises
     ------
     CheckpointMismatchError
-        The earlier builder's configuration differs; the message lists where.
+        The configuration of the earlier builder differs; the message lists the fields.
     RunLockedError
-        Somebody is building it now; nothing was changed.
+        Another process is building it now; nothing was changed.
     """
 
     def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
@@ -95,37 +96,37 @@ class UnfinishedFolder:
                     list_files(self.path)  # no links: chunks are written into its folders
                 self.journal.folder.mkdir(exist_ok=True)
                 refuse_link(self.journal.folder)
-                # A finish that came no further than this: what may be written again must not look complete.
+                # A former `finish` may have stopped after COMPLETE: a folder that is still written must not look whole.
                 (self.path / COMPLETE).unlink(missing_ok=True)
             except BaseException:
                 self._lock.release()
                 raise
 
     def begin(self) -> None:
-        """The metadata are there: from now on the folder can be resumed."""
+        """Mark the folder as resumable, once its metadata are written."""
         write_json(
             self.folder / RUN,
             {"format": FORMAT, "version": 1, "name": self.path.name, "config": self._config, "metadata": self._pin()},
         )
 
     def publish(self, *, overwrite: bool = False) -> None:
-        """Give the finished output its name; `overwrite` replaces what has it now, in one step."""
+        """Give the finished output its name; with `overwrite`, an existing output is replaced in one step."""
         publish(self.path, self.target, self._kind, overwrite=overwrite)
         with translated_os_errors(self.target, "publishing"):
             if all(_OURS.fullmatch(path.name) for path in self.folder.iterdir()):
                 shutil.rmtree(self.folder)
             else:
-                # Somebody has put other things here: they stay.
+                # Somebody has stored other files here: these stay.
                 (self.folder / RUN).unlink(missing_ok=True)
                 shutil.rmtree(self.journal.folder)
         self._lock.release()
 
     def abandon(self) -> None:
-        """Let go. What is finished stays for the next builder."""
+        """Release the lock. Finished chunks stay for the next builder."""
         self._lock.release()
 
     def _earlier(self) -> str | None:
-        """Name of the folder that an earlier builder left, checked; None if there is none to go on with."""
+        """Checked name of the folder that an earlier builder left; None if there is none to resume."""
         run = self.folder / RUN
         if not run.exists():
             return None
@@ -141,10 +142,10 @@ class UnfinishedFolder:
             )
         self.path = self.folder / name
         if not self.path.is_dir():
-            # Published, and its builder died before it could remove the rest.
+            # Published, but its builder died before it removed the rest.
             return None
         if self._pin() != earlier.get("metadata"):
-            # Damaged; or the former output of the name, which publishing leaves here for a moment.
+            # Damaged; or the replaced output, which publishing moves here for a moment.
             message = f"the unfinished {self.target.name} in {self.folder} is damaged and is written anew"
             warnings.warn(message, StreamKernelWarning, stacklevel=2)
             return None
@@ -160,7 +161,7 @@ class UnfinishedFolder:
         }
 
     def _clear(self) -> None:
-        # The run first: without it nothing of the rest is taken for something to go on with.
+        # The description first: without it, nobody tries to resume from the rest.
         for path in self.folder.iterdir():
             if not _OURS.fullmatch(path.name):
                 raise StoreExistsError(
@@ -181,7 +182,7 @@ class UnfinishedFolder:
             try:
                 lock = HeldLock.acquire(self.folder)
             except FileNotFoundError:
-                # Another builder published between the two lines: make it again.
+                # Another builder published between the two lines: make the folder again.
                 continue
             if lock is None:
                 raise RunLockedError(f"{self.target} is being written by another process; wait for it or stop it first")

@@ -1,11 +1,11 @@
-"""Where an output is built at a URL: a generation that no record names yet.
+"""An output under construction at a URL: a generation that no record names yet.
 
 ::
 
     OUT/generations/1f3a9c20b7d4/               the output so far
-    OUT/UNFINISHED/run.json                     of one that shall survive its builder: what is built, and where
+    OUT/UNFINISHED/run.json                     description of an output that survives its builder, with its name
     OUT/UNFINISHED/1f3a9c20b7d4/KEY/DIGEST      its finished chunks: empty objects
-    OUT/UNFINISHED/LEASE/                       who builds it
+    OUT/UNFINISHED/LEASE/                       lease of its builder
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ __all__ = ["TTL", "PartialObjects", "UnfinishedObjects"]
 UNFINISHED = "UNFINISHED"
 RUN = f"{UNFINISHED}/run.json"
 FORMAT = "streamkernel.unfinished"
-# Seconds for which a builder is believed to be alive.
+# Time to live of the lease, in seconds: a silent builder counts as alive for that long.
 TTL = 15.0
 
 _NAME = re.compile(r"[0-9a-f]{12}")
 
 
 class PartialObjects:
-    """A generation to build the output at `target` in; `abandon` removes it.
+    """A generation in which the output at `target` is built; `abandon` removes it.
 
     Attributes
     ----------
-    rows : where its chunks go.
-    resumed : whether an earlier builder had begun it.
+    rows : place of its chunks.
+    resumed : whether an earlier builder had begun it; always False.
     """
 
     resumed = False
@@ -61,21 +61,21 @@ class PartialObjects:
         self.noted: dict[str, set[str]] = {}
 
     def begin(self) -> None:
-        """The metadata are there."""
+        """Do nothing: this output cannot be resumed."""
         return
 
     def publish(self, complete: bytes, *, overwrite: bool) -> None:
-        """Make it the current one."""
+        """Make the generation current."""
         publish_generation(self._place, self._name, complete, overwrite=overwrite)
 
     def abandon(self) -> None:
-        """Remove what was built so far; what cannot be removed now, the next writer finds by its age."""
+        """Remove all that was built so far; if this fails now, a later writer finds the stray generation by its age."""
         with suppress(StoreError):
             self._place.discard(self._name)
 
 
 class UnfinishedObjects:
-    """The same, kept until it is published, as `UnfinishedFolder` is; parameters and errors are those of that."""
+    """A generation that stays until it is published; parameters and errors are those of `UnfinishedFolder`."""
 
     def __init__(self, target: str, config: dict[str, Any], *, resume: bool) -> None:
         self.target = target
@@ -98,27 +98,27 @@ class UnfinishedObjects:
             raise
 
     def begin(self) -> None:
-        """The metadata are there: from now on it can be resumed."""
+        """Mark the output as resumable, once its metadata are written."""
         run = {"format": FORMAT, "version": 1, "name": self._name, "config": self._config, "metadata": self._pin()}
         self._blobs.write(RUN, json.dumps(run, allow_nan=False).encode())
 
     def publish(self, complete: bytes, *, overwrite: bool) -> None:
-        """Make it the current one."""
+        """Make the generation current."""
         self._lease.check()
         publish_generation(self._place, self._name, complete, overwrite=overwrite)
         self._forget(self._name)
         self._lease.release()
 
     def abandon(self) -> None:
-        """Let go. What is finished stays for the next builder."""
-        with suppress(StoreError):  # it lapses by itself
+        """Release the lease. Finished chunks stay for the next builder."""
+        with suppress(StoreError):  # the lease expires by itself
             self._lease.release()
 
     def _rows(self, name: str) -> ObjectRows:
         return ObjectRows(self.target, Layer(name, 0).prefix, f"{UNFINISHED}/{name}/")
 
     def _earlier(self) -> str | None:
-        """Name of the generation that an earlier builder left, checked; None if there is none to go on with."""
+        """Checked name of the generation that an earlier builder left; None if there is none to resume."""
         content = self._blobs.read(RUN)
         if content is None:
             return None
@@ -138,14 +138,14 @@ class UnfinishedObjects:
             )
         latest = self._place.latest()
         if latest is not None and any(layer.name == name for layer in latest.layers):
-            # Published, and its builder died before it could remove the rest.
+            # Published, but its builder died before it removed the rest.
             return None
         self.rows = self._rows(name)
         if self._pin() != metadata:
             message = f"the unfinished output at {self.target} is damaged and is written anew"
             warnings.warn(message, StreamKernelWarning, stacklevel=2)
             return None
-        # A finish that came no further than this: what may be written again must not look complete.
+        # A former `finish` may have stopped after COMPLETE: a generation that is still written must not look whole.
         self._blobs.remove(self.rows.folder + COMPLETE)
         return name
 
@@ -156,7 +156,7 @@ class UnfinishedObjects:
         return {name: content_digest(content) for name, content in contents.items() if content is not None}
 
     def _clear(self) -> None:
-        """Remove what an earlier builder left."""
+        """Remove the unfinished output of an earlier builder."""
         try:
             name = str(parsed_json(self._blobs.read(RUN) or b"{}")["name"])
         except (ValueError, KeyError, TypeError, RecursionError):
