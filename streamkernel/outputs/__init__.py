@@ -1,6 +1,6 @@
-"""What an output of ours is, what of it may be replaced, and how it takes its place: there whole, or not at all.
+"""Our outputs: how they are recognised, which parts may be replaced, and how they are published, whole or not at all.
 
-`table/` and `store/` both write outputs; whatever either of them replaces, removes or builds goes through here.
+`table/` and `store/` both write outputs; they replace, remove and build them only through this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Single files and folders that are opened to be written, and never through a link that we did not make."""
+"""Single files and folders that are opened for writing, but never through a link that we did not make."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from streamkernel.errors import StoreAccessError
 
 __all__ = ["mounted_at", "read_small", "refuse_link"]
 
-# Metadata of ours are kilobytes, a manifest of ten million chunks some hundred megabytes.
+# Our metadata have kilobytes; a manifest of ten million chunks has some hundred megabytes.
 _MOST_BYTES = 512 * 2**20
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a name of ours in whose place somebody has put a link.
+    """Refuse one of our file names if somebody has replaced the file by a link.
 
     Raises
     ------
     StoreAccessError
-        It is a symbolic link, or a file that has another name besides.
+        The path is a symbolic link, or a file with a second name (a hard link).
     """
     try:
         status = os.lstat(path)
@@ -35,7 +35,7 @@ def refuse_link(path: Path) -> None:
 
 
 def read_small(path: Path) -> bytes | None:
-    """The content of a file that may be metadata of ours; None for what is none, such as a link or a large file."""
+    """The content of a file that may be our metadata; None for anything else, such as a link or a large file."""
     try:
         status = os.lstat(path)
         return read_file(path) if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES else None
@@ -46,7 +46,7 @@ def read_small(path: Path) -> bytes | None:
 
 
 def mounted_at() -> frozenset[str]:
-    """Paths at which something is mounted, as far as the system says."""
+    """Paths of all mount points; empty if the system does not list them."""
     try:
         with open("/proc/self/mountinfo", "rb") as lines:
             names = [line.split()[4] for line in lines]

@@ -1,7 +1,7 @@
-"""Where an output is built before it gets its name: `.NAME.xxxxxxxx.partial` beside it, locked by its builder.
+"""The folder in which an output is built: `.NAME.xxxxxxxx.partial` beside its target, locked by its builder.
 
-A builder that dies (kill -9, power) leaves its folder behind, but not its lock: the next builder of the same output
-sees that nobody holds the folder and removes it. A folder that someone still builds in is left alone.
+A builder that dies (kill -9, power failure) leaves its folder, but not its lock. The next builder of the same output
+finds the folder unlocked and removes it. A folder in which another process still builds is left alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRIES = 100
 
 @contextmanager
 def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
-    """Turn the operating system's errors into ours: what was being done, to which path, what helps."""
+    """Turn the operating system's errors into ours, which name the action, the path and the remedy."""
     try:
         yield
     except StoreError:
@@ -37,7 +37,7 @@ def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
 
 
 def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
-    """Ours for an error of the operating system; see `translated_os_errors`."""
+    """Our error for an error of the operating system; see `translated_os_errors`."""
     name = error.filename or path
     if isinstance(error, PermissionError):
         return StoreAccessError(f"no permission for {name} while {doing} {path}; ask its owner")
@@ -61,12 +61,12 @@ def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
 
 
 class PartialFolder:
-    """A folder to build `target` in, locked meanwhile; `publish` gives it its name, `abandon` removes it.
+    """A locked folder in which `target` is built; `publish` gives it its name, `abandon` removes it.
 
     Parameters
     ----------
-    target : where the output shall be.
-    kind : what it is, and so what it may replace; None for a place that is ours alone, whatever is there.
+    target : path of the output.
+    kind : kind of the output, which decides what it may replace; None for a place of our own, where it replaces all.
     """
 
     def __init__(self, target: Path, kind: Kind | None) -> None:
@@ -77,17 +77,17 @@ class PartialFolder:
             self.path, self._lock = _locked_folder(target)
 
     def publish(self, *, overwrite: bool = False) -> None:
-        """Give the finished folder its name; `overwrite` replaces what has it now, in one step."""
+        """Give the finished folder its name; with `overwrite`, an existing output is replaced in one step."""
         publish(self.path, self.target, self.kind, overwrite=overwrite)
         self._release()
 
     def succeed(self) -> None:
-        """Take the place of the generation before, which is there, and of which this has all that is not ours too."""
+        """Replace the existing generation of the same output; this folder also has its files that are not ours."""
         publish_folder(self.path, self.target, remove_former, overwrite=True)
         self._release()
 
     def abandon(self) -> None:
-        """Remove what was built so far; nothing happens after `publish`."""
+        """Remove all that was built so far; does nothing after `publish`."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._release()
 
@@ -97,9 +97,9 @@ class PartialFolder:
 
 
 def _locked_folder(target: Path) -> tuple[Path, HeldLock | None]:
-    """A new folder beside `target`, locked before it has the name under which others look for strays.
+    """Make a folder beside `target`, and lock it before it gets the name by which other builders look for strays.
 
-    Before that it is empty, and any other builder may remove it: then there is another one.
+    Until then it is empty, and another builder may remove it; then this makes another one.
     """
     for _ in range(_TRIES):
         path = partial_sibling(target)
@@ -107,7 +107,7 @@ def _locked_folder(target: Path) -> tuple[Path, HeldLock | None]:
         unnamed.mkdir()
         lock: HeldLock | None = None
         try:
-            # Without locks (some network file systems) a stray folder stays; that is all.
+            # Without locks (some network file systems) a stray folder stays; it does no other harm.
             with suppress(OSError):
                 lock = HeldLock.acquire(unnamed)
             os.rename(unnamed, path)
@@ -120,10 +120,10 @@ def _locked_folder(target: Path) -> tuple[Path, HeldLock | None]:
 
 
 def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = False) -> None:
-    """Move a finished folder to its name, which an empty folder may have; `overwrite` replaces what has it now."""
+    """Rename a finished folder to its target, which may be an empty folder; `overwrite` replaces an existing output."""
     with translated_os_errors(target, "publishing"):
         if kind is not None and overwrite:
-            # Looked at before the work began; that may be hours ago.
+            # The first check was before the work began, which may be hours ago.
             check_output(target, kind, overwrite=True)
         if is_empty_folder(target):
             with suppress(OSError):
@@ -134,12 +134,12 @@ def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = 
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or isinstance(error, StoreError):
                 raise
-            # Another writer published between the look and the rename.
+            # Another writer published between the check and the rename.
             publish_folder(folder, target, former, overwrite=overwrite)
 
 
 def _clear(folder: Path, successor: Path) -> None:
-    """Remove a former output, unless another builder, who took it for a stray, is just doing that."""
+    """Remove a former output, unless another builder took it for a stray and is removing it now."""
     lock: HeldLock | None = None
     try:
         lock = HeldLock.acquire(folder)
@@ -157,7 +157,7 @@ def _clear(folder: Path, successor: Path) -> None:
 
 
 def _remove_any(folder: Path, successor: Path) -> None:
-    """Remove what had the name of something that is ours alone, whatever it is."""
+    """Remove whatever was at a place of our own."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, ignore_errors=True)
     else:
@@ -165,7 +165,7 @@ def _remove_any(folder: Path, successor: Path) -> None:
 
 
 def remove_stray_partials(folder: Path, name: str | None = None) -> None:
-    """Remove partial folders (of the output `name`, or of any) whose builders are gone."""
+    """Remove partial folders (of the output `name`, or of any output) whose builders have died."""
     stray = re.compile(rf"\.{re.escape(name) if name else '.+'}\.[0-9a-f]{{8}}\.(partial|new)", re.DOTALL)
     for path in folder.iterdir():
         found = stray.fullmatch(path.name)
@@ -179,7 +179,7 @@ def remove_stray_partials(folder: Path, name: str | None = None) -> None:
             if lock is None:
                 continue
             try:
-                # One that was whole had the output's name until its builder, which replaced it, died.
+                # A whole output here was the target until its replacement was published; then that builder died.
                 if whole_in(path) is not None:
                     remove_former(path, folder / name if name else None)
                 else:

@@ -1,7 +1,7 @@
-"""What may be replaced: a whole output of the same kind; and of it, what we wrote.
+"""Rules for replacing: only a whole output of the same kind is replaced, and only files that we wrote are removed.
 
-A mistyped path must not cost anybody's files: neither a folder that only looks like ours, nor one of ours in which
-somebody keeps something else, nor what a link or a mount leads to.
+A mistyped path must not cost anybody's files: not a folder that only looks like ours, not one of our folders in which
+somebody stores other files, and not the target of a link or a mount.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from streamkernel.outputs.whole import WORDS, Kind, Whole, said_to_be, whole_at
 
 __all__ = ["check_name_length", "check_output", "is_empty_folder", "plain_copy", "remove_former", "whole_in"]
 
-# Beside an output lie, under its name and this much more, its checkpoints and what is being built.
+# Checkpoints and unfinished folders lie beside an output; their names are its name plus up to this many bytes.
 _MOST_NAME_BYTES = 255 - 32
 
 
 def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
-    """Refuse a path or URL at which something is that may not be replaced; nothing is changed.
+    """Refuse a path or URL that holds something that may not be replaced; nothing is changed.
 
     Raises
     ------
     StoreExistsError
-        Something is there and `overwrite` is false, or it is no whole output of this kind, or there is something in it
-        that we did not write.
+        Something is there, and `overwrite` is false, or it is not a whole output of this kind, or it contains
+        something that we did not write.
     """
     if isinstance(target, str):
         _check_url(target, kind, overwrite)
@@ -57,7 +57,7 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
 
 
 def check_name_length(target: Path) -> None:
-    """Refuse a name that leaves no room for those beside it: `ParameterError`."""
+    """Raise `ParameterError` for a name that is too long for the names of the folders beside it."""
     size = len(os.fsencode(target.name))
     if size > _MOST_NAME_BYTES:
         raise ParameterError(
@@ -67,7 +67,7 @@ def check_name_length(target: Path) -> None:
 
 
 def _check_kind(where: str, read: Callable[[str], bytes | None], kind: Kind) -> Whole:
-    """The whole output at a place, which must be of this kind."""
+    """The whole output at a place; raises unless it is of this kind."""
     whole = whole_at(read)
     if whole is not None and whole.kind == kind:
         return whole
@@ -110,23 +110,23 @@ def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
 
 
 def plain_copy(place: Generations) -> Callable[[str], bool] | None:
-    """What knows the keys of a plain copy of an output, at the URL itself; None where there is none."""
+    """A function that recognises the keys of a plain copy of an output at the URL itself; None if there is no copy."""
     whole = whole_at(place.blobs.read)
     return None if whole is None else whole.owns
 
 
 def whole_in(folder: Path) -> Whole | None:
-    """The whole output in a folder; None where there is none."""
+    """The whole output in a folder; None if there is none."""
     return whole_at(lambda name: read_small(folder / name))
 
 
 def is_empty_folder(path: Path) -> bool:
-    """Whether this is a folder, and no link to one, with nothing in it."""
+    """Whether this is an empty folder, and not a link to one."""
     return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
 
 
 def _strangers(folder: Path, whole: Whole, mounts: frozenset[str], prefix: str = "") -> Iterator[str]:
-    """Keys of what is in an output and none of ours: other names, links, other kinds of files, mounts."""
+    """Keys in an output's folder that are not ours: other names, links, other kinds of files, mounts."""
     with os.scandir(folder / prefix) as entries:
         for entry in entries:
             key, mode = prefix + entry.name, entry.stat(follow_symlinks=False).st_mode
@@ -139,9 +139,9 @@ def _strangers(folder: Path, whole: Whole, mounts: frozenset[str], prefix: str =
 
 
 def remove_former(folder: Path, successor: Path | None = None) -> None:
-    """Remove an output that has lost its name to the next one: what we wrote, and what the next one has as well.
+    """Remove an output that its successor has replaced: the files that we wrote, and files that the successor has too.
 
-    Whatever else came into it meanwhile is kept, under a name beside it that is told in a warning.
+    Any other files in it are moved to a name beside it, and a warning gives this name.
     """
     whole = whole_in(folder)
     mounts = mounted_at()
@@ -156,7 +156,7 @@ def remove_former(folder: Path, successor: Path | None = None) -> None:
         for name in [*files, *(name for name in folders if os.path.islink(os.path.join(path, name)))]:
             key = prefix + name
             if (whole is not None and whole.owns(key)) or (successor is not None and _same(folder, successor, key)):
-                # What it held has its successor already: being unable to clear it away is no failure.
+                # The successor has this content already, so a failure to remove it here is harmless.
                 with suppress(OSError):
                     os.unlink(name, dir_fd=descriptor)
         for name in folders:
@@ -169,7 +169,7 @@ def remove_former(folder: Path, successor: Path | None = None) -> None:
 
 
 def _keep(folder: Path, successor: Path | None) -> None:
-    # A name that nobody takes for a stray.
+    # A name that `remove_stray_partials` does not match.
     kept = folder.with_suffix(".former")
     os.rename(folder, kept)
     warn_user(
@@ -179,7 +179,7 @@ def _keep(folder: Path, successor: Path | None) -> None:
 
 
 def _same(former: Path, successor: Path, key: str) -> bool:
-    """Whether two folders have one file under a key: the same one, or a copy."""
+    """Whether two folders have the same file under a key: the same inode, or a copy."""
     try:
         one, other = os.lstat(former / key), os.lstat(successor / key)
     except OSError:

@@ -1,8 +1,8 @@
-"""A whole output of ours: what it is, by its own marker and format name, and which keys in it we wrote.
+"""A whole output of ours: its kind, from its own marker and format name, and the keys that we wrote in it.
 
-Every kind has ``COMPLETE``, written last, and a Zarr group whose attribute ``format`` is ours; a bundle has
-``config.json`` besides. The arrays that COMPLETE lists, with the grids of their own metadata, say which chunks there
-can be. Whatever else lies among them is somebody else's.
+Every kind has ``COMPLETE``, written last, and a Zarr group whose attribute ``format`` is ours; a bundle also has
+``config.json``. The arrays that COMPLETE lists, with the grids in their own metadata, determine which chunks may
+exist. Any other file among them is somebody else's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["WORDS", "Kind", "Whole", "said_to_be", "whole_at"]
 
 Kind = Literal["model", "factor", "checkpoint", "rows", "factor rows", "table"]
 
-# Of each kind, for messages.
+# Name of each kind in messages.
 WORDS: dict[str, str] = {
     "model": "a saved model or state",
     "factor": "the basis of a factor",
@@ -36,14 +36,14 @@ _WRONG = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, Recu
 
 @dataclass(frozen=True)
 class Whole:
-    """Kind of an output, and its arrays: by name, how many chunks there can be along each axis."""
+    """Kind of an output, its files, and the number of possible chunks along each axis of each of its arrays."""
 
     kind: Kind
     files: frozenset[str]
     arrays: dict[str, tuple[int, ...]]
 
     def owns(self, key: str) -> bool:
-        """Whether a file, or an object, of this name is one that we write."""
+        """Whether a file or object of this name is one that we write."""
         name, _, rest = key.partition("/")
         if not rest:
             return key in self.files
@@ -62,7 +62,7 @@ class Whole:
 
     @staticmethod
     def _indices(rest: str, counts: tuple[int, ...]) -> list[int] | None:
-        """Of ``c/3/0``: 3 and 0, where there can be such a chunk, or a folder of such."""
+        """The indices in a chunk key, 3 and 0 in ``c/3/0``; None if no such chunk, or folder of chunks, can exist."""
         first, *parts = rest.split("/")
         if first != "c" or len(parts) > len(counts) or not all(map(_INDEX.fullmatch, parts)):
             return None
@@ -71,7 +71,7 @@ class Whole:
 
 
 def whole_at(read: Callable[[str], bytes | None]) -> Whole | None:
-    """The output whose files `read` gives by name; None where there is none of ours that is whole."""
+    """The output whose files `read` returns by name; None if it is not ours or not whole."""
     try:
         manifest = _object(read(COMPLETE))
         attributes = _object(read(_GROUP))["attributes"]
@@ -97,7 +97,7 @@ def whole_at(read: Callable[[str], bytes | None]) -> Whole | None:
 
 
 def said_to_be(read: Callable[[str], bytes | None]) -> Kind | None:
-    """What the format name of a group says that it is, whole or not; None where there is none of ours."""
+    """The kind that a group's format name gives, whether the output is whole or not; None if it is not ours."""
     try:
         written = _object(read(_GROUP))["attributes"]["format"]
     except _WRONG:
