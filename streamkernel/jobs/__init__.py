@@ -1,15 +1,15 @@
-"""Fits that run on a cluster and outlive whoever asked for them.
+"""Fits that run on a cluster and outlive the process that submitted them.
 
 ::
 
-    connect(address) -> JobsSession --submit--> Job     what to do, and what became of it: records, plain JSON
+    connect(address) -> JobsSession --submit--> Job     the work and its state: records, plain JSON
                                        |          ^
                                        v          |
                           a task on the cluster, the driver: holds the job's lease, fits through the engine,
                           keeps checkpoints, publishes the model
 
-The records are all that a job is: lose the client, the driver's worker or the scheduler, and whoever looks at them
-next has the job driven again from its last checkpoint.
+The records are the whole job. If the client, the driver's worker or the scheduler is lost, the next process that looks
+at the records submits a driver again, which resumes from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "JobsSession", "connect"]
 
-# Looked up when they are asked for: a scheduler unpickles `streamkernel.jobs.task`, and must not load compilers for it.
+# Loaded on first access: a scheduler unpickles `streamkernel.jobs.task`, and must not load compilers for it.
 _HOMES = {
     "Job": "streamkernel.jobs.job",
     "JobsSession": "streamkernel.jobs.session",

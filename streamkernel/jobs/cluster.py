@@ -1,4 +1,4 @@
-"""A driver's own way from its worker to the scheduler, and what its worker must hold."""
+"""The connection of a driver from its worker to the scheduler, and the memory limits of this worker."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _CLOSING = frozenset({Status.closing_gracefully, Status.closing, Status.closed, 
 
 
 def is_closing(worker: Worker) -> bool:
-    """Whether a worker is about to end: SIGTERM, the end of its lifetime, its scheduler lost."""
+    """Whether a worker is about to end: after SIGTERM, at the end of its lifetime, or without its scheduler."""
     return worker.status in _CLOSING
 
 
 class DriverExecutor(ClusterExecutor):
-    """Runs sweeps from a task of the same cluster."""
+    """An executor that runs sweeps from a task of the same cluster."""
 
     def peak_bytes(self) -> int:
-        # This process is one of the workers, and the session's own meter has seen it.
+        # This process is one of the workers, and the session's own meter measures it already.
         with contextlib.suppress(ClusterError, OSError, TimeoutError):
             return max(0, super().peak_bytes() - peak_resident_bytes())
         return 0
 
     def memory_now(self) -> int:
-        """Bytes that the workers hold, as they last told the scheduler."""
+        """Memory of all workers in bytes, from their last reports to the scheduler."""
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(int(worker["metrics"]["memory"]) for worker in workers)
 
 
 @contextlib.contextmanager
 def driver_executor(worker: Worker) -> Iterator[tuple[Client, DriverExecutor]]:
-    """A client of the worker's scheduler, of its own so that it can be closed while the fit waits."""
+    """A client of the worker's scheduler; it is separate, so that it can be closed while the fit waits."""
     options = {"set_as_default": False, "direct_to_workers": True, "name": "streamkernel-job"}
     with (
         dask.config.set({name: value for name, value in DASK_CONFIG.items() if name.startswith("distributed.admin")}),
@@ -59,7 +59,7 @@ def driver_executor(worker: Worker) -> Iterator[tuple[Client, DriverExecutor]]:
 
 
 def _as_client(security: Security) -> Security:
-    """A worker that was started with a certificate has it for its own role only."""
+    """The worker's TLS settings for a client; a worker started with a certificate has it for its own role only."""
     own = security.get_tls_config_for_role("worker")
     if security.get_tls_config_for_role("client")["cert"] or not own["cert"]:
         return security
@@ -73,7 +73,7 @@ def _as_client(security: Security) -> Security:
 
 @dataclass(frozen=True)
 class DriverLimits(MemoryLimits):
-    """Limits of a run whose driver is a task of one of its workers, which holds both."""
+    """Limits of a run whose driver is a task on a worker: this worker must hold the driver and its tasks."""
 
     def exceeded(self, plan: Plan) -> str | None:
         both = plan.driver_bytes + plan.worker_bytes - WORKER_BYTES  # the libraries are loaded once

@@ -1,7 +1,7 @@
 """The driver of a job: a task on the cluster that runs the fit while it holds the job's lease.
 
-It may be run any number of times, at any time, on any worker: one that finds the job ended or driven by another ends
-at once, and one that follows a driver that died goes on from its checkpoints.
+It may run any number of times, at any time, on any worker. If the job has ended, or another driver has it, the task
+ends at once. If an earlier driver died, the task resumes from its checkpoints.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ __all__ = ["drive"]
 
 logger = logging.getLogger("streamkernel.jobs")
 
-# Drivers in a row that end without a sweep to show for it.
+# Number of drivers in a row that may end without one more finished sweep.
 _FRUITLESS = 5
-# Resuming would meet them again.
+# Errors that a resumed job would raise again.
 _LASTING = (DataError, NumericalError, ParameterError)
 
 
 def drive(jobs: str, id: str) -> str:
-    """Drive a job to its end, or until it is another's.
+    """Drive a job to its end, or until another driver has it.
 
     Parameters
     ----------
-    jobs, id : of its records.
+    jobs, id : place of its records, and its id.
 
     Returns
     -------
     str
-        What became of it, for the scheduler's logs.
+        The final status, for the scheduler's logs.
     """
-    # The tasks of the fit need the thread that this one has: a cluster may have no other.
+    # Free this thread for the fit's own tasks: a cluster may have no other.
     secede()
     worker = get_worker()
     records = JobRecords(jobs, id)
@@ -75,7 +75,7 @@ def drive(jobs: str, id: str) -> str:
     )
     if lease is None:
         return "driven by another"
-    # A worker that is told to end does not wait for us: its successor need not wait for the lease to lapse.
+    # A worker that has to end does not wait for us: release the lease, so that the next driver need not wait for it.
     atexit.register(lease.release)
     try:
         with lease:
@@ -83,7 +83,7 @@ def drive(jobs: str, id: str) -> str:
     finally:
         atexit.unregister(lease.release)
     if ended in (INTERRUPTED, LOST):
-        # Somewhere else, or here if only this process was too slow; where another drives, it ends at once.
+        # On another worker, or here if this process was only too slow; if another driver has the job, it ends at once.
         raise Reschedule
     return ended
 
@@ -126,7 +126,7 @@ class _Driver:
     # --- states ------------------------------------------------------------------------------------------------------
 
     def _begin(self) -> Record | None:
-        """Say that this driver runs; None where there is nothing to run."""
+        """Record that this driver runs; None if there is nothing to run."""
         before = self._before
         if before is not None and not before.value.get("released"):
             self.records.note(
@@ -156,9 +156,9 @@ class _Driver:
         return running
 
     def _end(self, status: str, said: str, **more: Any) -> str:
-        """Write the last state of this driver, unless the job is no longer its own."""
+        """Write the last state of this driver, unless another driver has the job."""
         if status == DONE:
-            # Of no use any more: should we be lost before the record, the next one finds the model.
+            # Before the record: if we are lost between the two, the next driver finds the model and needs no steps.
             self._remove_steps()
         while True:
             record = self.records.latest()
@@ -169,14 +169,14 @@ class _Driver:
             if status == INTERRUPTED and record.value["status"] == CANCELLING:
                 status, said = CANCELLED, "cancelled"
             if status == CANCELLED and not record.value.get("keep_checkpoints"):
-                # Before the record: who has read that it is cancelled, and resumes it, finds none that are just going.
+                # Before the record: a user who reads "cancelled" and resumes must find no checkpoints still in removal.
                 self._remove_steps()
             if self.records.advance(record, status, **more) is not None:
                 self.records.note(status, said, level="error" if status == FAILED else "info")
                 return status
 
     def _remove_steps(self) -> None:
-        """Remove the checkpoints, unless they are another's by now."""
+        """Remove the checkpoints, unless another driver has them by now."""
         if self.lease.held:
             remove_steps(self.steps_at)
 
@@ -202,7 +202,7 @@ class _Driver:
 
 
 def _cluster_lost(error: Exception) -> bool:
-    """Whether the scheduler cannot be reached, rather than that a task cannot be done."""
+    """Whether the scheduler cannot be reached; False if only a task failed."""
     if isinstance(error, ClusterError):
         return not isinstance(error.__cause__, (KilledWorker, NoValidWorkerError))
     return isinstance(error, (CommClosedError, CancelledError, FutureCancelled, TimeoutError))

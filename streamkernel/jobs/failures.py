@@ -1,4 +1,4 @@
-"""Errors of a job: kept as their class and message, raised again as the same class by whoever asks for the result."""
+"""Errors of a job: stored as class and message, and raised again as the same class for the user who asks for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["as_error", "as_record"]
 
 
 def as_record(error: BaseException) -> dict[str, str]:
-    """What is kept of an error."""
+    """Class and message of an error, for the records."""
     if isinstance(error, StreamKernelError):
         return {"type": type(error).__name__, "message": str(error)}
     if isinstance(error, MemoryError):
@@ -25,6 +25,6 @@ def as_record(error: BaseException) -> dict[str, str]:
 
 
 def as_error(record: dict[str, Any]) -> StreamKernelError:
-    """The error that was kept."""
+    """The error of such a record."""
     kind = error_class(str(record.get("type"))) or ClusterError
     return kind(str(record.get("message")))

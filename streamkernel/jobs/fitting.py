@@ -1,4 +1,4 @@
-"""What a driver does between its lease and its last record: open, plan, fit, publish."""
+"""The steps of a driver between its lease and its last record: open, plan, fit, publish."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["Fitting", "published_digest", "steps_of"]
 
 
 def steps_of(id: str, model: str) -> str:
-    """Where the checkpoints of a job are: beside its model."""
+    """Location of the checkpoints of a job: beside its model."""
     parent, name = parent_of(model)
     return joined(parent, f".{name}.{id}.run")
 
 
 def published_digest(work: Work) -> str | None:
-    """Of the model that is where a job's model is to be; None if there is none that can be read."""
+    """Digest of the model at a job's model location; None if no model can be read there."""
     model = _existing(work)
     return None if model is None else model.digest
 
@@ -45,7 +45,7 @@ class Fitting:
 
     Parameters
     ----------
-    record : the state in which this driver says that it runs.
+    record : state of the job in which this driver runs.
     """
 
     def __init__(self, records: JobRecords, work: Work, lease: Lease, record: Record) -> None:
@@ -57,11 +57,11 @@ class Fitting:
         self.steps: Steps
 
     def memory_now(self) -> int:
-        """Bytes that the workers hold now."""
+        """Memory of all workers now, in bytes."""
         return 0 if self._executor is None else self._executor.memory_now()
 
     def published_before(self) -> dict[str, Any] | None:
-        """The result, if a driver before this one was lost after it had published the model."""
+        """The result, if an earlier driver was lost after it had published the model; else None."""
         digest = self.record.value.get("digest")
         if digest is None:
             return None
@@ -69,13 +69,14 @@ class Fitting:
         return None if model is None or model.digest != digest else self._told(model)
 
     def prepare(self, watch: Watch) -> None:
-        """Open the table and what earlier drivers have left.
+        """Open the table and the checkpoints of earlier drivers.
 
         Raises
         ------
         StoreError, DataError, ParameterError
+            The model's location, the table or a setting is refused.
         InputChangedError
-            The table is not the one that an earlier driver began with.
+            The table is not the one with which an earlier driver began.
         """
         if self.record.value.get("digest") is None:
             check_target(self.work.model, overwrite=self.work.overwrite)
@@ -101,7 +102,7 @@ class Fitting:
             watch.tell("resuming", f"resuming from {len(self.steps.steps())} checkpoints")
 
     def fit(self, executor: DriverExecutor, watch: Watch) -> PredictingModel:
-        """Check the memory that it takes, then run it."""
+        """Check that the memory suffices, then run the fit."""
         self._executor = executor
         before = resident_bytes()
         kind, table, settings = self.work.kind, self.table, self.settings
@@ -125,7 +126,7 @@ class Fitting:
         )
 
     def publish(self, model: PredictingModel, watch: Watch) -> dict[str, Any]:
-        """Save the model, under the lease, once nobody can cancel it any more."""
+        """Save the model under the lease; once its digest is recorded, nobody can cancel the job."""
         watch.check()
         watch.measured(model.config["run"]["peak_memory_bytes"])
         if self.record.value.get("digest") != model.digest:
@@ -134,12 +135,12 @@ class Fitting:
         try:
             model.save(self.work.model, overwrite=self.work.overwrite)
         except StoreExistsError:
-            # Of a driver that was lost between this line and the next record.
+            # Written by a driver that was lost between this line and the next record.
             existing = _existing(self.work)
             if existing is None or existing.digest != model.digest:
                 raise
         return self._told(model)
 
     def _told(self, model: PredictingModel) -> dict[str, Any]:
-        """What the last record says of the model."""
+        """The summary of the model for the last record."""
         return model.fit_summary(self.work.model, model.config["run"]["seconds"])

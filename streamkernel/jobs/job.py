@@ -1,4 +1,4 @@
-"""A job, looked at from anywhere."""
+"""A job, seen from any process."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from streamkernel.jobs.work import Work
 
 __all__ = ["Job"]
 
-_LATE = 3.0  # seconds that a driver's word may take beyond its lease; stamps may be of whole seconds
-_PATIENCE = 10.0  # seconds for which a holder of the lease is watched that seems to be gone
+_LATE = 3.0  # seconds that a driver's record may take beyond its lease; stamps may have whole seconds only
+_PATIENCE = 10.0  # seconds to watch a holder of the lease that seems to be dead
 _POLL = 0.5
 _REMEMBERED = 1000
 
 
 class Job:
-    """A fit on a cluster, known by its records: every attribute is read anew.
+    """A fit on a cluster; every attribute is read anew from its records.
 
     Parameters
     ----------
-    records : of the job.
-    client : of the cluster that is to drive it; None only to look.
+    records : records of the job.
+    client : client of the cluster that can drive it; None to look only.
 
     Attributes
     ----------
     id : str
-    jobs : the place of its records.
+    jobs : location of its records.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class Job:
 
     @cached_property
     def work(self) -> Work:
-        """What it is to do: estimator, settings, table, model."""
+        """The work to do: estimator, settings, table, model."""
         return Work.from_config(self._spec["work"], f"job {self.id} in {self.jobs}")
 
     @property
@@ -80,31 +80,32 @@ class Job:
     def status(self) -> str:
         """ "queued", "running", "interrupted", "done", "failed", "cancelling", "cancelled" or "removing".
 
-        It is interrupted where its driver has given no sign of life for longer than its lease, by the clock of the
-        place of its records, and has not been replaced yet.
+        "interrupted" means that the driver has made no record for longer than its lease, by the clock of the place of
+        the records, and that no new driver has been submitted yet.
         """
         return self._seen()[0]
 
     @property
     def progress(self) -> dict[str, Any]:
-        """The latest words of its driver; empty before the first.
+        """The latest progress record of its driver; empty before the first one.
 
-        `sweep` is the name of the one at work, `sweeps_done` of `sweeps_planned`, of which `sweeps_resumed` were
-        taken from checkpoints; `rows_done` of `rows_total` rows of it; `seconds` since this driver began;
-        `planned_bytes` and `peak_bytes` of all processes together; `host`, `process` and `worker` of the driver, and
-        the how-manieth it is, `attempt`; `time` of these words.
+        `sweep` is the name of the current sweep. `sweeps_done` of `sweeps_planned` are finished, and `sweeps_resumed`
+        of them were loaded from checkpoints. `rows_done` of `rows_total` rows of the current sweep are finished.
+        `seconds` is the time since this driver began. `planned_bytes` and `peak_bytes` are the memory of all processes
+        together. `host`, `process` and `worker` identify the driver, and `attempt` is its number, 1 for the first
+        driver. `time` is the time of this record.
         """
         record = self._records.said()
         return {} if record is None else dict(record.value)
 
     @property
     def error(self) -> dict[str, str] | None:
-        """Class and message of what it failed by: ``{"type": ..., "message": ...}``."""
+        """Class and message of the error that ended a failed job: ``{"type": ..., "message": ...}``; else None."""
         value = self._records.latest().value
         return dict(value["error"]) if value["status"] == FAILED else None
 
     def to_config(self) -> dict[str, Any]:
-        """All of it as plain JSON."""
+        """The whole job as plain JSON."""
         status, record = self._seen()
         return {
             "id": self.id,
@@ -119,11 +120,11 @@ class Job:
         }
 
     def logs(self, *, follow: bool = False) -> Iterator[dict[str, Any]]:
-        """Its events, the oldest first: ``{"time", "event", "level", "text", "host", "process"}``.
+        """Its events, oldest first: ``{"time", "event", "level", "text", "host", "process"}``.
 
         Parameters
         ----------
-        follow : go on until the job has ended.
+        follow : whether to wait for further events until the job has ended.
         """
         number = 0
         while True:
@@ -140,10 +141,10 @@ class Job:
             record = self._records.latest()
             status = str(record.value["status"])
             if status == RUNNING:
-                self._records.said()  # if that is damaged, it is told to who looks, not to who shows what was seen
+                self._records.said()  # raises here if it is damaged, and not later in code that prints the job
             if status != RUNNING or self._silence() <= self._lease_seconds:
                 return status, record
-            # Its driver may have ended, and let go, between the two looks.
+            # Its driver may have ended and released the lease between the two reads.
             if self._records.latest() == record:
                 return INTERRUPTED, record
 
@@ -152,14 +153,14 @@ class Job:
         return self.work.lease_seconds + _LATE
 
     def _silence(self) -> float:
-        """Seconds since the holder of the lease has given a sign of life; infinity where nobody holds it."""
+        """Seconds since the last record of the lease's holder; infinity if nobody holds it."""
         latest = self._records.lease.latest()
         return math.inf if latest is None or latest.value.get("released") else self._age(latest)
 
     def _age(self, record: Record) -> float:
-        """Seconds since a record was made: by the clock of the place that it is in, never by its writer's and ours.
+        """Age of a record in seconds, by the clock of its place: the clocks of writer and reader can differ.
 
-        Where the place does not tell, since this object has first seen it.
+        If the place gives no times, the age is counted from the moment when this object first saw the record.
         """
         now = place_time(blobs_at(self.jobs)) if record.written else None
         if now is not None:
@@ -171,14 +172,14 @@ class Job:
     # --- acting ------------------------------------------------------------------------------------------------------
 
     def look(self) -> str:
-        """Its status; and, with a cluster, have it driven where nobody does.
+        """Return its status; with a cluster, also submit a driver if nobody drives the job.
 
-        Of several who look at the same moment one has it driven; a driver that was only thought dead still holds its
-        lease, and the new one ends at once.
+        If several processes look at the same moment, only one submission takes effect. If the driver was only thought
+        dead, it still holds its lease, and the new one ends at once.
         """
         status, record = self._seen()
         if status == CANCELLING and self._silence() > self._lease_seconds:
-            # Nobody is left who could say that it has stopped; whoever wakes finds that it has.
+            # No driver is left to record that it has stopped; a driver that wakes up finds this record.
             self._finish_cancelling(record)
             return self.status
         if self._client is None or status not in (QUEUED, INTERRUPTED):
@@ -193,16 +194,16 @@ class Job:
         return self.status
 
     def _awaited(self, record: Record, state: str | None) -> bool:
-        """Whether a driver that the scheduler has started may yet speak: before it does, it waits for the lease."""
+        """Whether a driver that the scheduler has started may still begin: it waits for the lease before its record."""
         return state == "processing" and min(self._silence(), self._age(record)) <= 2 * self._lease_seconds
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for its end; False if that has not come after `timeout` seconds.
+        """Wait for its end; False if it has not ended after `timeout` seconds.
 
         Raises
         ------
         StreamKernelError
-            The job failed: of the class that its driver met.
+            The job failed; the class is that of the driver's error.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (status := self.look()) not in ENDED:
@@ -215,12 +216,12 @@ class Job:
         return True
 
     def result(self, timeout: float | None = None) -> SupervisedEstimator:
-        """Wait for its end, and load what it made: the fitted estimator, whose `model_` is the saved model.
+        """Wait for its end, and load the result: the fitted estimator, whose `model_` is the saved model.
 
         Raises
         ------
         StreamKernelError
-            The job failed (the error of its driver), was cancelled, or goes on after `timeout` seconds.
+            The job failed (the driver's error), was cancelled, or has not ended after `timeout` seconds.
         """
         if not self.wait(timeout):
             raise ClusterError(f"job {self.id} is {self.status} after {timeout:g} s; wait longer for its result")
@@ -231,16 +232,16 @@ class Job:
         return self.work.kind.estimator.load(self.model)
 
     def cancel(self, *, keep_checkpoints: bool = False) -> None:
-        """Have it stop: a running driver sees it within some seconds, a queued job is cancelled at once.
+        """Stop the job: a running driver sees the request within some seconds; a queued job is cancelled at once.
 
         Parameters
         ----------
-        keep_checkpoints : leave them, so that `resume` goes on where it stopped.
+        keep_checkpoints : whether the checkpoints stay, so that `resume` goes on from them.
 
         Raises
         ------
         ParameterError
-            It has ended, is just publishing its model, or was lost after it had published it.
+            The job has ended, is publishing its model now, or its driver was lost after publishing it.
         """
         while True:
             record = self._records.latest()
@@ -254,7 +255,7 @@ class Job:
                 if running:
                     raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
                 if published_digest(self.work) == digest:
-                    # Lost before it could say so; without the model to itself nobody could make another one there.
+                    # Its driver was lost before the record. If cancelled, this job would no longer protect the model.
                     raise ParameterError(
                         f"job {self.id} has published its model; it is too late to cancel it, and resume ends it"
                     )
@@ -266,20 +267,20 @@ class Job:
                 return
 
     def resume(self) -> int:
-        """Have it go on, from its last checkpoint: what was lost, failed or was cancelled.
+        """Go on from the last checkpoint, if the job was lost, failed or was cancelled.
 
-        Whoever looks with a cluster has a lost driver replaced, too, but not before its lease has lapsed; this asks
-        for one as soon as the cluster knows of none. A job that is driven goes on as it does.
+        `look` also replaces a lost driver, but only after its lease has expired; this replaces it as soon as the
+        cluster knows of no driver. A job that is being driven is not disturbed.
 
         Returns
         -------
         int
-            Sweeps that there are checkpoints of, as seen from here; at 0 it begins with the first sweep.
+            Number of sweeps with a checkpoint, as seen from here; with 0 it begins with the first sweep.
 
         Raises
         ------
         ParameterError
-            It is done or about to end; or there is no cluster to go on with.
+            The job is done or about to end, or there is no cluster.
         StoreExistsError
             Another job makes its model by now.
         """
@@ -300,7 +301,7 @@ class Job:
         return steps
 
     def _finish_cancelling(self, record: Record) -> None:
-        """Say that it has stopped, for a driver that is gone: as the holder of its lease, which no other then has."""
+        """Record that the job has stopped, in place of a dead driver; holding its lease keeps other drivers out."""
         silence = self._silence()
         lease = Lease.acquire(
             self._records.blobs,
@@ -312,7 +313,7 @@ class Job:
             about={"cancels": True},
         )
         if lease is None:
-            # It lives: it sees that it is cancelled, and puts its things away itself.
+            # The driver lives: it sees the request, and removes its checkpoints itself.
             return
         with lease:
             if not record.value.get("keep_checkpoints"):

@@ -1,16 +1,16 @@
-"""What is written of a job: plain JSON beside its output, read and advanced from any machine that sees the place.
+"""The records of a job: plain JSON beside its output, read and advanced from any machine that sees the place.
 
 ::
 
-    JOBS/specs/ID.json            what is to be done, written once
-    JOBS/models/DIGEST/           which jobs make a model: one at a time
+    JOBS/specs/ID.json            the work to do, written once
+    JOBS/models/DIGEST/           the jobs that make a model: one at a time
     JOBS/ID/state/00000003.json   its states, one after another; none is ever replaced
-    JOBS/ID/progress/             the latest words of its driver
-    JOBS/ID/lease/                who drives it
-    JOBS/ID/log/                  what happened, a record an event
+    JOBS/ID/progress/             the latest progress of its driver
+    JOBS/ID/lease/                the lease of its driver
+    JOBS/ID/log/                  its events, one record each
 
-A state is followed by another by compare-and-swap (`RecordLog`): of a driver that finishes and a user who cancels at
-the same moment one is first, and the other sees it.
+A state follows another by compare-and-swap (`RecordLog`). If a driver finishes and a user cancels at the same moment,
+one of them is first, and the other sees it.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ REMOVING = "removing"
 ENDED = frozenset({DONE, FAILED, CANCELLED, REMOVING})
 _STATUSES = frozenset({QUEUED, RUNNING, INTERRUPTED, CANCELLING}) | ENDED
 
-UNREADABLE = "unreadable"  # never written: what is told of a job whose records are damaged
-LOST = "lost"  # no status: why a driver stops that has lost its lease
+UNREADABLE = "unreadable"  # never written: the status shown for a job with damaged records
+LOST = "lost"  # no status: the reason why a driver stops after it has lost its lease
 
 _ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
 _SPECS = "specs/"
@@ -70,7 +70,7 @@ _FORMAT = {"format": "streamkernel.job", "version": 1}
 
 
 class Stopped(StreamKernelError):
-    """A driver has to stop: its job was cancelled, its lease is lost, or its worker is about to end."""
+    """A driver must stop: its job was cancelled, its lease is lost, or its worker is about to end."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the job was stopped: {reason}")
@@ -78,17 +78,17 @@ class Stopped(StreamKernelError):
 
 
 def new_id() -> str:
-    """An id of its own, that sorts by time."""
+    """A new unique id; ids sort by time."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
 
 
 def is_id(text: str) -> bool:
-    """Whether this can be a job's id, rather than the location of a model."""
+    """Whether a text can be a job's id, and not the location of a model."""
     return _ID.fullmatch(text) is not None
 
 
 def job_ids(location: str) -> list[str]:
-    """Ids of the jobs in a place, in the order of their submission."""
+    """Ids of the jobs in a place, in the order of submission."""
     keys = blobs_at(location).keys(_SPECS)
     names = (key.removeprefix(_SPECS).removesuffix(".json") for key in keys)
     return sorted(name for name in names if is_id(name))
@@ -99,13 +99,13 @@ class JobRecords:
 
     Parameters
     ----------
-    location : the place of the jobs.
-    id : of this one.
+    location : place of the jobs.
+    id : id of this job.
 
     Raises
     ------
     ParameterError
-        What is given as an id cannot be one.
+        The id has not the form of a job's id.
     """
 
     def __init__(self, location: str, id: str) -> None:
@@ -120,14 +120,14 @@ class JobRecords:
         self.log = RecordLog(self.blobs, "log", kept=None)
         self.lease = RecordLog(self.blobs, "lease")
 
-    # --- what is to be done ------------------------------------------------------------------------------------------
+    # --- the work to do ----------------------------------------------------------------------------------------------
 
     def create(self, work: Work) -> Record:
-        """Write a new job: queued."""
+        """Write a new job, with the status "queued"."""
         spec = {**_FORMAT, "id": self.id, "submitted": time.time(), "by": this_process(), "work": work.to_config()}
         text = json.dumps(spec, indent=1, sort_keys=True, allow_nan=False)
         place, key = blobs_at(self.location), f"{_SPECS}{self.id}.json"
-        # Ours, if the answer to the first try was lost.
+        # The spec is ours if the answer to the first try was lost.
         if not place.create(key, text.encode()) and place.read(key) != text.encode():
             raise StoreError(f"a job {self.id} is in {self.location} already; submit again")
         record = self.advance(None, QUEUED)
@@ -136,14 +136,14 @@ class JobRecords:
         return record
 
     def spec(self) -> dict[str, Any]:
-        """What was written on submission.
+        """The spec that was written on submission.
 
         Raises
         ------
         StoreNotFoundError
             There is no such job here.
         CorruptMetadataError
-            What is there is none of ours.
+            The file is not in our format.
         """
         key = f"{_SPECS}{self.id}.json"
         content = blobs_at(self.location).read(key)
@@ -164,15 +164,15 @@ class JobRecords:
         return dict(spec)
 
     def is_written(self) -> bool:
-        """Whether there is such a job, readable or not."""
+        """Whether the job exists, readable or not."""
         return blobs_at(self.location).read(f"{_SPECS}{self.id}.json") is not None
 
     def forget(self) -> None:
-        """Remove the spec: the job is listed no more."""
+        """Remove the spec, so that the job is no longer listed."""
         blobs_at(self.location).remove(f"{_SPECS}{self.id}.json")
 
     def work(self) -> Work:
-        """The work of its spec."""
+        """The work in its spec."""
         return Work.from_config(self.spec()["work"], f"{self.location}/{_SPECS}{self.id}.json")
 
     # --- its states --------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class JobRecords:
         """Its latest state."""
         record = self.state.latest()
         if record is None:
-            # Its submitter was ended between the two writes: whoever looks may go on.
+            # Its submitter died between its two writes: any reader may make the first state.
             self.spec()
             record = self.advance(None, QUEUED) or self.state.latest()
         assert record is not None
@@ -193,7 +193,7 @@ class JobRecords:
         return record
 
     def said(self) -> Record | None:
-        """The latest words of its driver; None before the first."""
+        """The latest progress of its driver; None before the first."""
         record = self.progress.latest()
         if record is not None and not _is_time(record.value.get("time")):
             raise self._damaged(self.progress, record)
@@ -206,25 +206,25 @@ class JobRecords:
         )
 
     def advance(self, after: Record | None, status: str, **changes: Any) -> Record | None:
-        """The state that follows `after`, which keeps what is not changed; None if another has followed it already."""
+        """Append the state that follows `after`, with its other values unchanged; None if another state follows it."""
         kept = {} if after is None else after.value
         if status == QUEUED:
-            # What its driver's task is called by: whoever has it driven from this state asks for the same task.
+            # This number is in the key of the driver's task: all who submit a driver for this state name the same task.
             changes["asked"] = 1 if after is None else after.number + 1
         return self.state.append({**kept, **changes, "status": status, "time": time.time()}, after=after)
 
     def claim(self, lease: Lease, **changes: Any) -> Record:
-        """Say that the holder of the lease runs the job; who has just asked for its driver anew is overruled.
+        """Record that the holder of the lease runs the job, even if another process has just queued the job again.
 
         Raises
         ------
         Stopped
-            It was cancelled, or is no longer this holder's.
+            The job was cancelled, or this holder has lost it.
         """
         while True:
             record = self.latest()
             status = record.value["status"]
-            # After the record was read: should we be stopped from here on, then it will not be the latest any more.
+            # Check after reading the record: if we are stopped from here on, the record will no longer be the latest.
             if status in ENDED or not lease.held:
                 raise Stopped(LOST)
             if status == CANCELLING:
@@ -236,13 +236,13 @@ class JobRecords:
     # --- its log -----------------------------------------------------------------------------------------------------
 
     def note(self, event: str, text: str, *, level: str = "info") -> None:
-        """Add an event to the log; several writers take turns."""
+        """Append an event to the log; tries again if another writer was first."""
         value = {"time": time.time(), "event": event, "level": level, "text": text, **this_process()}
         while self.log.append(value, after=self.log.latest()) is None:
             pass
 
     def events(self, after: int = 0) -> list[Record]:
-        """Events with a higher number than `after`."""
+        """Events with a number higher than `after`."""
         found = []
         while (record := self.log.read(after + 1)) is not None:
             found.append(record)
@@ -252,12 +252,12 @@ class JobRecords:
 
 @contextmanager
 def telling_damage(id: str, place: str | None = None) -> Iterator[None]:
-    """Around what shows the records of a job: whole as they are, they may yet say what no driver says.
+    """Turn errors of code that shows a job's records into one of ours: even whole records can have wrong fields.
 
     Raises
     ------
     CorruptMetadataError
-        A field is missing or is not what it should be; it tells which only where the `place` may be told.
+        A field is missing or has a wrong value; the message names it only if `place` is given.
     """
     try:
         yield
@@ -272,5 +272,5 @@ def telling_damage(id: str, place: str | None = None) -> Iterator[None]:
 
 
 def _is_time(value: Any) -> bool:
-    # Of which differences can be told.
+    # Differences of times must be finite numbers.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18

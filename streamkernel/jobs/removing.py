@@ -1,7 +1,7 @@
-"""What is left of an ended job, removed: its checkpoints, its log, its records; never the model.
+"""Removal of an ended job: its checkpoints, its log, its records; never the model.
 
-The order makes an interrupted removal safe to repeat. A last state says that the job is being removed, so that nobody
-resumes it; then goes what it points to, then the spec, by which it is listed, then its states, that one at the end.
+The order makes it safe to repeat an interrupted removal. First a last state marks the job as being removed, so that
+nobody resumes it. Then the checkpoints, the log and the spec are removed, and finally the states, the last one last.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamkernel.jobs.steps import remove_steps, steps_saved
 
 __all__ = ["remove_job"]
 
-_PATIENCE = 25.0  # seconds, for a driver that is just ending
+_PATIENCE = 25.0  # seconds to wait for a driver that is ending
 
 
 def remove_job(records: JobRecords) -> None:
@@ -25,13 +25,13 @@ def remove_job(records: JobRecords) -> None:
     Raises
     ------
     ParameterError
-        It has not ended.
+        The job has not ended.
     StoreNotFoundError
         There is no such job.
     CorruptMetadataError
-        Its records are damaged, so that nobody knows whether it runs.
+        Its records are damaged, so that nobody knows whether it still runs.
     StoreError
-        Not all of it can be removed; what is left is removed by another call.
+        A part cannot be removed; another call removes the rest.
     """
     if records.is_written() or not _was_begun(records):
         work = records.work()
@@ -40,13 +40,13 @@ def remove_job(records: JobRecords) -> None:
     for name in ("log", "progress"):
         _remove_below(joined(records.blobs.location, name))
     records.forget()
-    # Last the states, the oldest of them first: the one that is left says what is going on.
+    # The states last, and the oldest first: the remaining one records that the job is being removed.
     for name in ("lease", "state", ""):
         _remove_below(joined(records.blobs.location, name) if name else records.blobs.location)
 
 
 def _was_begun(records: JobRecords) -> bool:
-    """Whether a removal was interrupted after the job had ceased to be listed."""
+    """Whether an earlier removal was interrupted after it had removed the spec."""
     record = records.state.latest()
     return record is not None and record.value.get("status") == REMOVING
 
@@ -61,7 +61,7 @@ def _mark(records: JobRecords, lease_seconds: float) -> None:
             raise ParameterError(
                 f"job {records.id} is {status}, and only ended jobs are removed; wait for its end, or cancel it"
             )
-        # A driver writes that the job has ended before it has put everything away.
+        # A driver records the end of the job before it has finished its cleaning up.
         wait = min(1.5 * lease_seconds, _PATIENCE)
         lease = Lease.acquire(records.blobs, "lease", ttl=lease_seconds, wait=wait, about={"removes": True})
         if lease is None:
@@ -82,5 +82,5 @@ def _remove_below(location: str) -> None:
     for key in blobs.keys(""):
         blobs.remove(key)
     if not is_url(location):
-        # Folders, and what ended writers have left half-written.
+        # Folders, and files that killed writers left half-written.
         shutil.rmtree(local_path(location), ignore_errors=True)

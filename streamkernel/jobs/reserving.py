@@ -1,8 +1,8 @@
-"""Which jobs make a model: of a place, one at a time.
+"""Reservation of a model's location: one job at a time makes it.
 
 ::
 
-    JOBS/models/DIGEST/00000003.json    {"job": ID, "model": LOCATION}, a record for each that was let begin
+    JOBS/models/DIGEST/00000003.json    {"job": ID, "model": LOCATION}, one record for each job that could begin
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["latest_maker", "reserve"]
 
 
 def reserve(records: JobRecords, model: str) -> None:
-    """Write down that a job, queued by now, makes a model.
+    """Record that a job, which is queued already, makes a model.
 
     Raises
     ------
     StoreExistsError
-        Another one does.
+        Another job is making it.
     """
     log = _makers(records.location, model)
     while True:
@@ -31,13 +31,13 @@ def reserve(records: JobRecords, model: str) -> None:
             raise StoreExistsError(
                 f"job {other} is making {model} already; wait for it, cancel it, or choose another path"
             )
-        # Also where we were the last: who has just found us ended sees that we are not any more.
+        # Appended even if our record is the latest: a process that saw us ended must see that we run again.
         if log.append({"job": records.id, "model": model}, after=before) is not None:
             return
 
 
 def latest_maker(place: str, model: str) -> str | None:
-    """Id of the latest job that makes a model and has not been removed."""
+    """Id of the latest job that makes a model and was not removed."""
     for record in reversed(_makers(place, model).all()):
         records = JobRecords(place, str(record.value.get("job")))
         if records.is_written():
@@ -49,7 +49,7 @@ def _is_at_work(place: str, id: str) -> bool:
     try:
         return JobRecords(place, id).latest().value["status"] not in ENDED
     except StoreNotFoundError:
-        # Removed.
+        # The other job was removed.
         return False
 
 

@@ -1,4 +1,4 @@
-"""A job's driver as the scheduler sees it: one task, under a key that tells which state of the job asked for it."""
+"""A job's driver at the scheduler: one task, whose key contains the number of the job's state that asked for it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from streamkernel.jobs.task import drive
 __all__ = ["DRIVEN", "WAITING", "ask_again", "begin_again", "state_of", "submit_driver"]
 
 _PATIENCE, _BRIEFLY = 5.0, 0.5
-WAITING = frozenset({"waiting", "queued", "no-worker"})  # for a worker
+WAITING = frozenset({"waiting", "queued", "no-worker"})  # the task waits for a worker
 DRIVEN = WAITING | {"processing"}
 _LOST = (KilledWorker, NoValidWorkerError)
 
 
 def submit_driver(client: Client, records: JobRecords, queued: Record) -> None:
-    """Have a job driven. Of several who ask for the same state's driver, the scheduler runs one.
+    """Submit the driver of a job. If several processes submit it for the same state, the scheduler runs one task.
 
-    The task is fire-and-forget: it goes on without this client. Exceptions of its own it has none to retry; of the
-    deaths of workers under it the scheduler forgives ``allowed-failures``, after which whoever looks asks anew. What
-    keeps it from beginning, soon after it was asked for, fails the job.
+    The task is fire-and-forget: it goes on without this client. Its own exceptions are not retried. The scheduler
+    forgives ``allowed-failures`` deaths of its workers; after that, the next process that looks submits it again. If
+    the task cannot begin (its error comes soon after the submission), the job fails.
     """
     key = _key(records, queued.value["asked"])
     try:
@@ -41,14 +41,14 @@ def submit_driver(client: Client, records: JobRecords, queued: Record) -> None:
         ) from error
     met = driver.exception() if driver.status == "error" else None
     if met is not None and not isinstance(met, _LOST):
-        # Asked again it would meet the same, and the scheduler forgets it: who looks shall know.
+        # A second submission would raise the same error, and the scheduler forgets it: so record it for the users.
         told = _cannot_begin(met)
         if records.advance(queued, FAILED, error=told) is not None:
             records.note(FAILED, told["message"], level="error")
 
 
 def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: Record, driver: Future[str]) -> None:
-    """The client's messages go out a little later; who has been told that the job is submitted may end at once."""
+    """Wait until the scheduler has the task: messages go out later, and a user may exit after the submission."""
     began = time.monotonic()
     while not driver.done() and records.latest().number == queued.number:
         state, waited = state_of(client, records, queued.value["asked"]), time.monotonic() - began
@@ -58,7 +58,7 @@ def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: Record,
 
 
 def ask_again(client: Client, records: JobRecords, record: Record, said: str) -> None:
-    """Have another driver follow those of `record`, unless somebody has asked for one already."""
+    """Submit another driver after those of `record`, unless another process has submitted one already."""
     queued = records.advance(record, QUEUED)
     if queued is not None:
         records.note("resubmitted", said)
@@ -66,12 +66,12 @@ def ask_again(client: Client, records: JobRecords, record: Record, said: str) ->
 
 
 def begin_again(client: Client, records: JobRecords, ended: Record, model: str, said: str) -> None:
-    """The same for a job that had ended, and has its model to itself again.
+    """Submit a driver for a job that had ended, and reserve its model's location again.
 
     Raises
     ------
     StoreExistsError
-        Another job makes the model; this one is left as it was.
+        Another job makes the model; this job is unchanged.
     """
     queued = records.advance(ended, QUEUED, fruitless=0, digest=None, error=None)
     if queued is None:
@@ -87,7 +87,7 @@ def begin_again(client: Client, records: JobRecords, ended: Record, model: str, 
 
 
 def state_of(client: Client, records: JobRecords, asked: int) -> str | None:
-    """What the scheduler says of the driver that was asked for in that state; None if it knows none."""
+    """State of the task of the driver submitted for job state `asked`; None if the scheduler knows no such task."""
     key = _key(records, asked)
     scheduler: Any = client.scheduler
     try:

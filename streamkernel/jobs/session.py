@@ -1,4 +1,4 @@
-"""Jobs of a cluster, or of a place: submitted, listed, found again."""
+"""Jobs of a cluster or of a place: submission, list and search."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ENVIRONMENT = "STREAMKERNEL_JOBS"
 
 
 def default_jobs(model: str) -> str:
-    """Where the records of a model's jobs are unless another place is named: beside it."""
+    """Default location of the records of a model's jobs: beside the model."""
     return joined(parent_of(model)[0], ".jobs")
 
 
@@ -49,21 +49,22 @@ def connect(
     insecure: bool = False,
     timeout: float = 10.0,
 ) -> JobsSession:
-    """A session with a Dask cluster on which jobs are run; for use in a ``with`` block.
+    """Open a session with a Dask cluster that runs jobs; for use in a ``with`` block.
 
     Parameters
     ----------
-    address : of its scheduler, ``tls://host:8786``; None only to look at jobs.
-    security : certificates, of `streamkernel.engine.security.tls_security`; default what the environment names.
-    jobs : where records of jobs are, a folder that the cluster sees or a URL; default what STREAMKERNEL_JOBS names,
-        else the folder ``.jobs`` beside each job's model.
-    insecure : go to a scheduler on another machine unencrypted.
+    address : address of the scheduler, such as ``tls://host:8786``; None to look at jobs only.
+    security : certificates, from `streamkernel.engine.security.tls_security`; default: those that the environment
+        names.
+    jobs : place of the jobs' records, a folder that the cluster sees or a URL; default: STREAMKERNEL_JOBS, else the
+        folder ``.jobs`` beside each job's model.
+    insecure : whether to connect to a scheduler on another machine without encryption.
     timeout : seconds to wait for the scheduler's answer.
 
     Raises
     ------
     SecurityError, ClusterError
-        As of `streamkernel.engine.security.connect_client`; or its processes have other versions than this one.
+        As in `streamkernel.engine.security.connect_client`; also if the cluster's versions differ from this process's.
 
     Examples
     --------
@@ -89,12 +90,12 @@ def connect(
 
 
 class JobsSession:
-    """Jobs of a cluster, or of a place; see `connect`.
+    """Jobs of a cluster or of a place; see `connect`.
 
     Parameters
     ----------
-    client : of the cluster; None only to look.
-    place : of the records, None for beside each model.
+    client : client of the cluster; None to look only.
+    place : place of the records; None for a folder beside each model.
     """
 
     def __init__(self, client: Client | None, place: str | None) -> None:
@@ -115,27 +116,27 @@ class JobsSession:
         lease_seconds: float = 15.0,
         check: bool = True,
     ) -> Job:
-        """Have an estimator fitted on the cluster, whatever becomes of this process.
+        """Fit an estimator on the cluster; the job goes on if this process ends.
 
         Parameters
         ----------
-        estimator : one of ours, not fitted; or its name on the command line, with its `settings` by name.
-        table, model : locations that the cluster sees: of the rows, and of what is made of them.
+        estimator : one of our estimators, not fitted; or its name on the command line, with its `settings` by name.
+        table, model : locations of the rows and of the fitted model; the cluster must see both.
         rows : half-open slice of the stored rows.
         queries : location of the query points of a committee.
-        overwrite : replace a model that is there, once the new one is whole.
-        memory_limit : bytes or text such as "4GB", all processes together; default that of the estimator.
-        lease_seconds : a driver that gives no sign of life for so long is replaced.
-        check : look at table and model here too; False where only the cluster sees them.
+        overwrite : whether an existing model is replaced, once the new one is whole.
+        memory_limit : bytes or text such as "4GB", for all processes together; default: that of the estimator.
+        lease_seconds : seconds without a record of the driver after which it is replaced.
+        check : whether to check table and model here too; False if only the cluster sees them.
 
         Raises
         ------
         ParameterError
-            What is asked cannot be told in plain JSON, or there is no cluster.
+            Plain JSON cannot hold the settings, or there is no cluster.
         StoreExistsError
-            The model is there, or is being made by another job.
+            The model exists, or another job is making it.
         StoreError, DataError
-            Whatever metadata tells of the table.
+            The metadata of the table show an error.
         """
         if self._client is None:
             raise ParameterError("nobody can drive a job here; connect to a scheduler's address to submit one")
@@ -168,9 +169,9 @@ class JobsSession:
         return Job(records, self._client)
 
     def jobs(self) -> list[Job]:
-        """All jobs of the place, the oldest first; those that were interrupted are driven again.
+        """All jobs of the place, oldest first; interrupted jobs get a new driver.
 
-        One whose records are damaged is among them: its `status` is "unreadable", and its `error` says what is.
+        A job with damaged records is among them: its `status` is "unreadable", and its `error` gives the damage.
 
         Raises
         ------
@@ -183,14 +184,14 @@ class JobsSession:
         return sorted((job for job in found if job is not None), key=lambda job: job.id)
 
     def job(self, id: str | os.PathLike[str]) -> Job:
-        """The job of an id, or the latest one that makes a model at a location; if interrupted, it is driven again.
+        """The job with an id, or the latest job that makes a model at a location; if interrupted, it is driven again.
 
         Raises
         ------
         StoreNotFoundError
-            There is none.
+            There is no such job.
         CorruptMetadataError
-            Its records are damaged; the message names the one.
+            Its records are damaged; the message names the damaged one.
         """
         name = os.fspath(id)
         job = Job(self._of_id(name) if is_id(name) else self._of_model(location_of("model", name)), self._client)
@@ -198,23 +199,23 @@ class JobsSession:
         return job
 
     def remove(self, id: str) -> None:
-        """Remove what is left of a job that has ended: its records, log and checkpoints; never its model.
+        """Remove a job that has ended: its records, log and checkpoints; never its model.
 
-        A removal that was interrupted is finished by another one.
+        A second call finishes an interrupted removal.
 
         Raises
         ------
         ParameterError
-            It has not ended.
+            The job has not ended.
         StoreNotFoundError
-            There is none.
+            There is no such job.
         CorruptMetadataError
-            Its records are damaged, so that nobody knows whether it runs.
+            Its records are damaged, so that nobody knows whether it still runs.
         """
         remove_job(self._of_id(id))
 
     def _seen(self, records: JobRecords) -> Job | None:
-        """A job that can be told of; None if it has just been removed."""
+        """A job, or an `UnreadableJob` if its records are damaged; None if it has just been removed."""
         try:
             job = Job(records, self._client)
             job.look()
@@ -244,13 +245,13 @@ class JobsSession:
     def _place_of(self, model: str) -> str:
         place = self.place or default_jobs(model)
         if self.place is None and not is_url(place):
-            # A link that the user names is followed, one in the place of a name of ours is not.
+            # A link that the user names is followed; a link with our own default name is not.
             refuse_link(Path(place))
         self._places[place] = None
         return place
 
     def close(self) -> None:
-        """Leave the cluster; its jobs go on."""
+        """Disconnect from the cluster; its jobs go on."""
         if self._client is not None:
             self._client.close()
 

@@ -1,12 +1,12 @@
-"""Checkpoints of a job, to which each of its drivers adds in a folder of its own.
+"""Checkpoints of a job; each of its drivers saves to a folder of its own.
 
 ::
 
-    .MODEL.ID.run/0001/0000-column_statistics/    a bundle, by the first driver
-    .MODEL.ID.run/0002/0003-look/                 by the second, which read the three before it in 0001
+    .MODEL.ID.run/0001/0000-column_statistics/    a bundle, saved by the first driver
+    .MODEL.ID.run/0002/0003-look/                 saved by the second, which loaded the three steps before it from 0001
 
-A driver that was thought dead, and wakes, meets nobody in its folder: two never write one name, so that no lock is
-needed that a stopped process could keep. What several of them make of one step has the same bits.
+A driver that was thought dead, and wakes up, is alone in its folder: two drivers never write one name. So no lock is
+needed, which a stopped process could hold. If several drivers save the same step, the results have the same bits.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _KEY = re.compile(r"(\d{4,})/(\d{4,})-([a-z][a-z0-9_]*)/.*")
 
 
 class Steps:
-    """What a `Session` saves to and loads from.
+    """The checkpoints to which a `Session` saves and from which it loads.
 
     Parameters
     ----------
-    location : of the run.
-    attempt : number of this driver.
-    digest : of what determines the run's result; steps of another one are not used.
-    check : raises unless this driver may write.
+    location : location of the run's checkpoints.
+    attempt : number of this driver, 1 for the first.
+    digest : digest of all that determines the run's result; steps with another digest are not used.
+    check : function that raises unless this driver may write.
     """
 
     def __init__(self, location: str, attempt: int, digest: str, check: Callable[[], None]) -> None:
@@ -52,18 +52,18 @@ class Steps:
         self._found = _attempts(location)
 
     def steps(self) -> list[tuple[int, str]]:
-        """Number and name of every step that any driver has begun to save, in order."""
+        """Number and name of every step of which a driver has begun to save a checkpoint, in order."""
         return sorted(self._found)
 
     def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:
-        """Keep `state` as what step number `step` ended with."""
+        """Save `state` as the result of step number `step`."""
         self._check()
         bundle = Bundle(_KIND, 1, {"step": step, "name": name, "run": self._digest}, state)
         write_bundle(self._path(self.attempt, step, name), bundle)
         self._found.setdefault((step, name), []).append(self.attempt)
 
     def load(self, step: int, name: str) -> dict[str, NDArray[Any]] | None:
-        """What a driver saved, or None. A torn one is warned about and counts as absent."""
+        """The state that a driver saved, or None. A torn checkpoint causes a warning and counts as absent."""
         for attempt in sorted(self._found.get((step, name), ()), reverse=True):
             path = self._path(attempt, step, name)
             try:
@@ -77,7 +77,7 @@ class Steps:
         return None
 
     def remove(self) -> None:
-        """Remove those of all drivers."""
+        """Remove the checkpoints of all drivers."""
         remove_steps(self.location)
 
     def _path(self, attempt: int, step: int, name: str) -> str:
@@ -95,7 +95,7 @@ def remove_steps(location: str) -> None:
 
 
 def steps_saved(location: str) -> int:
-    """How many steps there are checkpoints of."""
+    """Number of steps with a checkpoint."""
     return len(_attempts(location))
 
 

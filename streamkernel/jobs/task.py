@@ -1,4 +1,4 @@
-"""The task that drives a job, as it travels: by the name of this module, which schedulers and workers import."""
+"""The task that drives a job; it is pickled as a name in this module, which schedulers and workers import."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["drive"]
 
 
 def drive(jobs: str, id: str) -> str:
-    """`streamkernel.jobs.driver.drive`, loaded where it runs.
+    """Call `streamkernel.jobs.driver.drive`, which is loaded in the process that runs the task.
 
-    A scheduler imports the module of every task that it is given, in the middle of its work: with compilers and
-    kernels that would take it seconds, in which it hears of no worker.
+    A scheduler imports the module of every task that it receives, in its event loop. With compilers and kernels the
+    import would take seconds, in which the scheduler answers no worker.
     """
     return str(import_module("streamkernel.jobs.driver").drive(jobs, id))

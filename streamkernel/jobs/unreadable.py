@@ -1,4 +1,4 @@
-"""A job whose records are damaged: listed with what is wrong, so that it neither hides others nor is hidden."""
+"""A job with damaged records: it is listed with its error, so that it does not hide other jobs and is not hidden."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["UnreadableJob"]
 
 
 class UnreadableJob(Job):
-    """Tells its `status`, "unreadable", and its `error`; whatever else is asked of it raises that error.
+    """A job with `status` "unreadable" and an `error`; all other attributes and methods raise this error.
 
     Parameters
     ----------
-    records : of the job.
-    damage : what was met on reading them.
+    records : records of the job.
+    damage : error that was raised when they were read.
     """
 
     def __init__(self, records: JobRecords, damage: StoreError) -> None:

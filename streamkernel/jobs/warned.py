@@ -1,7 +1,7 @@
-"""Warnings of the package that a driver's thread gives, for its job's log.
+"""Warnings of the package that are raised in a driver's thread, for the log of its job.
 
-Filters of warnings belong to the whole process, in which other jobs may be driven at the same time: the first one in
-sets them, the last one out restores them, and each gets the warnings of its own thread.
+Filters of warnings belong to the whole process, which may drive other jobs at the same time. So the first driver sets
+them, the last one restores them, and each gets the warnings of its own thread.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _catching: list[tuple[warnings.catch_warnings[Any], Any]] = []
 
 @contextlib.contextmanager
 def warnings_to(listener: Callable[[str], None]) -> Iterator[None]:
-    """Hand warnings of this thread to `listener`, as text."""
+    """Pass the warnings of this thread to `listener`, as text."""
     thread = threading.get_ident()
     with _lock:
         if not _listeners:

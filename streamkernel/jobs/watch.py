@@ -1,4 +1,4 @@
-"""A driver's watch: tells how far the fit is, and the fit when it has to stop."""
+"""A driver's watch: it records the progress of the fit, and stops the fit when it must stop."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from streamkernel.jobs.records import LOST, RUNNING, JobRecords, Stopped
 __all__ = ["CLOSING", "Watch"]
 
 CLOSING = "closing"
-_INTERVAL = 1.5  # seconds between two looks at the records
+_INTERVAL = 1.5  # seconds between two reads of the records
 
 logger = logging.getLogger("streamkernel.jobs")
 
 
 @dataclass
 class _Told:
-    """What is told of the fit; the names are those of `Job.progress`."""
+    """The progress of the fit; the names are those of `Job.progress`."""
 
     attempt: int
     worker: str
@@ -43,15 +43,15 @@ class _Told:
 
 
 class Watch:
-    """Watches a session (`streamkernel.engine.Progress`), and the job's records from a thread of its own.
+    """The `streamkernel.engine.Progress` of a session: records the progress, and reads the job's records in a thread.
 
     Parameters
     ----------
-    records, lease : of the job; the lease is held.
-    attempt : number of this driver.
-    worker : address of the worker it runs in.
-    closing : whether that worker is about to end.
-    memory : bytes that all workers hold now.
+    records, lease : records of the job, and its lease, which must be held.
+    attempt : number of this driver, 1 for the first.
+    worker : address of the worker in which it runs.
+    closing : function that returns whether this worker is about to end.
+    memory : function that returns the memory of all workers now, in bytes.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Watch:
         self._sweeping = False
         self._thread = threading.Thread(target=self._run, name=f"streamkernel-job-{records.id}", daemon=True)
 
-    # --- what a session tells ----------------------------------------------------------------------------------------
+    # --- calls of the session ----------------------------------------------------------------------------------------
 
     def begin(self, name: str, rows: int, tasks: int) -> None:
         self.check()
@@ -92,7 +92,7 @@ class Watch:
         told = self._told
         told.sweeps_done += 1
         if told.sweeps_planned is not None:
-            # A step that made things worse is taken back by a sweep that no plan knows of.
+            # After a step that made the result worse, an extra sweep undoes it; no plan counts this sweep.
             told.sweeps_planned = max(told.sweeps_planned, told.sweeps_done)
         if not self._sweeping:
             told.sweeps_resumed += 1
@@ -106,15 +106,15 @@ class Watch:
         self.tell("note", text)
 
     def tell(self, event: str, text: str, *, level: str = "info") -> None:
-        """Write an event to the job's log."""
+        """Append an event to the job's log, if the lease is held."""
         if self.lease.held:
             with contextlib.suppress(StoreError):
                 self.records.note(event, text, level=level)
 
-    # --- what it tells the fit ---------------------------------------------------------------------------------------
+    # --- calls of the driver -----------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise `Stopped` if the fit has to stop, by what is known here and now."""
+        """Raise `Stopped` if the fit must stop; this reads no records."""
         if self.reason is None and not self.lease.held:
             self.reason = LOST
         if self.reason is None and self._closing():
@@ -123,17 +123,17 @@ class Watch:
             raise Stopped(self.reason)
 
     def planned(self, plan: Plan) -> None:
-        """Take what the plan promises."""
+        """Store the planned number of sweeps and the planned memory."""
         self._told.sweeps_planned, self._told.planned_bytes = plan.sweeps, plan.memory_bytes
 
     def measured(self, peak_bytes: int) -> None:
-        """Take what the fit has measured of all processes."""
+        """Store the peak memory of all processes that the fit measured."""
         self._told.peak_bytes = max(self._told.peak_bytes, peak_bytes)
 
     # --- the thread --------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Watch:
-        # The first words of this driver follow the last of the one before, who then can add no more.
+        # After our first progress record, the former driver can append none: its number is taken.
         self._write()
         while self.reason == LOST and self.lease.held:
             self.reason, self._record = None, self.records.progress.latest()
@@ -146,7 +146,7 @@ class Watch:
         self._thread.join()
 
     def last_words(self) -> None:
-        """Write how far it came; after the thread has ended."""
+        """Write the last progress; to be called after the thread has ended."""
         with contextlib.suppress(StoreError):
             self._write()
 
@@ -155,12 +155,12 @@ class Watch:
             try:
                 self._look()
             except StoreError as error:
-                # The place may come back before the lease lapses; `held` tells by the clock.
+                # The place may answer again before the lease expires; `held` compares with the clock.
                 logger.warning("job %s: %s", self.records.id, error)
-            except Exception:  # a look that fails must not leave the fit without one who looks
+            except Exception:  # a failed look must not end the thread: the fit would then have no watch
                 logger.exception("job %s", self.records.id)
             if self.reason is not None:
-                # The fit may be waiting for tasks that never end.
+                # The fit may be waiting for tasks that never end: close its client.
                 self.interrupt()
                 return
 
@@ -175,7 +175,7 @@ class Watch:
                 except Stopped as stopped:
                     self.reason = stopped.reason
         if self.reason is None:
-            with contextlib.suppress(Exception):  # a scheduler that is lost is noticed by the fit itself
+            with contextlib.suppress(Exception):  # the fit itself notices a lost scheduler
                 self._told.peak_bytes = max(self._told.peak_bytes, self._memory())
             self._write()
 
@@ -189,7 +189,7 @@ class Watch:
         value = {**told, "seconds": now - self._told.began, "time": now, **this_process()}
         record = self.records.progress.append(value, after=self._record)
         if record is None:
-            # Only who took the lease from us writes here.
+            # Only a driver that took the lease from us writes here.
             self.reason = self.reason or LOST
         else:
             self._record, self._written, self._told_at = record, told, time.monotonic()

@@ -1,4 +1,4 @@
-"""What a job is to do, as plain JSON: an estimator's name and settings, and locations. No pickle, no arrays."""
+"""The work of a job as plain JSON: an estimator's name and settings, and locations. No pickle, no arrays."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Work:
 
     Attributes
     ----------
-    estimator : its name, of `PREDICTORS`.
+    estimator : name of the estimator, a key of `PREDICTORS`.
     settings : its settings by name, plain JSON.
-    table, model : locations: of the rows, and of what is made of them.
+    table, model : locations of the rows and of the fitted model.
     rows : half-open slice of the stored rows, None for all.
     queries : location of the query points of a committee.
-    overwrite : whether a model that is there may be replaced.
-    memory_limit : bytes, all processes together; None for what the machines have.
-    lease_seconds : after which a driver that gives no sign of life is replaced.
+    overwrite : whether an existing model may be replaced.
+    memory_limit : bytes, for all processes together; None for the machines' memory.
+    lease_seconds : seconds without a record of the driver after which it is replaced.
     """
 
     estimator: str
@@ -54,7 +54,7 @@ class Work:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], where: str) -> Work:
-        """From JSON that was read at `where`."""
+        """The work in JSON that was read at `where`."""
         try:
             values = {each.name: config[each.name] for each in fields(cls)}
             if not all(isinstance(values[name], str) for name in ("estimator", "table", "model")):
@@ -74,7 +74,7 @@ class Work:
         return PREDICTORS[self.estimator]
 
     def made_settings(self) -> Any:
-        """The settings as an object; query points are read."""
+        """The settings as an object; the query points are read."""
         asked = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
         check_options(self.kind, asked)
         # Not `settings_of`: all settings are here, the defaults too, which nobody gave; and a None is one that was
@@ -98,7 +98,7 @@ def described(
     Raises
     ------
     ParameterError
-        It has a part that JSON has no word for, or is none that jobs know.
+        JSON cannot hold a part of it, or jobs do not know this estimator.
     """
     if isinstance(estimator, str):
         if estimator not in PREDICTORS:
@@ -158,12 +158,12 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
 
 
 def location_of(what: str, value: Any) -> str:
-    """A location as text that means the same to another process.
+    """A location as text that has the same meaning in another process.
 
     Raises
     ------
     ParameterError
-        It is an array or a table of this process.
+        The value is an array or a table of this process.
     """
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
