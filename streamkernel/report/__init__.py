@@ -1,9 +1,9 @@
-"""A fitted model, or factors side by side, as a page or as one picture.
+"""Reports on a fitted model, or on factors side by side, as an HTML page or as one picture.
 
 `write_report` draws with Bokeh (``pip install streamkernel[report]``), `draw_png` with matplotlib
-(``pip install streamkernel[png]``). Both draw what `streamkernel.report.facts` reads out of the model; neither looks
-at a table, and neither sends anything anywhere. `write_factor_report` and `draw_factor_png` do the same for factors;
-`pca_optimum` looks at the rows of a small table, for the line that no factor is below.
+(``pip install streamkernel[png]``). Both draw what `streamkernel.report.facts` reads out of the model; neither reads
+a table, and neither sends a network request. `write_factor_report` and `draw_factor_png` do the same for factors.
+`pca_optimum` reads the rows of a small table, for the curve that no factor can be below.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ def write_report(
 
     Parameters
     ----------
-    path : of the page; it is there whole or not at all.
-    title : plain text; what the model is, when not given.
+    path : path or URL of the page; the page is written whole or not at all.
+    title : plain text; default: the kind of the model.
     overwrite : whether an existing file may be replaced.
-    pairs : ``{"kind", "true", "predicted"}`` in place of the check rows that the model keeps. `kind` is "held-out",
-        "training", or words for which rows these are. Values are (rows, d) as the model predicts them, for classes
-        indicators and scores; class labels, (rows,), do as well. Of models that predict distributions also "std" beside
-        "predicted", or "probability" in its place.
+    pairs : ``{"kind", "true", "predicted"}``, used instead of the check rows that the model stores. `kind` is
+        "held-out", "training", or a description of the rows. The values are (rows, d) in the form that the model
+        predicts, for classes indicators and scores; class labels, (rows,), are accepted too. Models that predict
+        distributions also take "std" beside "predicted", or "probability" instead of it.
 
     Raises
     ------
     ParameterError
-        Bokeh is not installed, or `pairs` lacks a part, or the model does not predict.
+        Bokeh is not installed, or `pairs` lacks a part, or it is given for a model that does not predict.
     ShapeMismatchError
-        True and predicted values disagree in shape, or do not fit the model.
+        True and predicted values differ in shape, or do not fit the model.
     StoreExistsError, StoreNotFoundError
-        The file exists, or its folder does not; before any work.
+        The file exists, or its folder does not; raised before any work.
     """
     if isinstance(model, (KernelPCAModel, KernelCCAModel)):
         if pairs is not None:
@@ -66,7 +66,7 @@ def write_report(
 
 
 def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
-    """Draw residual trace, GCV (calibration, where distributions are predicted) and predictions side by side.
+    """Draw residual trace, GCV (calibration, if the model predicts distributions) and predictions side by side.
 
     1440 x 518 pixels; an existing picture is replaced.
 
@@ -75,7 +75,7 @@ def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     ParameterError
         matplotlib is not installed.
     StoreNotFoundError
-        The folder of `path` does not exist; before any work.
+        The folder of `path` does not exist; raised before any work.
     """
     _drawn_with("matplotlib", "png", "streamkernel.report.png").write_png(model, path)
 
@@ -92,16 +92,16 @@ def write_factor_report(
 
     Parameters
     ----------
-    factors : in the order of their colours.
-    path, title, overwrite : as of `write_report`.
-    optimum : of `pca_optimum`.
+    factors : factors, in the order of their colours.
+    path, title, overwrite : as in `write_report`.
+    optimum : result of `pca_optimum`.
 
     Raises
     ------
     ParameterError
         Bokeh is not installed, or there are no factors, or too many.
     StoreExistsError, StoreNotFoundError
-        The file exists, or its folder does not; before any work.
+        The file exists, or its folder does not; raised before any work.
     """
     page = _drawn_with("bokeh", "report", "streamkernel.report.factor_page")
     page.write_factor_html(factors, path, title=title, overwrite=overwrite, optimum=optimum)
@@ -117,13 +117,13 @@ def draw_factor_png(
     ParameterError
         matplotlib is not installed, or no factor has a residual trace to draw.
     StoreNotFoundError
-        The folder of `path` does not exist; before any work.
+        The folder of `path` does not exist; raised before any work.
     """
     _drawn_with("matplotlib", "png", "streamkernel.report.png").write_factor_png(factors, path, optimum)
 
 
 def _drawn_with(library: str, extra: str, module: str) -> ModuleType:
-    # Imported when called: each library is an extra, and neither is wanted by those who only fit.
+    # Imported on call: each library is an extra, and users who only fit need neither.
     if find_spec(library) is None:
         raise ParameterError(f"{library} is not installed, and this draws with it; pip install streamkernel[{extra}]")
     return import_module(module)

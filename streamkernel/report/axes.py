@@ -1,4 +1,4 @@
-"""Limits and ticks of axes, whichever library draws them."""
+"""Limits and ticks of axes, independent of the library that draws them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 __all__ = ["decades", "log_range", "log_ticks", "padded"]
 
-_ROOM = 0.05  # of an axis, left free beyond the data
+_ROOM = 0.05  # share of an axis, left free beyond the data
 
 
 def decades(low: float, high: float) -> float:
@@ -15,7 +15,7 @@ def decades(low: float, high: float) -> float:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... between the limits; finer where that leaves fewer than three."""
+    """1, 2, 5, 10, ... between the limits; a finer grid if these are fewer than three."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     ticks: list[float] = []
     for steps in ((1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)):
@@ -26,17 +26,17 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def padded(low: float, high: float, share: float = _ROOM) -> tuple[float, float]:
-    """Limits with some room beyond the data, and with some length where all data are equal."""
+    """Limits with some room beyond the data, and with a positive length if all data are equal."""
     if not high > low:
         reach = 0.5 * abs(low) if low else 0.5
         return low - reach, high + reach
     room = share * (high - low)
-    # Values whose spread is rounding still need an axis of some length.
+    # Values that differ by rounding only still need an axis of some length.
     least = 1e-9 * max(abs(low), abs(high))
     return low - max(room, least), high + max(room, least)
 
 
 def log_range(low: float, high: float, below: float = 0.06, above: float = 0.06) -> tuple[float, float]:
-    """Limits of a logarithmic axis with room for shares of its length, at least a fifth of a power of ten."""
+    """Limits of a logarithmic axis, with room below and above as shares of its length, at least a fifth of a decade."""
     length = max(decades(low, high), 0.2)
     return low * 10.0 ** (-below * length), high * 10.0 ** (above * length)

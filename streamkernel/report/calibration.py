@@ -1,6 +1,6 @@
-"""Whether predicted distributions mean what they say, on rows whose targets are known: arrays in units of the axes.
+"""Calibration of predicted distributions, on rows with known targets: arrays in the units of the axes.
 
-Each function gives None where the model predicts no such thing, an `Absent` where there is a reason not to draw it.
+Each function returns None if the model predicts no such thing, and an `Absent` if there is a reason not to draw it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BAND = 0.95
 
 @dataclass(frozen=True)
 class GaussianCheck:
-    """Normal distributions of d targets on some rows, of which there are `count`; `rows`, `where` as in `Targets`."""
+    """Normal distributions of d targets on `count` rows; `rows` and `where` as in `Targets`."""
 
     rows: str
     where: str
@@ -51,13 +51,13 @@ class GaussianCheck:
 
     @property
     def transform(self) -> Array:
-        """(20,) rows by their probability integral transform, averaged over targets."""
+        """(20,) number of rows by their probability integral transform, averaged over targets."""
         return np.asarray(self.found.transform.mean(axis=0))
 
 
 @dataclass(frozen=True)
 class CountCheck:
-    """Poisson distributions on some rows; the rest as in `GaussianCheck`."""
+    """Poisson distributions on some rows; the other fields as in `GaussianCheck`."""
 
     rows: str
     where: str
@@ -67,13 +67,13 @@ class CountCheck:
 
     @property
     def transform(self) -> Array:
-        """(20,) as of a `GaussianCheck`."""
+        """(20,) as in `GaussianCheck`."""
         return np.asarray(self.found.transform.mean(axis=0))
 
 
 @dataclass(frozen=True)
 class ProbabilityCheck:
-    """Class probabilities on some rows; `label` is the class they are of, empty for the likeliest of each row."""
+    """Class probabilities on some rows; `label` is their class, empty if they belong to each row's likeliest class."""
 
     rows: str
     where: str
@@ -84,7 +84,7 @@ class ProbabilityCheck:
 
 @dataclass(frozen=True)
 class RowIntervals:
-    """Some rows from the least prediction to the largest, (k,) each, spread evenly over the `count` rows there are.
+    """Some of the `count` rows, (k,) each, by ascending prediction and spread evenly over them.
 
     `inside` is the share of all rows whose target is within two standard deviations.
     """
@@ -101,7 +101,7 @@ class RowIntervals:
 def distribution_check(
     model: PredictingModel, pairs: Mapping[str, Any] | None = None
 ) -> GaussianCheck | ProbabilityCheck | CountCheck | Absent | None:
-    """What the model's distributions are worth on its check rows, or on `pairs` in their place."""
+    """Calibration of the model's distributions on its check rows, or on `pairs` instead."""
     checked = checked_rows(model, pairs)
     if isinstance(checked, Absent):
         return None
@@ -122,7 +122,7 @@ def distribution_check(
 
 
 def is_of_counts(model: PredictingModel) -> bool:
-    """Whether predictions are rates of a Poisson distribution."""
+    """Whether the predictions are rates of a Poisson distribution."""
     return bool(model.config.get("estimator") == "poisson")
 
 
@@ -145,7 +145,7 @@ def _probability_check(checked: CheckedRows, labels: list[str]) -> ProbabilityCh
 
 
 def row_intervals(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> RowIntervals | None:
-    """The first target of some rows, with what was predicted of it."""
+    """The first target of some rows, with its predictions."""
     checked = checked_rows(model, pairs)
     if isinstance(checked, Absent) or "std" not in checked.values or class_names(model) is not None:
         return None
@@ -163,7 +163,7 @@ def row_intervals(model: PredictingModel, pairs: Mapping[str, Any] | None = None
 
 
 def binomial_band(shares: Array, rows: Array | int) -> tuple[Array, Array]:
-    """Between which shares of so many independent rows 95 % of samples lie, where the true shares are these."""
+    """Lower and upper shares between which 95 % of samples of `rows` independent rows lie, if `shares` are true."""
     tail = 0.5 * (1.0 - _BAND)
     rows = np.maximum(rows, 1)
     low, high = (binom.ppf(q, rows, np.clip(shares, 0.0, 1.0)) / rows for q in (tail, 1.0 - tail))

@@ -1,4 +1,4 @@
-"""What a committee's members weigh, and whether its basis is large enough for them."""
+"""Weights of a committee's members, and whether its basis is large enough for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BARS = 300
 
 
 def members_panel(found: MemberWeights | None) -> list[Panel]:
-    """What each member weighs; as a histogram where there are too many for a bar each."""
+    """Weight of each member; as a histogram if there are too many members for one bar each."""
     if found is None:
         return []
     members = len(found.share)

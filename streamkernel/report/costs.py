@@ -1,4 +1,4 @@
-"""What the fit took: time for each sweep, memory promised and measured."""
+"""Costs of the fit: time of each sweep, memory promised and measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BETWEEN = "between sweeps"
 
 
 def time_panel(times: Sweeps | Absent, between: str = "picking, algebra, check") -> Panel:
-    """Seconds of each sweep, and of what was done between them, in words."""
+    """Seconds of each sweep, and of the work between sweeps; `between` names this work."""
     title = "Time"
     if isinstance(times, Absent):
         return Panel("time", title, reason=times.reason)
@@ -52,7 +52,7 @@ def _named(times: Sweeps, between: str) -> figure:
 
 
 def pace(sweep: Sweep) -> str:
-    """Rows of a sweep, and how many of them a second."""
+    """Rows of a sweep, and rows per second."""
     if sweep.resumed or sweep.seconds <= 0.0:
         return f"{plural(sweep.rows, 'row')}, from a checkpoint" if sweep.resumed else plural(sweep.rows, "row")
     pace = sweep.rows / sweep.seconds
@@ -61,7 +61,7 @@ def pace(sweep: Sweep) -> str:
 
 
 def time_unit(longest: float) -> tuple[float, str]:
-    """Seconds of the unit of an axis that ends there, and its name."""
+    """Unit for an axis that ends at `longest` seconds: its length in seconds, and its name."""
     if longest >= 7200.0:
         return 3600.0, "Hours"
     if longest >= 300.0:
@@ -78,7 +78,7 @@ def _bars(
     unit: float,
     label: str,
 ) -> figure:
-    """Horizontal bars from the top, with their numbers at the end."""
+    """Horizontal bars, the first at the top, with their numbers at the end."""
     k = len(names)
     source = ColumnDataSource(
         {
@@ -86,7 +86,7 @@ def _bars(
             "value": [value / unit for value in values],
             "words": words,
             "colour": colours,
-            # A bar too short to be seen still shows its colour in its number.
+            # A bar that is too short to be seen still shows its colour in its number.
             "ink": [ORANGE if colour == ORANGE else INK for colour in colours],
             "name": names,
             "detail": details,
@@ -113,7 +113,7 @@ def _bars(
 
 
 def _numbered(times: Sweeps) -> figure:
-    """Many sweeps: a thin bar each, in their order."""
+    """Many sweeps: one thin bar for each, in their order."""
     k = len(times.sweeps)
     longest = max(sweep.seconds for sweep in times.sweeps) or 1.0
     unit, label = time_unit(longest)
@@ -133,7 +133,7 @@ def _numbered(times: Sweeps) -> figure:
 
 
 def memory_panel(memory: Memory | Absent) -> Panel:
-    """Memory promised before the fit, and what it came to."""
+    """Memory promised before the fit, and memory measured."""
     title = "Memory"
     if isinstance(memory, Absent):
         return Panel("memory", title, reason=memory.reason)

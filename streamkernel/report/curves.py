@@ -26,7 +26,7 @@ def trace_panel(curve: TraceCurve | Absent) -> Panel:
     if isinstance(curve, Absent):
         return Panel("trace", title, reason=curve.reason)
     n = int(curve.size[-1])
-    # Percent are read more easily than powers of ten, as long as they have few zeros.
+    # A percentage is easier to read than a power of ten, as long as it has few zeros.
     in_percent = curve.relative.min() >= 1e-5
     unit = 100.0 if in_percent else 1.0
     values = unit * curve.relative
@@ -148,7 +148,7 @@ def gcv_panel(curve: GcvCurve | Absent) -> Panel:
 
 
 def _mark(plot: figure, x: float, y: float, limits: tuple[float, float], top: float, words: str) -> None:
-    """A dashed line at the choice, a dot on the curve, and words at the top on the side where there is room."""
+    """A dashed line at the chosen value, a dot on the curve, and text at the top on the side with more room."""
     plot.add_layout(Span(dimension="height", location=x, line_color=ORANGE, line_dash=[4, 3], line_width=1))
     if np.isfinite(y):
         plot.scatter([x], [y], size=10, fill_color=ORANGE, line_color="white", line_width=1.5)

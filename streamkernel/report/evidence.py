@@ -1,6 +1,6 @@
-"""How hyper-parameters were found, and what they and a committee's members came to: arrays in units of the axes.
+"""The search for hyper-parameters, its results, and a committee's members: arrays in the units of the axes.
 
-Each function gives None where the model has no such thing, an `Absent` where there is a reason not to draw it.
+Each function returns None if the model has no such thing, and an `Absent` if there is a reason not to draw it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OBJECTIVES = {
     "exact": "evidence",
     "laplace": "evidence (Laplace)",
 }
-_MOST_FUNCTIONS = 4000  # a Cholesky of more takes longer than a page should
+_MOST_FUNCTIONS = 4000  # the Cholesky factor of a larger matrix takes too long for a page
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class TuningPath:
 
     Attributes
     ----------
-    value : (t,) objective per row, in nats; NaN where it was not finite.
+    value : (t,) objective per row, in nats; NaN if it was not finite.
     stage : (t,) `SAMPLE` or `FULL`.
-    best : the point whose parameters the model has.
-    names : of the k parameters.
+    best : index of the point whose parameters the model has.
+    names : names of the k parameters.
     parameters : (t, k), in their own units.
-    objective : what was maximised, in words.
+    objective : name of the quantity that was maximised.
     sample_rows : rows of the sample.
     """
 
@@ -64,7 +64,7 @@ class TuningPath:
 
 @dataclass(frozen=True)
 class Lengthscales:
-    """One for each feature, the shortest first: `value` (p,), with the features' names."""
+    """One lengthscale for each feature, the shortest first: `value` (p,), with the features' names."""
 
     names: tuple[str, ...]
     value: Array
@@ -111,7 +111,7 @@ def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:
 
 
 def lengthscales(model: PredictingModel) -> Lengthscales | None:
-    """Of a kernel with one for each feature."""
+    """The lengthscales of a kernel that has one for each feature; None for other kernels."""
     value = model.config.get("lengthscale")
     if not isinstance(value, list) or len(value) < 2:
         return None
@@ -122,7 +122,7 @@ def lengthscales(model: PredictingModel) -> Lengthscales | None:
 
 
 def member_weights(model: PredictingModel) -> MemberWeights | None:
-    """Of a committee's members."""
+    """The weights of a committee's members; None for other models."""
     weights = model.arrays.get("member_weights")
     if weights is None or len(weights) == 0:
         return None
@@ -133,10 +133,11 @@ def member_weights(model: PredictingModel) -> MemberWeights | None:
 
 
 def freedom_curve(model: PredictingModel) -> FreedomCurve | Absent | None:
-    """``p_eff(t) = tr S H_t (I + S H_t)^-1`` for the first t = 0 .. n functions, of the first target.
+    """``p_eff(t) = tr S H_t (I + S H_t)^-1`` for the first t = 0 .. n functions and the first target.
 
-    H_t is the leading block of ``H = G^T Om^-1 G``, as whitening is triangular in the order of picking; S the signal
-    variance. With ``I + S H = C C^T``, ``p_eff(t) = t - sum_{i <= t} |row i of C^-1|^2``: one Cholesky for all t.
+    H_t is the leading block of ``H = G^T Om^-1 G``, because whitening is triangular in the order of picking; S is the
+    signal variance. With ``I + S H = C C^T``, ``p_eff(t) = t - sum_{i <= t} |row i of C^-1|^2``, so that one Cholesky
+    factor serves all t.
     """
     if not {"rotation", "shares"} <= model.arrays.keys():
         return None
@@ -146,7 +147,7 @@ def freedom_curve(model: PredictingModel) -> FreedomCurve | Absent | None:
         return Absent(f"the basis has more than {_MOST_FUNCTIONS:,} functions")
     if not (np.isfinite(V).all() and np.isfinite(shares).all()):
         return Absent("they are not finite")
-    # shares_j = S h_j / (1 + S h_j) of H = V diag(h) V^T; one that is 1 to rounding is of a large, not an infinite h.
+    # shares_j = S h_j / (1 + S h_j) with H = V diag(h) V^T; a share that rounds to 1 means a large h, not infinity.
     undetermined = np.maximum(1.0 - shares[:, 0], np.finfo(np.float64).eps)
     root = cholesky((V / undetermined) @ V.T, lower=True)
     inverse, _ = lapack.dtrtri(root, lower=1)

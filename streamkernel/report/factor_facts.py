@@ -1,4 +1,4 @@
-"""What there is to draw of factors, in shares of the trace: arrays in the units of the axes, and no colours."""
+"""The curves of factors, in shares of the trace: arrays in the units of the axes, without colours."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ __all__ = [
 Float = NDArray[np.float64]
 
 DELTA = 0.05  # probability that a compression bound fails
-MOST_ENDS = 40  # of rounds, beyond which their marks would be a second line
-_SAME_ROW = 1e-5  # of the largest coordinate: a row read as float32 and as float64 is one row
+MOST_ENDS = 40  # most ends of rounds to mark; more marks would look like a second line
+_SAME_ROW = 1e-5  # relative to the largest coordinate: a row read as float32 and as float64 is the same row
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class FactorCurve:
 
     Attributes
     ----------
-    label : of the line.
-    relative : (n + 1,), from the empty basis on; what is below `floor` is drawn there.
-    ends : basis sizes at which a round ended, without the last.
-    floor : share of the trace that may be rounding of the columns, as they are stored.
+    label : name of the line.
+    relative : (n + 1,), beginning with the empty basis; values below `floor` are drawn at `floor`.
+    ends : basis sizes at which a round ended, without the last one.
+    floor : share of the trace that may be rounding errors of the stored columns.
     """
 
     label: str
@@ -62,18 +62,18 @@ class FactorCurve:
 
     @property
     def left(self) -> float:
-        """At the whole rank."""
+        """Share of the trace left at the full rank."""
         return float(self.relative[-1])
 
     @property
     def vanished(self) -> bool:
-        """Whether nothing but rounding is left."""
+        """Whether only rounding errors are left."""
         return self.left <= self.floor
 
 
 @dataclass(frozen=True)
 class PcaCurve:
-    """What the best approximation of each rank leaves, as a share of the trace; (r + 1,), no less than `floor`."""
+    """Residual of the best approximation of each rank, as a share of the trace; (r + 1,), not less than `floor`."""
 
     relative: Float
     floor: float
@@ -88,8 +88,8 @@ class BoundCurve:
 
     Attributes
     ----------
-    size, bound, residual : where rows are left outside the basis; `residual` is the mean over those.
-    best_size, best : where the bound is least, and what it is there.
+    size, bound, residual : basis sizes that leave rows outside the basis; `residual` is the mean over those rows.
+    best_size, best : size with the least bound, and this bound.
     """
 
     label: str
@@ -101,12 +101,12 @@ class BoundCurve:
 
     @property
     def vacuous(self) -> bool:
-        """Nothing is said that R does not say."""
+        """Whether the bound is at least R everywhere, so that it gives no information."""
         return not self.best < 1.0
 
 
 def factor_labels(factors: Sequence[Factor]) -> list[str]:
-    """A name for each line: the rule, with the folder's name where rules are equal, and all of the path if need be."""
+    """A name for each line: the rule; with the folder's name if rules are equal, and with the whole path if needed."""
     rules = [plain(factor.config.get("rule", "factor"), 40) for factor in factors]
     paths = [factor.path for factor in factors]
     names = ["in memory" if path is None else plain(parent_of(path)[1], 30) for path in paths]
@@ -131,7 +131,7 @@ def factor_curve(factor: Factor, label: str) -> FactorCurve | Absent:
     stored = factor.config.get("columns")
     floor = ROUNDING
     if stored is not None and stored["dtype"] == "float32":
-        # Entries off by at most 2^-24 of themselves: their squares, and the sum of these, by at most 2^-23.
+        # Each entry has a relative error of at most 2^-24; its square, and the sum of the squares, of at most 2^-23.
         floor = 2.0**-23
     ends = {int(record["stop"]) for record in factor.config.get("rounds") or [] if record["stop"] > record["start"]}
     return FactorCurve(
@@ -140,17 +140,17 @@ def factor_curve(factor: Factor, label: str) -> FactorCurve | Absent:
 
 
 def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
-    """What the best approximation of each rank leaves of the first factor's kernel matrix, up to the largest rank.
+    """Residual of the best approximation of each rank to the first factor's kernel matrix, up to the largest rank.
 
     Parameters
     ----------
-    table : the rows that the first factor was made from, unscaled; with more than `PCA_ROWS` of them, or without a
-        trace, there is no curve but a reason.
+    table : rows from which the first factor was made, unscaled. With more than `PCA_ROWS` rows, or a trace of 0, the
+        result is an `Absent` with the reason.
 
     Raises
     ------
     ShapeError, ParameterError
-        The table has other columns or rows.
+        The table has other columns or rows than the factor.
     """
     factor = factors[0]
     rows = factor.rows_of(table).table
@@ -163,7 +163,7 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     if rows.n_rows > PCA_ROWS:
         return Absent(f"there are {count(rows.n_rows)} rows, and K is held in memory for at most {count(PCA_ROWS)}")
     chosen = factor.component_indices
-    points = factor.basis.points[chosen >= 0]  # centres of clusters are no rows
+    points = factor.basis.points[chosen >= 0]  # centres of clusters are not rows
     found = rows.read(start, stop).X[chosen[chosen >= 0] - start]
     apart = np.flatnonzero(
         np.abs(found - points).max(axis=1, initial=0.0) > _SAME_ROW * np.abs(points).max(initial=0.0)
@@ -176,12 +176,12 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     traces = pca_residual_traces(rows, factor.basis.kernel, max(other.shape[1] for other in factors))
     if not traces[0] > 0.0:
         return Absent("the trace of the kernel matrix is 0")
-    floor = rows.n_rows * ROUNDING  # of eigenvalues, as shares of the largest
+    floor = rows.n_rows * ROUNDING  # rounding of eigenvalues, as shares of the largest
     return PcaCurve(np.maximum(traces / traces[0], floor), floor)
 
 
 def bound_curve(factor: KeptBasis, label: str) -> BoundCurve | Absent:
-    """The compression bound against rank, of a factor or a transformer."""
+    """The compression bound of a factor or a transformer against rank."""
     kernel = factor.basis.kernel
     if not kernel.stationary:
         return Absent("k(x, x) has no largest value over all rows that could be met, as the kernel is not bounded")
@@ -194,7 +194,7 @@ def bound_curve(factor: KeptBasis, label: str) -> BoundCurve | Absent:
     try:
         found = compression_bound(path, rows["stop"] - rows["start"], DELTA, largest, sizes=np.arange(len(path)))
     except ParameterError as error:
-        # Weak rounding aside the path is what the bound asks for; one that is not is no reason to draw nothing else.
+        # Apart from rounding, the path has the form that the bound needs; if not, draw the rest of the page anyway.
         return Absent(plain(error, 200))
     drawn = np.isfinite(found.values)
     return BoundCurve(
@@ -208,14 +208,14 @@ def bound_curve(factor: KeptBasis, label: str) -> BoundCurve | Absent:
 
 
 def times_the_optimum(curve: FactorCurve | Absent, pca: PcaCurve, rank: int) -> float | None:
-    """What a factor leaves at a rank over the least possible; None where one of the two is rounding."""
+    """Residual of a factor at a rank over the least possible one; None if one of the two is a rounding error."""
     if isinstance(curve, Absent) or curve.relative[rank] <= curve.floor or pca.at(rank) <= pca.floor:
         return None
     return float(curve.relative[rank]) / pca.at(rank)
 
 
 def rows_fitted(factor: KeptBasis) -> list[str]:
-    """What of the kernel was fitted to the rows, and so breaks what the compression bound assumes."""
+    """The parts of the kernel that were fitted to the rows; they violate an assumption of the compression bound."""
     fitted = []
     if factor.config.get("lengthscale_choice") is not None:
         fitted.append("the lengthscale")
@@ -225,7 +225,7 @@ def rows_fitted(factor: KeptBasis) -> list[str]:
 
 
 def differences(factors: Sequence[Factor]) -> list[str]:
-    """What keeps the lines from being approximations of one matrix."""
+    """Reasons why the factors do not approximate the same matrix."""
     first = factors[0].config
     found = []
     if any(factor.config["kernel"] != first["kernel"] for factor in factors):

@@ -1,4 +1,4 @@
-"""The page of one or several factors, in the look of a model's."""
+"""The page of one or several factors, in the style of a model's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of one or several factors: residual trace and compression bound against rank, and what the sweeps took."""
+"""Figures of one or several factors: residual trace and compression bound against rank, and costs of the sweeps."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from streamkernel.report.words import count, duration, percent, plural, shortene
 
 __all__ = ["bound_panel", "residual_panel", "sweeps_panel"]
 
-_MOST_HOVERED = 3  # lines whose values fit beside each other
-_HIGHEST = 3.0  # of the bound, in shares of sup k(x, x): above 1 it says nothing, however far
+_MOST_HOVERED = 3  # most lines whose values fit side by side
+_HIGHEST = 3.0  # top of the bound's axis, in shares of sup k(x, x): above 1 a bound gives no information
 
 
 def residual_panel(curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Absent | None, rows: str) -> Panel:
-    """Residual trace against rank: a line for each factor, and the optimum where it is known.
+    """Residual trace against rank: a line for each factor, and the optimum if it is known.
 
     Parameters
     ----------
-    curves : of the factors, in the order of their colours.
-    pca : None where no table was given.
-    rows : in words, of the kernel matrix.
+    curves : curves of the factors, in the order of their colours.
+    pca : the optimum; None if no table was given.
+    rows : name of the kernel matrix's rows, for the caption.
     """
     title = "Residual trace against rank"
     drawn = [(index, curve) for index, curve in enumerate(curves) if isinstance(curve, FactorCurve)]
@@ -104,7 +104,7 @@ def _residual_caption(curves: list[FactorCurve], pca: PcaCurve | Absent | None, 
 
 
 def bound_panel(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -> Panel:
-    """The compression bound against rank; `fitted` names what of the kernel was fitted to the rows."""
+    """The compression bound against rank; `fitted` names the parts of the kernel that were fitted to the rows."""
     title = "Compression bound"
     drawn = [(index, curve) for index, curve in enumerate(curves) if isinstance(curve, BoundCurve)]
     if not drawn:
@@ -112,7 +112,7 @@ def bound_panel(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) ->
     n = max(int(curve.size[-1]) for _, curve in drawn)
     lowest = min(curve.best for _, curve in drawn)
     high = max(1.6, min(_HIGHEST, max(float(curve.bound.max()) for _, curve in drawn)))
-    # What is bounded stands beside its bound, as far as that leaves the bound itself to be read.
+    # The residual stands beside its bound, as long as the bound can still be read.
     least = min(float(curve.residual.min()) for _, curve in drawn)
     low, high = log_range(min(0.5 * lowest, 0.5, max(0.8 * least, 0.05 * lowest)), high, below=0.0, above=0.06)
     plot = new_plot(
@@ -171,14 +171,14 @@ def _bound_caption(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str])
 
 
 def sweeps_panel(labels: Sequence[str], times: Sequence[Sweeps | Absent]) -> Panel:
-    """Sweeps and seconds of several factors: a bar each, a piece of it for each sweep."""
+    """Sweeps and seconds of several factors: one bar for each factor, divided into its sweeps."""
     title = "Sweeps and seconds"
     drawn = [(label, spent) for label, spent in zip(labels, times, strict=True) if isinstance(spent, Sweeps)]
     if not drawn:
         return Panel("sweeps", title, reason=next(t.reason for t in times if isinstance(t, Absent)))
     k, longest = len(drawn), max(spent.total for _, spent in drawn) or 1.0
     unit, axis = time_unit(longest)
-    # The words stand to the right of the longest bar.
+    # The text stands to the right of the longest bar.
     plot = new_plot(axis, "", (0.0, 1.55 * longest / unit), (k - 0.4, -0.6), height=70 + 40 * max(k, 3))
     plot.yaxis.axis_label = None
     plot.toolbar_location = None

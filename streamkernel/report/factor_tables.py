@@ -1,4 +1,4 @@
-"""One or several factors in words: headline, tables, and what to know before trusting them."""
+"""One or several factors as text: headline, tables, and warnings to read before trusting them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "time_words",
 ]
 
-_BESIDE = 5  # columns of words that fit beside each other
+_BESIDE = 5  # most columns of text that fit side by side
 ENDED = {
     "size": "the rank that was asked for",
     "tolerance": "the tolerance was met",
@@ -37,7 +37,7 @@ ENDED = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A factor and what is drawn of it."""
+    """A factor and its curves."""
 
     factor: Factor
     label: str
@@ -62,7 +62,7 @@ class Drawn:
 
 
 def factor_headline(drawn: Sequence[Drawn]) -> tuple[str, str]:
-    """What the page is about, and a sentence on it."""
+    """Title of the page, and one sentence about its content."""
     first = drawn[0].factor
     (rows, n), features = first.shape, len(first.config["column_names"])
     kernel = kernel_words(first.config["kernel"])
@@ -83,13 +83,13 @@ def factor_headline(drawn: Sequence[Drawn]) -> tuple[str, str]:
 
 
 def rules_words(drawn: Sequence[Drawn]) -> str:
-    """The rules, each once."""
+    """The rules, each named once."""
     rules = list(dict.fromkeys(plain(one.factor.config.get("rule", "–"), 40) for one in drawn))
     return rules[0] if len(rules) == 1 else f"{', '.join(rules[:-1])} and {rules[-1]}"
 
 
 def sweeps_words(one: Drawn) -> tuple[str, str]:
-    """Number of sweeps, and seconds of one."""
+    """Number of sweeps, and seconds per sweep."""
     times = one.times
     if isinstance(times, Absent):
         return "–", "not recorded"
@@ -97,7 +97,7 @@ def sweeps_words(one: Drawn) -> tuple[str, str]:
 
 
 def time_words(one: Drawn) -> tuple[str, str]:
-    """Seconds of the run, and of what."""
+    """Seconds of the run, and the part of the run that they measure."""
     times = one.times
     return (
         ("–", "not recorded")
@@ -107,7 +107,7 @@ def time_words(one: Drawn) -> tuple[str, str]:
 
 
 def memory_words(one: Drawn) -> tuple[str, str]:
-    """Memory measured, and promised."""
+    """Memory measured, and memory promised."""
     memory = one.memory
     if isinstance(memory, Absent):
         return "–", "not recorded"
@@ -115,7 +115,7 @@ def memory_words(one: Drawn) -> tuple[str, str]:
 
 
 def disk_words(one: Drawn) -> tuple[str, str]:
-    """Bytes of G, and its dtype."""
+    """Size of G on disk, and its dtype."""
     stored = one.factor.config.get("columns")
     if stored is None:
         return "–", "columns were not stored"
@@ -150,7 +150,7 @@ def _facts(one: Drawn, first: Factor, pca: PcaCurve | Absent | None) -> list[tup
         ("Certificate", f"{percent(one.relative, 4)} of the trace"),
     ]
     if isinstance(pca, PcaCurve):
-        # The optimum is that of the first factor's matrix.
+        # The optimum is known for the first factor's matrix only.
         times = None if differences([first, one.factor]) else times_the_optimum(one.curve, pca, n)
         facts.append(("Times the PCA optimum", significant(times)))
     sweeps, each = sweeps_words(one)
@@ -168,7 +168,7 @@ def _facts(one: Drawn, first: Factor, pca: PcaCurve | Absent | None) -> list[tup
 
 
 def factor_tables(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> tuple[list[Table], list[Table]]:
-    """The facts side by side (several factors only), and the tables of settings and software."""
+    """The facts side by side (only for several factors), and the tables of settings and software."""
     first = drawn[0].factor
     facts = [_facts(one, first, pca) for one in drawn]
     data = [("Fingerprint of the table", plain(first.config.get("table_fingerprint", "–"), 64))]
@@ -189,7 +189,7 @@ def factor_tables(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> tupl
 
 
 def factor_notices(drawn: Sequence[Drawn]) -> list[str]:
-    """Sentences about what looks wrong, or keeps the lines from being comparable."""
+    """Sentences about facts that look wrong, or that make the lines incomparable."""
     found = []
     kept = differences([one.factor for one in drawn])
     if kept:

@@ -1,6 +1,6 @@
-"""What there is to draw, read out of a model: arrays in the units of the axes, and no colours.
+"""The curves of a model's page, read out of the model: arrays in the units of the axes, without colours.
 
-Each function gives its curve, or an `Absent` with the reason, so that nothing empty is ever drawn.
+Each function returns its curve, or an `Absent` with the reason, so that no empty figure is ever drawn.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ ROUNDING = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Absent:
-    """Why there is nothing to draw."""
+    """The reason why there is nothing to draw."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Round:
-    """Basis sizes from `start` to `stop`; `measured` is the relative trace that a sweep found at its start."""
+    """Basis sizes from `start` to `stop`; `measured` is the relative trace that a sweep measured at its start."""
 
     start: int
     stop: int
@@ -65,10 +65,10 @@ class TraceCurve:
 
     Attributes
     ----------
-    size, relative : (n + 1,), from the empty basis on; what is zero to rounding is drawn at `ROUNDING`.
-    left : the certificate, as it is.
-    rows : over how many rows it is exact.
-    tol : share at which the selection was to stop; 0 for none.
+    size, relative : (n + 1,), beginning with the empty basis; values that round to zero are drawn at `ROUNDING`.
+    left : the certificate, without this limit.
+    rows : number of rows over which it is exact.
+    tol : share of the trace at which the selection was to stop; 0 for none.
     """
 
     size: NDArray[np.int64]
@@ -80,7 +80,7 @@ class TraceCurve:
 
     @property
     def vanished(self) -> bool:
-        """Whether nothing but rounding is left."""
+        """Whether only rounding errors are left."""
         return self.left <= ROUNDING
 
 
@@ -91,10 +91,11 @@ class GcvCurve:
     Attributes
     ----------
     alpha, error, degrees : one value each for every alpha with a finite score above 0.
-    left_out : how many alphas have none.
-    chosen, chosen_error, chosen_degrees : of the model; the error is NaN where it has no finite one.
-    searched : whether GCV chose alpha, or the user.
-    unit : of the error, in words.
+    left_out : number of alphas without such a score.
+    chosen, chosen_error, chosen_degrees : alpha of the model, with its error and degrees of freedom; the error is NaN
+        if it is not finite.
+    searched : whether GCV chose alpha, and not the user.
+    unit : name of the error's unit.
     """
 
     alpha: Array
@@ -140,35 +141,35 @@ class Sweeps:
 
     @property
     def each(self) -> float | None:
-        """Mean seconds of the sweeps that were made, or None where all came from checkpoints."""
+        """Mean seconds of the sweeps that were run; None if all came from checkpoints."""
         made = [sweep.seconds for sweep in self.sweeps if not sweep.resumed]
         return sum(made) / len(made) if made else None
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of all processes together."""
+    """Memory of all processes together, in bytes."""
 
     promised: int
     measured: int
 
 
 class Recorded(Protocol):
-    """What keeps a record of its run: a model or a factor."""
+    """An object that stores a record of its run: a model or a factor."""
 
     @property
     def config(self) -> dict[str, Any]: ...
 
 
 def target_names(model: PredictingModel) -> list[str]:
-    """Names of the d targets as one line each: the model's, or numbers."""
+    """Names of the d targets, one line each: from the model, or numbered."""
     d = model.target_count
     names = [plain(name, 40) for name in model.config.get("target_names") or []]
     return names if len(names) == d else [f"target {index + 1}" for index in range(d)]
 
 
 def class_names(model: PredictingModel) -> list[str] | None:
-    """Class labels as one line each, or None for regression."""
+    """Class labels, one line each; None for regression."""
     labels = model.config.get("classes")
     return None if labels is None else [plain(label, 40) for label in labels]
 
@@ -202,10 +203,10 @@ def trace_curve(model: KeptBasis) -> TraceCurve | Absent:
 
 
 def gcv_error(model: PredictingModel, score: Any) -> tuple[Array, str]:
-    """GCV scores in units that mean something, and those units.
+    """GCV scores in a unit that users know, and the name of this unit.
 
-    One target: root mean square in the target's units. Several: in standard deviations. Classes: squared error of the
-    scores, summed over the classes, per row. None, where a fit has no score, is NaN.
+    One target: root mean square in the target's units. Several targets: in standard deviations. Classes: squared error
+    of the scores per row, summed over the classes. None (a fit without a score) becomes NaN.
     """
     scores = np.asarray(score, dtype=np.float64)
     if model.config.get("classes") is not None:
@@ -220,7 +221,7 @@ def gcv_error(model: PredictingModel, score: Any) -> tuple[Array, str]:
 
 
 def solved_by_iterations(model: Recorded) -> bool:
-    """Whether the coefficients are of conjugate gradients, which know nothing of GCV or degrees of freedom."""
+    """Whether conjugate gradients gave the coefficients; they give neither GCV nor degrees of freedom."""
     return bool((model.config.get("solution") or {}).get("solver") == "cg")
 
 
@@ -236,7 +237,7 @@ def gcv_curve(model: PredictingModel) -> GcvCurve | Absent:
         return Absent("the model keeps no GCV curve")
     alpha, score, degrees = (np.asarray(arrays[name], dtype=np.float64) for name in names)
     error, unit = gcv_error(model, score)
-    # Scores of 0 (an exact fit, or rounding) have no place on a logarithmic axis, and say nothing about alpha.
+    # A score of 0 (an exact fit, or rounding) has no place on a logarithmic axis, and gives no information on alpha.
     drawn = np.isfinite(error) & np.isfinite(degrees) & (error > 0.0) & (alpha > 0.0)
     if drawn.sum() < 2:
         return Absent(
@@ -259,7 +260,7 @@ def gcv_curve(model: PredictingModel) -> GcvCurve | Absent:
 
 
 def lengthscale_curve(model: PredictingModel) -> LengthscaleCurve | Absent:
-    """The search for a lengthscale."""
+    """GCV errors of the search for a lengthscale."""
     choice = model.config.get("lengthscale_choice")
     if choice is None:
         if model.config.get("lengthscale") is None:
@@ -271,7 +272,7 @@ def lengthscale_curve(model: PredictingModel) -> LengthscaleCurve | Absent:
         return Absent(f"the lengthscale is the median distance between {sample}")
     d = model.target_count
     scores = np.asarray(choice["scores"], dtype=np.float64)
-    # The search works on scaled targets, so that its errors are shares of a deviation whatever the targets are.
+    # The search works on scaled targets, so its errors are shares of a standard deviation in every case.
     if model.config.get("classes") is None:
         error, unit = np.sqrt(np.maximum(scores, 0.0) / d), "root mean square, in standard deviations of the target"
     else:
@@ -299,7 +300,7 @@ def sweep_times(model: Recorded) -> Sweeps | Absent:
 
 
 def memory_use(model: Recorded) -> Memory | Absent:
-    """Memory promised and measured."""
+    """Memory promised and memory measured."""
     run = model.config.get("run") or {}
     promised, measured = (int(run.get(name) or 0) for name in ("planned_memory_bytes", "peak_memory_bytes"))
     if promised <= 0 or measured <= 0:

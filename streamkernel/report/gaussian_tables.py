@@ -1,4 +1,4 @@
-"""Key numbers and settings of models that predict distributions: Gaussian processes, committees, and their kin."""
+"""Key numbers and settings of models that predict distributions: Gaussian processes, committees and similar models."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = ["Check", "calibration_notice", "gaussian_cards", "gaussian_headline",
 Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
 
 _APPROXIMATIONS = {"dtc": "DTC", "fitc": "FITC", "pitc": "PITC", "exact": "exact"}
-_FAR_OFF = 0.03  # of 0.95: intervals that anybody would call too narrow or too wide
+_FAR_OFF = 0.03  # difference from 0.95 at which intervals are clearly too narrow or too wide
 _FEW_ROWS = 100
 
 
 def gaussian_headline(model: PredictingModel) -> tuple[str, str]:
-    """What the model is, and a sentence about it."""
+    """Kind of the model, and one sentence about it."""
     config = model.config
     kernel, n = kernel_words(config["kernel"]), int(config["basis_size"])
     rows, settings = int(config["totals"]["rows"]), config.get("settings") or {}
@@ -92,13 +92,13 @@ def _lengthscale(model: PredictingModel) -> tuple[str, str]:
 
 
 def _variances(model: PredictingModel, name: str) -> np.ndarray | None:
-    # Of classes and counts there is one for all functions, a number.
+    # For classes and counts the model has one number, for all functions.
     values = np.atleast_1d(model.arrays.get(name, model.config.get(name, ())))
     return np.asarray(values, dtype=np.float64) if len(values) else None
 
 
 def _noise_card(model: PredictingModel) -> Card:
-    """Deviation of the noise, or of the signal where the targets are no values with noise."""
+    """Standard deviation of the noise; of the signal if the model has no noise variance (classes, counts)."""
     signal, noise = _variances(model, "signal_variance"), _variances(model, "noise_variance")
     if noise is None:
         return Card("Signal", "–" if signal is None else _range(np.sqrt(signal)), "standard deviation of the function")
@@ -153,7 +153,7 @@ def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Car
 
 
 def calibration_notice(check: Check) -> list[str]:
-    """A sentence where intervals hold far more or fewer targets than they should."""
+    """A sentence if the intervals hold far more or far fewer targets than they should."""
     if not isinstance(check, GaussianCheck) or check.where == "training rows" or check.count < _FEW_ROWS:
         return []
     held = check.found.scalars["coverage95"]
@@ -173,7 +173,7 @@ def calibration_notice(check: Check) -> list[str]:
 
 
 def gaussian_settings(model: PredictingModel) -> list[Table]:
-    """What was asked for, what was found, what the data were, and on what it was computed."""
+    """Tables of the user's choices, the results, the data, and the software and machine."""
     config = model.config
     settings = config.get("settings") or {}
     tuning = config.get("tuning") or {}

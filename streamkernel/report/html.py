@@ -1,4 +1,4 @@
-"""The report as one HTML file: panels drawn by Bokeh, its library inside, nothing fetched."""
+"""The report as one HTML file: Bokeh draws the panels, its library is in the file, and nothing is fetched."""
 
 from __future__ import annotations
 

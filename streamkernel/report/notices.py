@@ -1,4 +1,4 @@
-"""What a reader should know before trusting the rest: one sentence each, none where all is well."""
+"""Warnings to read before trusting the report: one sentence each, none if all is well."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from streamkernel.report.words import percent, significant
 
 __all__ = ["memory_notice", "notices"]
 
-_FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows explains
+_FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows can explain
 _FEW_ROWS = 100
 
 
 def notices(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
-    """Sentences about what looks wrong."""
+    """Sentences about facts that look wrong."""
     found = [
         _lost_digits(model),
         _held_out(model, pairs),
@@ -60,7 +60,7 @@ def _rising(curve: TraceCurve | Absent) -> str:
 
 
 def memory_notice(memory: Memory | Absent) -> list[str]:
-    """A sentence where memory went over its promise."""
+    """A sentence if the measured memory exceeds the promised memory."""
     if isinstance(memory, Absent) or memory.measured <= memory.promised:
         return []
     return [

@@ -1,4 +1,4 @@
-"""The page around the figures: HTML from text, every bit of it escaped here."""
+"""The page around the figures: HTML from text, all of which is escaped here."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def assemble(
 ) -> str:
     """The whole page.
 
-    Its content security policy forbids every request and every script but those given here, known by their digests:
-    what is in the page cannot ask the network for anything, whatever the model's names and labels hold.
+    Its content security policy forbids every request, and every script but those given here, known by their digests.
+    So nothing in the page can send a network request, whatever the model's names and labels contain.
     """
     digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
@@ -88,7 +88,7 @@ def _digest(script: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped text; exponents as HTML has them, since few fonts have all raised digits in one size."""
+    """Escaped text; exponents become HTML superscripts, because few fonts have all raised digits in one size."""
     return _POWER.sub(lambda found: f"<sup>{found.group().translate(_PLAIN_DIGITS)}</sup>", escape(text))
 
 

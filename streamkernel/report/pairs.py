@@ -1,4 +1,4 @@
-"""Predicted against true, on the rows that the model keeps for it or on others."""
+"""Predicted against true values, on the rows that the model stores for this, or on other rows."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _WHERE = {"held-out": "held-out rows", "training": "training rows"}
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Some rows whose targets are known, as they are.
+    """Some rows with known targets, unchanged.
 
     Attributes
     ----------
     rows, where : as in `Targets`.
     true : (rows, d), or class labels (rows,).
-    values : by name, what was predicted of them: "predicted" or "probability", perhaps "std".
+    values : predictions for these rows, by name: "predicted" or "probability", perhaps "std".
     """
 
     rows: str
@@ -41,12 +41,12 @@ class CheckedRows:
 
 @dataclass(frozen=True)
 class TargetPairs:
-    """One target: finite pairs, and what they say.
+    """One target: its finite pairs, and their scores.
 
     Attributes
     ----------
     r2 : share of the variance explained, NaN for a constant target.
-    left_out : rows whose value or prediction is not finite.
+    left_out : number of rows whose value or prediction is not finite.
     """
 
     name: str
@@ -64,7 +64,7 @@ class TargetPairs:
 
 @dataclass(frozen=True)
 class Targets:
-    """All targets of a regression; `rows` says how many and which rows these are, `where` the same in two words."""
+    """All targets of a regression; `rows` names the rows and their number, `where` names the rows in two words."""
 
     rows: str
     where: str
@@ -73,7 +73,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Margins:
-    """Score of the true class less the best other score, (rows,): right above 0, wrong below."""
+    """Score of the true class minus the best other score, (rows,): positive if right, negative if wrong."""
 
     values: Array
 
@@ -85,9 +85,9 @@ class ClassPairs:
     Attributes
     ----------
     rows, where : as in `Targets`.
-    labels : of rows and columns; with many classes the commonest, and "all others" last.
+    labels : labels of rows and columns; with many classes the commonest ones, and "all others" last.
     counts : (k, k), true class by predicted class.
-    baseline : accuracy of always naming the commonest class.
+    baseline : accuracy of always predicting the commonest class.
     """
 
     rows: str
@@ -101,11 +101,11 @@ class ClassPairs:
 
 
 def check_pairs(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> Targets | ClassPairs | Absent:
-    """What the model predicts for some rows, beside what is true there.
+    """Predictions for some rows, beside the true values.
 
     Parameters
     ----------
-    pairs : in place of the check rows of the model; see `streamkernel.report.write_report`.
+    pairs : values to use instead of the model's check rows; see `streamkernel.report.write_report`.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def check_pairs(model: PredictingModel, pairs: Mapping[str, Any] | None = None) 
 
 
 def checked_rows(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> CheckedRows | Absent:
-    """The rows that `check_pairs` is about, and all that is predicted of them.
+    """The rows of `check_pairs`, and all their predictions.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def checked_rows(model: PredictingModel, pairs: Mapping[str, Any] | None = None)
             raise ParameterError(f"pairs lacks {', '.join(missing)}; give kind, true and predicted")
         kind = str(pairs["kind"])
     if class_names(model) is not None and "probability" in kept:
-        # The probability of a class is its prediction; what it was made of may have another shape.
+        # The probability is the prediction of a class; the scores behind it may have another shape.
         kept = {name: kept[name] for name in ("true", "probability")}
     true = kept.pop("true")
     for name, values in kept.items():
@@ -175,11 +175,11 @@ def _targets(
             return Absent(f"no prediction of {name} is finite")
         t, f = t[finite], f[finite]
         residual = f - t
-        # Squares of what a broken fit predicts may overflow: they are then shown as infinite.
+        # Squares of a broken fit's predictions may overflow; they are then shown as infinite.
         with np.errstate(over="ignore"):
             spread = float(((t - t.mean()) ** 2).mean())
             mean_square = float((residual**2).mean())
-        # A spread of rounding only is none: R^2 would be a ratio of rounding errors.
+        # A spread that is rounding only counts as none: R^2 would be a ratio of rounding errors.
         constant = spread <= (1e-12 * float(np.abs(t).max(initial=0.0))) ** 2
         targets.append(
             TargetPairs(
@@ -219,7 +219,7 @@ def _classes(
 
 
 def _codes(model: PredictingModel, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers of class labels."""
+    """Index of each row's class label."""
     known = {str(label): index for index, label in enumerate(model.config["classes"])}
     try:
         return np.array([known[str(value)] for value in values.tolist()], dtype=np.int64)
@@ -238,7 +238,7 @@ def _margins(t: NDArray[np.int64], scores: NDArray[Any]) -> Array:
 
 
 def _commonest(labels: list[str], counts: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """The commonest classes in their own order, and the rest as one."""
+    """The commonest classes in their own order, and all others merged into one."""
     if len(labels) <= _MOST_CLASSES:
         return tuple(labels), counts
     kept = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: _MOST_CLASSES - 1])

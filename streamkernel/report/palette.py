@@ -1,6 +1,6 @@
-"""Colours of the page and of the picture, and how a scale of one colour is cut.
+"""Colours of the page and of the picture, and steps of a scale of one colour.
 
-Blue and orange stay apart for colour-blind eyes and in grey print; everything else is ink on paper.
+Colour-blind readers and grey print can tell blue from orange; everything else is ink on paper.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ PALE_BLUE = "#a9c3dd"
 ORANGE = "#c8641b"
 GREY = "#b6bfca"
 
-# Lines beside each other: apart in lightness too, so that most pairs survive grey print.
+# Colours of lines side by side; they differ in lightness too, so that most pairs survive grey print.
 _LINES = (BLUE, ORANGE, "#3a9d8f", "#8d4a9e", "#b3941c", "#7c2f2f", "#6fa8dc", "#5b6878")
 _DASHES: tuple[list[int], ...] = ([], [8, 3], [3, 2])
 MOST_LINES = len(_LINES) * len(_DASHES)
 
 
 def blend(share: float, low: str = "#f4f7fb", high: str = BLUE) -> str:
-    """The colour so far (0 to 1) from `low` to `high`."""
+    """The colour at a share (0 to 1) of the way from `low` to `high`."""
     share = min(max(share, 0.0), 1.0)
     ends = [(int(low[i : i + 2], 16), int(high[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in ends)
 
 
 def line_style(index: int) -> tuple[str, list[int]]:
-    """Colour and dashes (none: solid) of the line with that number, which no other below `MOST_LINES` has."""
+    """Colour and dashes (empty: solid) of a line by its index; no two indices below `MOST_LINES` give the same."""
     return _LINES[index % len(_LINES)], _DASHES[index // len(_LINES) % len(_DASHES)]
 
 
 def shade(points: int) -> float:
-    """Opacity of each of so many points: single ones are seen, and a crowd does not become a blot."""
+    """Opacity of each of `points` points: a single one is visible, and a crowd does not become a blot."""
     return min(max(14.0 / math.sqrt(max(points, 1)), 0.28), 0.75)

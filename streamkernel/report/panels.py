@@ -1,4 +1,4 @@
-"""One figure of the page with its words, or the reason why it is not there."""
+"""One figure of the page with its text, or the reason why it is absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Key", "Panel"]
 
 @dataclass(frozen=True)
 class Key:
-    """A line of the legend: a colour, how it is drawn ("line", "dash", "dot" or "box"), and what it stands for."""
+    """An entry of the legend: a colour, its form ("line", "dash", "dot", "ring" or "box"), and its meaning."""
 
     colour: str
     shape: str
@@ -20,11 +20,13 @@ class Key:
 
 @dataclass(frozen=True)
 class Panel:
-    """Parameters
+    """A figure with its caption, or the reason why there is none.
+
+    Parameters
     ----------
-    name : an identifier, the panel's anchor on the page.
+    name : identifier, the panel's anchor on the page.
     title, caption : plain text, escaped by the page.
-    figure : what Bokeh draws, or None with a `reason`.
+    figure : figure that Bokeh draws, or None with a `reason`.
     """
 
     name: str

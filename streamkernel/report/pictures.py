@@ -1,4 +1,4 @@
-"""Calibration, transform and reliability on axes that matplotlib gave: the middle of a small picture."""
+"""Calibration, transform and reliability on given matplotlib axes: the middle of a small picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BAND = blend(0.14)
 
 
 def draw_check(axes: Any, check: GaussianCheck | ProbabilityCheck | CountCheck) -> None:
-    """What the distributions are worth, in one plot."""
+    """Draw the calibration of the distributions as one plot."""
     if isinstance(check, GaussianCheck):
         _intervals(axes, check)
     elif isinstance(check, ProbabilityCheck):
@@ -49,7 +49,7 @@ def _reliability(axes: Any, check: ProbabilityCheck) -> None:
     predicted, observed = found.predicted[filled], found.observed[filled]
     low, high = binomial_band(predicted, found.count[filled])
     edges = np.linspace(0.0, 1.0, len(found.count) + 1)
-    # Rows of each bin in the lowest quarter; how many there are is for the page.
+    # Number of rows in each bin, in the lowest quarter; the page gives the numbers.
     axes.bar(edges[:-1], 0.25 * found.count / found.count.max(), width=np.diff(edges), align="edge", color=GREY,
              alpha=0.45, edgecolor="white", linewidth=0.6)  # fmt: skip
     axes.vlines(predicted, low, high, color=PALE_BLUE, linewidth=4, alpha=0.7)

@@ -1,4 +1,4 @@
-"""A Bokeh figure as this report wants it: quiet axes, words in one size, nothing that needs the network."""
+"""Bokeh figures in the style of this report: quiet axes, text in one size, nothing that needs the network."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def new_plot(
 ) -> figure:
     """An empty figure between the given limits.
 
-    Labels may hold text of the user's: they are `PlainText`, since Bokeh reads ``$$...$$`` in a str as TeX and would
+    Labels may hold text of the user. They are `PlainText`, because Bokeh reads ``$$...$$`` in a str as TeX, and would
     fetch a typesetter for it.
     """
-    # A dictionary, since Bokeh's types do not know half of what `figure` takes.
+    # A dictionary, because Bokeh's types lack half of the arguments of `figure`.
     options: dict[str, Any] = {
         "height": height,
         "sizing_mode": "stretch_width",
@@ -94,7 +94,7 @@ def _limits(ends: tuple[float, float]) -> Range1d:
 
 
 def dress_axis(axis: Any, colour: str = MUTED) -> None:
-    """Type and lines of an axis."""
+    """Set the type and the lines of an axis."""
     axis.axis_label_text_font = FONT
     axis.axis_label_text_font_style = "normal"
     axis.axis_label_text_font_size = "12px"
@@ -111,7 +111,7 @@ def dress_axis(axis: Any, colour: str = MUTED) -> None:
 
 
 def linear_formatter(low: float, high: float) -> TickFormatter:
-    """Ticks with thousands separators, or in powers of ten where the numbers are very large or small."""
+    """Ticks with thousands separators, or as powers of ten if the numbers are very large or small."""
     largest, span = max(abs(low), abs(high)), high - low
     if largest >= 1e8 or span < 1e-3:
         return BasicTickFormatter()
@@ -120,7 +120,7 @@ def linear_formatter(low: float, high: float) -> TickFormatter:
 
 
 def set_log_axis(axis: Any, low: float, high: float) -> None:
-    """Ticks at powers of ten, or plain numbers where the axis is shorter than two of them."""
+    """Ticks at powers of ten, or plain numbers if the axis is shorter than two of them."""
     if decades(low, high) >= 2.0:
         axis.ticker = LogTicker(desired_num_ticks=6, num_minor_ticks=0)
         axis.formatter = LogTickFormatter(min_exponent=0)
@@ -131,19 +131,19 @@ def set_log_axis(axis: Any, low: float, high: float) -> None:
 
 
 def percent_axis(axis: Any, low: float, high: float) -> None:
-    """An axis of percent, logarithmic."""
+    """Make an axis logarithmic, in percent."""
     set_log_axis(axis, low, high)
     axis.formatter = PrintfTickFormatter(format="%g %%")
 
 
 def name_ticks(axis: Any, names: list[str]) -> None:
-    """Names at 0, 1, 2, ...: by position, so that equal names stay apart, and as plain text."""
+    """Put names at 0, 1, 2, ...: by position, so that equal names stay apart, and as plain text."""
     axis.ticker = FixedTicker(ticks=list(range(len(names))))
     axis.major_label_overrides = {index: PlainText(text=name) for index, name in enumerate(names)}
 
 
 def second_axis(plot: figure, name: str, label: str, limits: tuple[float, float], colour: str) -> None:
-    """A second vertical axis, on the right."""
+    """Add a second vertical axis, on the right."""
     plot.extra_y_ranges = {name: _limits(limits)}
     axis: Any = LinearAxis(y_range_name=name, axis_label=PlainText(text=label))
     axis.formatter = linear_formatter(*limits)
@@ -154,17 +154,17 @@ def second_axis(plot: figure, name: str, label: str, limits: tuple[float, float]
 def hover(
     plot: figure, renderers: list[Any], tooltips: list[tuple[str, str]], mode: Literal["mouse", "vline"] = "mouse"
 ) -> None:
-    """Values under the pointer; Bokeh escapes what it takes from a column."""
+    """Show values under the pointer; Bokeh escapes values that it takes from a column."""
     plot.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, mode=mode, attachment="above"))
 
 
 def dashed(plot: figure, dimension: Literal["width", "height"], location: float) -> None:
-    """A line across the plot at what ought to be."""
+    """Draw a dashed line across the plot at the ideal value."""
     plot.add_layout(Span(dimension=dimension, location=location, line_color=ORANGE, line_dash=[5, 4], line_width=1.2))
 
 
 def note(plot: figure, x: float, y: float, text: str, **style: Any) -> None:
-    """Words beside a point."""
+    """Write text beside a point."""
     options = {
         "text_font": FONT,
         "text_font_size": "12px",
@@ -177,7 +177,7 @@ def note(plot: figure, x: float, y: float, text: str, **style: Any) -> None:
 
 
 def vacuous_zone(plot: figure, last: float, third: int = 2) -> None:
-    """Where a bound is 1 or more and says nothing; the words that say so stand in a third of the axis 0 .. last."""
+    """Shade the zone in which a bound is 1 or more; its label stands in a third (0, 1, 2) of the axis 0 .. last."""
     band = BoxAnnotation(bottom=1.0, fill_color=BAND, fill_alpha=1.0, line_color=None)
     band.level = "image"
     plot.add_layout(band)

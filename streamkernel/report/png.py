@@ -1,4 +1,4 @@
-"""The same in one small picture, for a README or a talk: drawn by matplotlib, without pyplot's global state."""
+"""The report as one small picture, for a README or a talk: drawn by matplotlib, without pyplot's global state."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def write_factor_png(factors: Sequence[Factor], path: str | PathLike[str], pca: 
 def _write(path: str | PathLike[str], inches: tuple[float, float], draw: Callable[[Figure], None]) -> None:
     target = checked_output(path, overwrite=True, mark=PICTURE)
     with rc_context(_STYLE), warnings.catch_warnings():
-        # A label in a script that the font lacks is drawn as boxes; that is no reason to fail.
+        # A label whose script the font lacks is drawn as boxes; this is no reason to fail.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = Figure(figsize=inches, dpi=_DPI, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
@@ -136,7 +136,7 @@ def _missing(axes: Axes, reason: str) -> None:
 
 
 def _power_ticks(axis: Any, low: float, high: float) -> None:
-    """Powers of ten with their exponents as characters: mathematical text would be read in the labels too."""
+    """Ticks at powers of ten, with superscript characters: mathematical text would be parsed in the labels too."""
     axis.set_minor_locator(NullLocator())
     if decades(low, high) >= 2.0:
         axis.set_major_locator(LogLocator(numticks=7))

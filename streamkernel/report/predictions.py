@@ -1,4 +1,4 @@
-"""Predicted against true: a cloud for each target, a confusion matrix for classes."""
+"""Predicted against true: a scatter plot for each target, a confusion matrix for classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_COUNTS = 14
 
 
 def prediction_panels(pairs: Targets | ClassPairs | Absent) -> list[Panel]:
-    """Panels about the rows whose targets are known."""
+    """Panels of the rows with known targets."""
     if isinstance(pairs, Absent):
         return [Panel("predictions", "Predicted against true", reason=pairs.reason)]
     if isinstance(pairs, ClassPairs):
@@ -134,9 +134,9 @@ def _residuals(target: TargetPairs, pairs: Targets) -> Panel:
 
 
 def histogram(values: Array) -> tuple[Array, NDArray[np.int64], int]:
-    """Edges, counts, and how many values lie beyond the edges (they are counted in the outermost bins).
+    """Edges, counts, and the number of values beyond the edges (they are counted in the outermost bins).
 
-    The edges leave out what is far from the bulk: else one outlier would squeeze all else into a single bar.
+    The edges leave out values far from the bulk; otherwise one outlier would squeeze all others into a single bar.
     """
     quarter, median, three_quarters = np.quantile(values, [0.25, 0.5, 0.75])
     spread = float(three_quarters - quarter)
@@ -227,7 +227,7 @@ def _margins(pairs: ClassPairs) -> Panel:
     edges, counts, beyond = histogram(values)
     low, high = float(edges[0]), float(edges[-1])
     if low < 0.0 < high:
-        # One edge at 0, so that no bar mixes right and wrong.
+        # One edge is at 0, so that no bar mixes right and wrong.
         width = (high - low) / len(counts)
         edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
         counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges)

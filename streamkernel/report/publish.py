@@ -1,4 +1,4 @@
-"""One file that is there whole or not at all."""
+"""Publishing of one file, whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from streamkernel.outputs import check_name_length, translated_os_errors
 
 __all__ = ["PAGE", "PICTURE", "checked_output", "publish_file"]
 
-# What is near the beginning of a page of ours, of a picture of ours, and of nobody else's.
+# Marks near the beginning of our pages and of our pictures, which no other program writes.
 PAGE = b'<meta name="generator" content="streamkernel">'
 PICTURE = b"Software\0streamkernel"
 _BEGINNING = 1 << 14
 
 
 def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = PAGE) -> str | Path:
-    """The path, or the URL, of a file to be written.
+    """Check the path or URL of a file to be written, and return it.
 
     Parameters
     ----------
-    overwrite : a file that is there may be replaced, if it has the `mark`: if we have written it.
+    overwrite : whether an existing file may be replaced, if it has the `mark`, so that we have written it.
 
     Raises
     ------
     StoreNotFoundError
         Its folder does not exist.
     StoreExistsError
-        It exists and may not be replaced, or is a folder or a link.
+        The file exists and may not be replaced, or is a folder or a link.
     """
     target = spelled(path)
     if isinstance(target, str):
@@ -63,7 +63,7 @@ def _check_replaced(target: str | Path, overwrite: bool, mark: bytes, beginning:
 
 
 def _beginning(path: Path) -> bytes:
-    """Of a file; empty where it is a link, which is not followed to be replaced, or no file."""
+    """The beginning of a file; empty if it is a link (links are not followed to be replaced) or not a file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -77,24 +77,24 @@ def _beginning(path: Path) -> bytes:
 
 
 def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: bytes = PAGE) -> None:
-    """Write beside the target, then rename (at a URL, in one go): a reader sees the old file, the new one, or none.
+    """Write beside the target, then rename (at a URL, one put); a reader sees the old file, the new one, or none.
 
     Raises
     ------
     StoreExistsError
-        Somebody else made the file meanwhile, and it may not be replaced.
+        Another process made the file meanwhile, and it may not be replaced.
     StoreError, StoreAccessError
-        The disk is full, or only to be read.
+        The disk is full or read-only.
     """
     if overwrite:
-        # Looked at before the work began.
+        # The first check was before the work began.
         checked_output(target, overwrite=True, mark=mark)
     if isinstance(target, str):
         around, name = parent_of(target)
         place = blobs_at(around)
         if overwrite:
             place.write(name, content)
-        # Ours, if the answer to the first try was lost.
+        # The file is ours if the answer to the first try was lost.
         elif not place.create(name, content) and place.read(name) != content:
             raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
         return
@@ -113,7 +113,7 @@ def _write(target: Path, content: bytes, *, overwrite: bool) -> None:
             _claim(partial, target)
         os.replace(partial, target)
     finally:
-        with suppress(OSError):  # of why it could not be written, the first is told
+        with suppress(OSError):  # the first error is the one to report
             partial.unlink(missing_ok=True)
     descriptor = os.open(target.parent, os.O_RDONLY)
     try:
@@ -123,11 +123,11 @@ def _write(target: Path, content: bytes, *, overwrite: bool) -> None:
 
 
 def _claim(partial: Path, target: Path) -> None:
-    """Give the file its name if nobody has it: link(2) refuses where rename(2) would replace."""
+    """Give the file its name if that is free: link(2) refuses an existing name, rename(2) would replace it."""
     try:
         os.link(partial, target)
     except FileExistsError as error:
         raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite") from error
     except OSError:
-        # A file system without hard links; whether the name was free was looked at before the work began.
+        # The file system has no hard links; the first check, before the work began, found the name free.
         return

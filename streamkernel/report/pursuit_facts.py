@@ -1,6 +1,6 @@
-"""What there is to draw of a matching pursuit: errors of every size, losses, weakness, and the bound beside them.
+"""The curves of a matching pursuit: errors of every size, losses, weakness, and the bound beside them.
 
-Each function gives its curve, or an `Absent` with the reason; None where the model is of another kind.
+Each function returns its curve, or an `Absent` with the reason; None if the model is of another kind.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Int = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PathCurve:
-    """A number for each size.
+    """A number for each size of the model.
 
     Attributes
     ----------
     terms : (s,) sizes.
-    training, held_out : (s,) on the rows of the fit, and on those held out; None where there are none.
-    kept : terms of the model.
-    label, unit : what the numbers are, and of what, in words.
+    training, held_out : (s,) on the rows of the fit, and on held-out rows; None if there are none.
+    kept : number of terms of the model.
+    label, unit : names of the numbers and of their unit.
     """
 
     terms: Int
@@ -52,7 +52,7 @@ class PathCurve:
     unit: str
 
     def at_kept(self, held_out: bool) -> float | None:
-        """At the size that the model has; None where that was not looked at."""
+        """The value at the model's own size; None if it is not on the curve."""
         values = self.held_out if held_out else self.training
         place = np.flatnonzero(self.terms == self.kept)
         return None if values is None or not len(place) else float(values[place[0]])
@@ -60,15 +60,15 @@ class PathCurve:
 
 @dataclass(frozen=True)
 class PursuitBound:
-    """The bound of Theorem 3 or 4 along a path, and the shares of rows that it bounds.
+    """The bound of Theorem 3 or 4 along a path, and the shares of wrong rows that it bounds.
 
     Attributes
     ----------
-    bound : for the first 1, 2, ... functions.
-    at : (s,) where its entries stand on the axis: terms, or functions.
-    held_out : (s,) share of wrong rows among those held out, or None.
-    wrong : when a row is called wrong, in words.
-    fitted : what of the kernel was taken from the rows.
+    bound : values for the first 1, 2, ... functions.
+    at : (s,) places of its values on the axis: terms, or functions.
+    held_out : (s,) share of wrong rows among the held-out rows, or None.
+    wrong : condition under which a row counts as wrong, for the caption.
+    fitted : parts of the kernel that were fitted to the rows.
     """
 
     bound: MatchingPursuitBound
@@ -83,7 +83,7 @@ def _is_logistic(model: PursuitModel) -> bool:
 
 
 def squared_errors(model: PursuitModel) -> PathCurve | Absent:
-    """Root of the mean squared error; of several targets, in units of their spread, and of classes' indicators."""
+    """Root of the mean squared error; for several targets in units of their spread, for classes of the indicators."""
     path = model.path
     if _is_logistic(model):
         return Absent("the logistic loss was fitted: its squares are of weighted responses, and of the last step alone")
@@ -107,13 +107,13 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
 
 
 def error_words(model: PursuitModel) -> str:
-    """When a row is called wrong."""
+    """The condition under which a row counts as wrong."""
     gamma = (model.config.get("settings") or {}).get("bound_gamma")
     return "its class is told wrongly" if gamma is None else f"its target is missed by more than {gamma:g}"
 
 
 def error_rates(model: PursuitModel) -> PathCurve | Absent | None:
-    """Share of the rows that each size gets wrong."""
+    """Share of wrong rows at each size."""
     path = model.path
     if path.errors is None:
         return None if model.classes is None else Absent("the model keeps no counts of wrong rows")
@@ -125,7 +125,7 @@ def error_rates(model: PursuitModel) -> PathCurve | Absent | None:
 
 
 def loss_curve(model: PursuitModel) -> PathCurve | None:
-    """Logistic loss of a row, of the models that sweeps began with."""
+    """Logistic loss per row, for the models with which sweeps began."""
     path = model.path
     if not _is_logistic(model) or len(path.sizes) < 2:
         return None
@@ -135,13 +135,13 @@ def loss_curve(model: PursuitModel) -> PathCurve | None:
 
 
 def path_curve(model: PursuitModel) -> PathCurve | Absent:
-    """The one curve of a small picture: wrong classes, or else the squared error."""
+    """The one curve of a small picture: wrong classes, or otherwise the squared error."""
     rates = error_rates(model) if model.classes is not None else None
     return rates if isinstance(rates, PathCurve) else squared_errors(model)
 
 
 def weakness(model: PursuitModel) -> Array | Absent:
-    """(T,) realised, of each pick."""
+    """(T,) realised weakness of each pick."""
     found = model.path.weakness
     if len(found) == 0:
         return Absent("the path has no terms")
@@ -151,13 +151,13 @@ def weakness(model: PursuitModel) -> Array | Absent:
 
 
 def fitted_to_rows(config: dict[str, object]) -> tuple[str, ...]:
-    """What of the kernel was taken from the rows, and so breaks what bounds assume."""
+    """The parts of the kernel that were fitted to the rows; they violate an assumption of the bounds."""
     named = {"lengthscale_choice": "the lengthscale", "scaler": "the scaling"}
     return tuple(words for name, words in named.items() if config.get(name) is not None)
 
 
 def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
-    """Theorem 3 along the path."""
+    """The bound of Theorem 3 along the path."""
     found, path = model.bound, model.path
     if found is not None:
         assert path.errors is not None
@@ -176,7 +176,7 @@ def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
 
 
 def variates_bound(model: KernelCCAModel) -> PursuitBound | Absent:
-    """Theorem 4 along the path."""
+    """The bound of Theorem 4 along the path."""
     found = model.bound
     if found is None:
         return Absent("it takes a gamma, by how much variates may differ, that was named before the fit (bound_gamma)")

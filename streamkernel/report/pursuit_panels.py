@@ -19,12 +19,12 @@ from streamkernel.report.words import count, percent, significant
 __all__ = ["error_panel", "loss_panel", "pursuit_bound_panel", "rate_panel", "weakness_panel"]
 
 TEAL = line_style(2)[0]
-_LONG = 1.3  # powers of ten, from which on an axis is logarithmic
+_LONG = 1.3  # length, in powers of ten, from which an axis is logarithmic
 _MOST_MARKS = 60
 
 
 def error_panel(curve: PathCurve | Absent, *, chose: bool = True) -> Panel:
-    """Squared error against terms; `chose` says whether held-out rows chose the size by it."""
+    """Squared error against terms; `chose` is whether this error on held-out rows chose the size."""
     title = "Error against terms"
     if isinstance(curve, Absent):
         return Panel("path", title, reason=curve.reason)
@@ -82,7 +82,7 @@ def _path_plot(curve: PathCurve, label: str, unit: float) -> figure:
     if logarithmic and unit == 100.0:
         percent_axis(plot.yaxis, *limits)
     for values, colour, where in zip(shown, (BLUE, TEAL), ("training rows", "validation rows"), strict=False):
-        # Nothing is left of an exact fit, which a logarithmic axis has no place for.
+        # An exact fit has errors of 0, which a logarithmic axis cannot show.
         drawn = np.where(values > 0.0, values, np.nan) if logarithmic else values
         source = ColumnDataSource(
             {
@@ -109,7 +109,7 @@ def _mark_kept(plot: figure, curve: PathCurve, unit: float, limits: tuple[float,
     plot.scatter([curve.kept], [y], size=10, fill_color=ORANGE, line_color=PAPER, line_width=1.5)
     words = percent(value) if unit == 100.0 else significant(value)
     right = curve.kept > 0.5 * last
-    # Above the lines, which have fallen there.
+    # Above the lines, which are low there.
     top = limits[1]
     note(
         plot, curve.kept, top, f"{words} by {count(curve.kept)} terms", x_offset=-6 if right else 6, y_offset=-4,
@@ -127,7 +127,7 @@ def _path_keys(curve: PathCurve) -> tuple[Key, ...]:
 
 
 def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str = "terms") -> Panel:
-    """The bound, the errors that it bounds, and from where on it says nothing; `sizes` is what the axis counts."""
+    """The bound, the errors that it bounds, and the zone without information; `sizes` is the unit of the axis."""
     title = "Bound on the error"
     if isinstance(found, Absent):
         return Panel("bound", title, reason=found.reason)
@@ -172,7 +172,7 @@ def pursuit_bound_panel(found: PursuitBound | Absent, theorem: str, sizes: str =
 
 
 def _free_third(values: NDArray[np.float64]) -> int:
-    """In which third of the sizes the bound leaves most room for words that stand on the line at 1."""
+    """The third of the axis (0, 1, 2) in which the bound leaves most room for a label on the line at 1."""
     thirds = np.array_split(np.minimum(values, 2.0), 3)
     covered = [
         float(np.mean((third > 1.0) & (third < 1.7))) + float(np.any(third > 1.0) and np.any(third <= 1.0))

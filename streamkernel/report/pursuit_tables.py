@@ -36,7 +36,7 @@ _ENDED = {
 
 
 def pursuit_headline(model: PursuitModel) -> tuple[str, str]:
-    """What the model is, and a sentence about it."""
+    """Kind of the model, and one sentence about it."""
     config, n = model.config, int(model.config["basis_size"])
     kernel = kernel_words(config["kernel"])
     rows = round(float(config["totals"]["rows"]))
@@ -98,7 +98,7 @@ def _validation_card(model: PursuitModel) -> Card:
 
 
 def pursuit_notices(model: PursuitModel) -> list[str]:
-    """What a reader should know before trusting the rest."""
+    """Warnings to read before trusting the report."""
     config = model.config
     if config.get("ended") != "rank":
         return []
@@ -111,7 +111,7 @@ def pursuit_notices(model: PursuitModel) -> list[str]:
 
 
 def pursuit_settings(model: PursuitModel) -> list[Table]:
-    """What was asked for, what the data were, and on what it was computed."""
+    """Tables of the user's choices, the data, and the software and machine."""
     config = model.config
     settings: dict[str, Any] = config.get("settings", {})
     lengthscale, how = lengthscale_words(model)

@@ -101,7 +101,7 @@ def _asked(model: KernelPCAModel | KernelCCAModel) -> list[tuple[str, str]]:
 
 
 def _common_cards(model: KernelPCAModel | KernelCCAModel) -> tuple[list[Card], list[Card]]:
-    """The first three of all cards, and the last three."""
+    """The first three and the last three cards of every page."""
     config, n = model.config, int(model.config["basis_size"])
     asked = int(config.get("requested_basis", n))
     note = f"of {count(asked)} asked for" if n < asked else f"chosen in {plural(len(config['rounds']), 'round')}"
@@ -197,7 +197,7 @@ def _cca(model: KernelCCAModel) -> _Parts:
 
 
 def _lengthscales_card(views: list[dict[str, Any]], first: Card) -> Card:
-    """Of both views, where each has one number."""
+    """The lengthscales of both views, if each has one number; otherwise the card `first`."""
     values = [view["lengthscale"] for view in views]
     if any(value is None or isinstance(value, list) for value in values):
         return first

@@ -18,7 +18,7 @@ _MOST_DOTS = 80
 
 
 def eigenvalues_panel(values: Array, left: float) -> Panel:
-    """Share of the centred trace of each component; `left` is what they leave of it."""
+    """Share of each component in the centred trace; `left` is the part of the trace that they leave."""
     title = "Eigenvalues"
     total = float(values.sum()) + left
     if len(values) == 0 or not total > 0.0:
@@ -45,7 +45,7 @@ def eigenvalues_panel(values: Array, left: float) -> Panel:
 
 
 def correlations_panel(correlations: Array, singular: Array) -> Panel:
-    """Canonical correlations over the rows of the fit, and what the ridge leaves of them."""
+    """Canonical correlations over the rows of the fit, and the smaller values that the ridge gives."""
     r = len(correlations)
     if r == 0:
         return Panel("correlations", "Canonical correlations", reason="there are no components")

@@ -1,4 +1,4 @@
-"""Key numbers as cards, and the settings as tables: text only, escaped by the page."""
+"""Key numbers as cards, and settings as tables: text only, escaped by the page."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MOST_TARGETS = 24
 
 @dataclass(frozen=True)
 class Card:
-    """A number with its name above it and a word on it below."""
+    """A number with its name above and a note below."""
 
     label: str
     value: str
@@ -58,7 +58,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text; `columns` are empty for a list of names and values, `wide` where they hold words, not numbers."""
+    """Rows of text; `columns` is empty for a list of names and values, `wide` is set if they hold text, not numbers."""
 
     title: str
     rows: tuple[tuple[str, ...], ...]
@@ -67,7 +67,7 @@ class Table:
 
 
 def headline(model: PredictingModel) -> tuple[str, str]:
-    """What the model is, and a sentence about it."""
+    """Kind of the model, and one sentence about it."""
     config = model.config
     kernel = kernel_words(config["kernel"])
     rows, n = int(config["totals"]["rows"]), int(config["basis_size"])
@@ -85,7 +85,7 @@ def heading(model: PredictingModel) -> str:
 
 
 def cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
-    """Twelve numbers: a number that divides well into rows of six, four, three and two."""
+    """Twelve numbers, because twelve fills rows of six, four, three and two."""
     config = model.config
     asked, n = int(config.get("requested_basis", config["basis_size"])), int(config["basis_size"])
     certificate, rounds = config["certificate"], len(config.get("rounds", []))
@@ -111,7 +111,7 @@ def cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[
 
 
 def scaling_words(model: Recorded) -> str:
-    """What was done to the features."""
+    """Whether the features were standardised, as text."""
     return "as they are" if model.config.get("scaler") is None else "standardised"
 
 
@@ -129,7 +129,7 @@ def _solver_words(model: PredictingModel) -> str:
 
 
 def lengthscale_words(model: Recorded) -> tuple[str, str]:
-    """The lengthscale, and where it came from."""
+    """The lengthscale, and how it was chosen."""
     value, choice = model.config.get("lengthscale"), model.config.get("lengthscale_choice")
     if value is None:
         return "–", "the kernel has none of its own"
@@ -143,7 +143,7 @@ def lengthscale_words(model: Recorded) -> tuple[str, str]:
 
 
 def _gcv_card(model: PredictingModel) -> Card:
-    # None where the fit has no GCV error.
+    # The score is None if the fit has no GCV error.
     error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv"))
     if solved_by_iterations(model):
         note = "not known to conjugate gradients"
@@ -182,7 +182,7 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) ->
 
 
 def place_words(model: Recorded) -> str:
-    """On how many workers and threads."""
+    """Number of workers and threads, as text."""
     executor = (model.config.get("run") or {}).get("executor") or {}
     threads, workers = int(executor.get("threads") or 0), int(executor.get("workers") or 0)
     if workers:
@@ -199,7 +199,7 @@ def memory_card(model: Recorded) -> Card:
 
 
 def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
-    """Errors of each target, where there are several."""
+    """Errors of each target; None unless there are several."""
     if not isinstance(pairs, Targets) or len(pairs.targets) < 2:
         return None
     rows = [
@@ -212,7 +212,7 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
 
 
 def settings_tables(model: PredictingModel) -> list[Table]:
-    """What was asked for, what the data were, and on what it was computed."""
+    """Tables of the user's choices, the data, and the software and machine."""
     config = model.config
     settings = config.get("settings", {})
     lengthscale, how = lengthscale_words(model)
@@ -233,7 +233,7 @@ def settings_tables(model: PredictingModel) -> list[Table]:
 
 
 def data_table(model: PredictingModel) -> Table:
-    """What the data were, and on what it was computed."""
+    """Table of the data, the software and the machine."""
     config, classes = model.config, class_names(model)
     rows = config["rows"]
     data = [
@@ -247,7 +247,7 @@ def data_table(model: PredictingModel) -> Table:
 
 
 def provenance(model: KeptBasis) -> list[tuple[str, str]]:
-    """From which table, with which software, on which machine."""
+    """Names and values of the table's fingerprint, the model's digest, the software and the machine."""
     config = model.config
     data = [
         ("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)),
@@ -265,12 +265,12 @@ def _digest(model: KeptBasis) -> str:
     try:
         return model.digest
     except StreamKernelError as error:
-        # A model that cannot be saved, for a number that JSON has no word for, can still be drawn.
+        # A model that cannot be saved, because JSON cannot hold one of its numbers, can still be drawn.
         return f"none, as {plain(error, 200)}"
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first of some names."""
+    """The first names of a list, and the number of the others."""
     every = list(names)
     shown = ", ".join(every[:_MOST_NAMES])
     rest = len(every) - _MOST_NAMES

@@ -1,4 +1,4 @@
-"""How hyper-parameters were found, and what lengthscales they came to."""
+"""The search for hyper-parameters, and the lengthscales that it found."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEAL, PURPLE = line_style(2)[0], line_style(3)[0]
 
 
 def tuning_panels(path: TuningPath | Absent | None) -> list[Panel]:
-    """Evidence and parameters at every point that was evaluated."""
+    """Evidence and parameters at every evaluated point."""
     title = "Search for the hyper-parameters"
     if path is None:
         return []
@@ -69,7 +69,7 @@ def _evidence(path: TuningPath, title: str) -> Panel:
 
 
 def _evidence_limits(path: TuningPath) -> tuple[tuple[float, float], float]:
-    """Limits, and the least value drawn where it is: a line search may look very far down once."""
+    """Limits of the axis, and the least value that is drawn unclipped: a line search may go very far down once."""
     finite = np.isfinite(path.value)
     values = path.value[finite]
     begun = [float(path.value[start:stop][finite[start:stop]][0]) for start, stop in _runs(path.stage)
@@ -81,7 +81,7 @@ def _evidence_limits(path: TuningPath) -> tuple[tuple[float, float], float]:
 
 
 def _runs(stage: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ends of the runs of equal stages."""
+    """Start and stop of each run of equal stages."""
     cuts = [0, *(np.flatnonzero(np.diff(stage)) + 1).tolist(), len(stage)]
     return list(pairwise(cuts))
 
@@ -92,7 +92,7 @@ def _ends(points: int) -> tuple[float, float]:
 
 
 def _draw_stages(plot: figure, stage: NDArray[np.int64], top: float) -> None:
-    """A band behind the evaluations over all rows, and words where there are both."""
+    """A band behind the evaluations over all rows, and labels if there are both stages."""
     for start, stop in _runs(stage):
         full = stage[start] == FULL
         if full:
@@ -162,7 +162,7 @@ def _parameters(path: TuningPath) -> Panel:
 
 
 def _taken(path: TuningPath) -> str:
-    """The parameters of the model; of many lengthscales the range."""
+    """The parameters of the model as text; many lengthscales are given as a range."""
     pairs = list(zip(path.names, path.parameters[path.best].tolist(), strict=True))
     several = [value for name, value in pairs if name.startswith("lengthscale")]
     words = []
@@ -174,7 +174,7 @@ def _taken(path: TuningPath) -> str:
 
 
 def _has_noise(path: TuningPath) -> bool:
-    """Whether targets are values with noise, in whose units variances are; not of classes and counts."""
+    """Whether the model has a noise variance (classes and counts have none): variances then have the targets' units."""
     return any(name.startswith("noise") for name in path.names)
 
 
@@ -186,7 +186,7 @@ def _kind_of(name: str) -> tuple[str, str]:
 
 
 def lengthscales_panel(found: Lengthscales | None, *, standardised: bool) -> list[Panel]:
-    """Lengthscales of the features, the shortest first: what the function depends on most."""
+    """Lengthscales of the features, the shortest first: the function depends on these features most."""
     if found is None:
         return []
     value, names = found.value[:_MOST_NAMED], [shortened(name, 22) for name in found.names[:_MOST_NAMED]]
@@ -200,7 +200,7 @@ def lengthscales_panel(found: Lengthscales | None, *, standardised: bool) -> lis
     source = ColumnDataSource(
         {"y": np.arange(k), "value": value, "words": [significant(float(each)) for each in value], "name": list(names)}
     )
-    # From the axis' end on: a logarithmic axis has no zero.
+    # Segments begin at the end of the axis, because a logarithmic axis has no zero.
     plot.segment(x[0], "y", "value", "y", source=source, line_color=PALE_BLUE, line_width=3)
     dots = plot.scatter("value", "y", source=source, size=9, fill_color=BLUE, line_color=PAPER, line_width=1)
     hover(plot, [dots], [("@name", "@words")])

@@ -1,4 +1,4 @@
-"""Predicted distributions against what came: intervals, transforms, rows with their bars, reliability."""
+"""Predicted distributions against true targets: intervals, transforms, rows with their bars, reliability."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _AT_95 = 18
 
 
 def distribution_panels(check: GaussianCheck | ProbabilityCheck | CountCheck | Absent | None) -> list[Panel]:
-    """Whether distributions mean what they say."""
+    """Panels of the calibration of predicted distributions."""
     if check is None:
         return []
     if isinstance(check, Absent):
@@ -68,7 +68,7 @@ def _intervals(check: GaussianCheck) -> Panel:
             keys.append(Key(colour, "line", name))
     held = check.found.scalars["coverage95"]
     plot.scatter([95.0], [100 * held], size=10, fill_color=ORANGE, line_color=PAPER, line_width=1.5)
-    # In the corner that the line stays away from.
+    # In the corner away from the line.
     corner: dict[str, Any] = (
         {"x": 2.0, "y": 99.0, "text_baseline": "top"} if held <= 0.95 else {"x": 98.0, "y": 3.0, "text_align": "right"}
     )
@@ -86,7 +86,7 @@ def _intervals(check: GaussianCheck) -> Panel:
 
 
 def _apart(index: int) -> str:
-    """Colours of lines beside each other; orange is taken by what is promised."""
+    """Colours of lines side by side, without orange: it stands for the promised value."""
     return line_style(index if index == 0 else index + 1)[0]
 
 
@@ -228,7 +228,7 @@ def _reliability(check: ProbabilityCheck) -> Panel:
 
 
 def _draw_counts(plot: figure, rows: Array) -> None:
-    """Rows of each bin as bars in the lowest quarter, on an axis of their own."""
+    """Number of rows of each bin as bars in the lowest quarter, on their own axis."""
     edges = np.linspace(0.0, 1.0, len(rows) + 1)
     second_axis(plot, "rows", "Rows", (0.0, 4.0 * float(rows.max())), MUTED)
     plot.quad(

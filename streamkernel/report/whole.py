@@ -1,4 +1,4 @@
-"""Groups of panels as one page."""
+"""One page from groups of panels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Group", "whole_page"]
 
 @dataclass(frozen=True)
 class Group:
-    """Panels, and tables below them, under one heading."""
+    """Panels under one heading, and tables below them."""
 
     title: str
     panels: Sequence[Panel]
@@ -35,10 +35,10 @@ def whole_page(
     settings: Sequence[Table],
     config: Mapping[str, Any],
 ) -> str:
-    """Draw the panels of all groups and put them on one page; `config` tells with which version the work was done."""
+    """Draw the panels of all groups and put them on one page; `config` holds the version that did the work."""
     figures = {panel.name: panel.figure for group in groups for panel in group.panels if panel.figure is not None}
     script, drawn = components(figures, wrap_script=False) if figures else ("", {})
-    # Only the core library: neither widgets nor WebGL nor the typesetter, which would be fetched.
+    # Only the core library: no widgets, no WebGL, and no typesetter, which would be fetched from the network.
     library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
     return assemble(
         title,

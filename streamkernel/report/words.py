@@ -1,4 +1,4 @@
-"""Numbers and names as people write them."""
+"""Numbers and names as text for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
-# Controls, halves of surrogate pairs (which no UTF-8 file can hold), and marks that turn the direction of what follows.
+# Control characters, lone surrogates (no UTF-8 file can hold them), and marks that change the direction of the text.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
 
 _KERNELS = {
@@ -35,12 +35,12 @@ _KERNELS = {
 
 
 def plain(text: object, longest: int = 60) -> str:
-    """Text of the user's as one line that can be shown anywhere; not yet escaped."""
+    """The user's text as one line that can be shown anywhere; it is not yet escaped."""
     return shortened(_UNPRINTABLE.sub("\ufffd", str(text)), longest)
 
 
 def shortened(text: str, longest: int) -> str:
-    """At most so many characters, the last an ellipsis where some were cut."""
+    """At most `longest` characters; the last one is an ellipsis if the text was cut."""
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 
@@ -60,7 +60,7 @@ def power_of_ten(exponent: int) -> str:
 
 
 def significant(number: float | None, digits: int = 3) -> str:
-    """0.0123, 1,230 or 1.23 × 10⁻⁷: so many significant digits, whatever the size."""
+    """A number with `digits` significant digits, whatever its size: 0.0123, 1,230 or 1.23 × 10⁻⁷."""
     if number is None or math.isnan(number):
         return "–"
     if math.isinf(number):
@@ -71,14 +71,14 @@ def significant(number: float | None, digits: int = 3) -> str:
     exponent = int(power)
     sign = "−" if number < 0 else ""
     if not -4 <= exponent < 6:
-        # A bare power reads better than 1 x 10^k.
+        # A power alone is easier to read than 1 x 10^k.
         leading = "" if float(mantissa) == 1.0 else f"{mantissa} × "
         return f"{sign}{leading}{power_of_ten(exponent)}"
     return f"{sign}{abs(number):,.{max(digits - 1 - exponent, 0)}f}"
 
 
 def percent(share: float | None, digits: int = 3) -> str:
-    """A share as percent; below 0.001 % as the power of ten that it is."""
+    """A share as percent; below 0.001 % as a power of ten."""
     if share is None or not math.isfinite(share):
         return "–"
     if share != 0.0 and abs(share) < 1e-5:
