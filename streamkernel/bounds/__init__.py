@@ -1,4 +1,4 @@
-"""Certificates from numbers that sweeps bring: no rows are read here.
+"""Certificates from numbers that sweeps return: no rows are read here.
 
 ::
 
@@ -7,7 +7,7 @@
     ridge sums       ->  dual_gap_bound      distance to the fit with all rows as basis functions
     error counts     ->  matching_pursuit_bound
     eigenvalues      ->  pca_bound           expected residual of a new row outside kernel PCA's subspace
-    any such path    ->  stop_at             where a rule would stop
+    any such path    ->  stop_at             the size at which a rule would stop
 """
 
 from streamkernel.bounds.compression import CompressionBound, compression_bound

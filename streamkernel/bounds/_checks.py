@@ -1,4 +1,4 @@
-"""Looks at what a bound is given, before anything is computed."""
+"""Checks of the arguments of a bound, before anything is computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["checked_path", "checked_sizes"]
 
 
 def checked_path(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """`values` as (n,) finite non-negative float64, n >= 1, or ParameterError."""
+    """`values` as (n,) finite non-negative float64, n >= 1; otherwise it raises `ParameterError`."""
     path = np.asarray(values, dtype=np.float64)
     if path.ndim != 1 or len(path) == 0:
         raise ParameterError(f"{name} has shape {path.shape}; give a one-dimensional sequence of at least one number")

@@ -18,13 +18,13 @@ __all__ = ["log_binomial", "relaxed_log_binomial"]
 
 
 def log_binomial(m: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
-    """``ln C(m, t)`` for 0 <= t <= m; the shape of m and t broadcast against each other.
+    """``ln C(m, t)`` for 0 <= t <= m; the shapes of m and t broadcast against each other.
 
-    By ln B rather than three ln Gamma: these are of size m ln m each, and at m = 1e9 their difference has lost all but
+    It uses ln B instead of three ln Gamma. These are of size m ln m each, and at m = 1e9 their difference keeps only
     seven digits of ln C(m, 1).
     """
     total, part = np.asarray(m, np.float64), np.asarray(t, np.float64)
-    # C(m, 0) = C(m, m) = 1: rounding must not make a coefficient less than 1.
+    # C(m, 0) = C(m, m) = 1: rounding must not make a coefficient smaller than 1.
     return np.maximum(-np.log(total + 1.0) - _betaln(total - part + 1.0, part + 1.0), 0.0)
 
 

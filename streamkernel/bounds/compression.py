@@ -5,9 +5,10 @@ probability 1 - delta over m independent rows, simultaneously for all t = 1 .. n
 
     E l_n <= min_t { tr R_t / (m - t) + R sqrt( (ln C(m, t) + ln(m / delta)) / (2 (m - t)) ) }
 
-(Hussain & Shawe-Taylor, Theorem 2 and Corollary 1; ALGORITHMS 11.1). One-sided Hoeffding on the m - t rows outside the
-set (those inside have residual 0), once for each of C(m, t) sets, once for each of m sizes. The paper prints R inside
-the root, where a loss of range R has R^2, and ln(2m / delta), where one side needs ln(m / delta).
+(Hussain & Shawe-Taylor, Theorem 2 and Corollary 1; ALGORITHMS 11.1). Proof: one-sided Hoeffding on the m - t rows
+outside the set (the residual of a row inside is 0), once for each of C(m, t) sets and once for each of m sizes. The
+paper prints R inside the root, but a loss of range R needs R^2; and it prints ln(2m / delta), but one side needs
+ln(m / delta) only.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from streamkernel.kernels.parameters import checked_integer, checked_number, che
 
 __all__ = ["CompressionBound", "compression_bound"]
 
-# Residual traces are differences of sums: so much of the first may be rounding.
+# Residual traces are differences of sums: this share of the first trace may be rounding.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class CompressionBound:
-    """The bound along a path.
+    """The compression bound along a path.
 
     Attributes
     ----------
     sizes : (n,) number of functions t at each entry.
     residual : (n,) ``tr R_t / (m - t)``, the mean over the rows outside the basis; inf at t = m.
-    values : (n,) bound on the expected residual of a new row, with the exact binomial; inf at t = m, no row is left.
-    relaxed : (n,) the same with ``(e m / t)^t`` in place of the binomial.
-    running_minimum : (n,) smallest value so far: holds for the basis of that size, as the path is nested.
-    argmin : position of the smallest value, the first of equal ones.
-    rows, delta, largest : as they were given.
+    values : (n,) bound on the expected residual of a new row, with exact binomials; inf at t = m, where no row is left.
+    relaxed : (n,) the same bound with ``(e m / t)^t`` instead of the binomial.
+    running_minimum : (n,) smallest value so far; it holds for the basis of that size, because the path is nested.
+    argmin : index of the smallest value, the first of equal ones.
+    rows, delta, largest : the arguments of `compression_bound`.
     """
 
     sizes: NDArray[np.int64]
@@ -60,12 +61,12 @@ class CompressionBound:
 
     @property
     def best_size(self) -> int:
-        """The number of functions with the smallest bound."""
+        """Number of functions with the smallest bound."""
         return int(self.sizes[self.argmin])
 
     @property
     def vacuous(self) -> bool:
-        """Nothing is said that ``l <= R`` does not say."""
+        """Whether the bound gives no more information than ``l <= R``."""
         return not self.minimum < self.largest
 
 
@@ -82,16 +83,16 @@ def compression_bound(
     Parameters
     ----------
     residual_path : (n,) ``tr R_t`` over all rows after each pick, non-increasing.
-    rows : m, independent draws from one distribution, with a kernel that was not fitted to them.
+    rows : number m of independent draws from one distribution; the kernel must not be fitted to them.
     delta : probability that the bound fails, in (0, 1).
-    largest : R = sup k(x, x), over all rows that could be met; 1 for a Gaussian.
-    sizes : (n,) ascending, t at each entry; 1 .. n by default. A path that starts with tr K has sizes 0 .. n: no basis
-        at all takes the place of t = m among the m sizes of the union bound.
+    largest : R = sup k(x, x) over all possible rows; 1 for a Gaussian.
+    sizes : (n,) ascending, t at each entry; 1 .. n by default. A path that starts with tr K has sizes 0 .. n; among the
+        m sizes of the union bound, t = 0 then replaces t = m.
 
     Raises
     ------
     ParameterError
-        The path rises, is longer than the rows, or has more than `largest` for each row outside the basis.
+        The path rises, is longer than the rows, or exceeds `largest` times the number of rows outside the basis.
     """
     path = checked_path("residual_path", residual_path)
     rows, delta = checked_integer("rows", rows), checked_probability("delta", delta)

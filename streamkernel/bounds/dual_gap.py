@@ -1,4 +1,4 @@
-"""How far the regularised risk of a reduced fit can be from that of all rows as basis functions.
+"""Bound on the difference in regularised risk between a reduced fit and the fit with all rows as basis functions.
 
 Ridge regression with rho = m Lambda, whitened features G of n functions, ``beta = (G^T G + rho I)^-1 G^T Y`` and
 residuals r = Y - G beta::
@@ -6,9 +6,10 @@ residuals r = Y - G beta::
     R_n = (|Y|^2 - g^T beta) / (2 m) = (Lambda / 2) Y^T (K~ + rho I)^-1 Y
     0 <= R_n - R_full <= (Lambda / (2 rho^2)) r^T (K - K~) r <= (Lambda / (2 rho^2)) tr R |r|^2
 
-(Smola & Schoelkopf 2000, eqs. (5) to (7); ALGORITHMS 2.8). All from sums of one sweep. The first is the expansion
-of ((K~ + rho I) + R)^-1 to first order in R >= 0, which lies below it; the second is |R| <= tr R. With an unpenalised
-intercept the same holds for centred sums: centring a positive semidefinite R does not raise its trace.
+(Smola & Schoelkopf 2000, eqs. (5) to (7); ALGORITHMS 2.8). All terms come from the sums of one sweep. The first
+inequality expands ((K~ + rho I) + R)^-1 to first order in R >= 0; the expansion lies below it. The second uses
+|R| <= tr R. With an unpenalised intercept the same holds for centred sums: centring a positive semidefinite R does not
+raise its trace.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, 
 
 __all__ = ["DualGap", "dual_gap_bound", "dual_gap_path"]
 
-# |r|^2 is a difference of sums: so much of |Y|^2 may be rounding.
+# |r|^2 is a difference of sums: this share of |Y|^2 may be rounding.
 _ROUNDING = 1e-8
 
 
 @dataclass(frozen=True)
 class DualGap:
-    """A reduced fit and the most that a full one could gain.
+    """The risk of a reduced fit, and a bound on its excess over the full fit.
 
     Attributes
     ----------
-    risk : R_n, regularised risk of the reduced fit.
-    bound : on R_n - R_full, the full fit's risk being R_full.
+    risk : regularised risk R_n of the reduced fit.
+    bound : bound on R_n - R_full, where R_full is the risk of the full fit.
     residual_square : ``|r|^2`` of the reduced fit.
     """
 
@@ -46,31 +47,31 @@ class DualGap:
 
     @property
     def lower(self) -> float:
-        """R_full is at least this."""
+        """Lower bound of R_full."""
         return max(0.0, self.risk - self.bound)
 
     @property
     def relative(self) -> float:
-        """``bound / R_n``; 0 where nothing is left to gain."""
+        """``bound / R_n``; 0 if R_n is 0."""
         return self.bound / self.risk if self.risk > 0.0 else 0.0
 
     @property
     def vacuous(self) -> bool:
-        """Nothing is said that R_full >= 0 does not say."""
+        """Whether the bound gives no more information than R_full >= 0."""
         return self.lower == 0.0 < self.bound
 
 
 def dual_gap_bound(yy: float, g: ArrayLike, beta: ArrayLike, rho: float, residual_trace: float, rows: int) -> DualGap:
-    """Bound ``R_n - R_full`` from sums.
+    """Bound ``R_n - R_full`` from the sums of one sweep.
 
     Parameters
     ----------
     yy : ``|Y|_F^2``, centred if the fit has an intercept.
-    g : (n,) or (n, d), ``G^T Y``.
-    beta : as g, the minimiser ``(G^T G + rho I)^-1 g`` in whitened coordinates.
+    g : ``G^T Y``, (n,) or (n, d).
+    beta : minimiser ``(G^T G + rho I)^-1 g`` in whitened coordinates, in the shape of g.
     rho : ridge on the diagonal, > 0.
     residual_trace : ``tr(K - K~)``.
-    rows : m.
+    rows : number m of rows.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def dual_gap_bound(yy: float, g: ArrayLike, beta: ArrayLike, rho: float, residua
     yy = checked_number("yy", yy, zero=True)
     residual_trace = checked_number("residual_trace", residual_trace, zero=True)
     explained, penalty = float((products * solution).sum()), rho * float((solution**2).sum())
-    # g^T beta = beta^T G^T G beta + rho |beta|^2 at the minimiser, and nothing explains more than there is.
+    # g^T beta = beta^T G^T G beta + rho |beta|^2 at the minimiser, and a fit explains at most |Y|^2 - rho |beta|^2.
     if not penalty - _ROUNDING * yy <= explained <= yy - penalty + _ROUNDING * yy:
         raise ParameterError(
             f"g^T beta = {explained:.6g} cannot be of the minimiser for rho = {rho:g} (|Y|^2 = {yy:.6g}, rho |beta|^2 "
@@ -98,21 +99,21 @@ def dual_gap_bound(yy: float, g: ArrayLike, beta: ArrayLike, rho: float, residua
 def dual_gap_path(
     H: ArrayLike, g: ArrayLike, yy: float, rho: float, residual_path: ArrayLike, rows: int
 ) -> list[DualGap]:
-    """`dual_gap_bound` for every leading part of a basis, from the sums of the whole one.
+    """`dual_gap_bound` for every leading part of a basis, from the sums of the whole basis.
 
-    With ``H + rho I = L L^T`` and ``u = L^-1 g`` the minimiser of the first t functions is the sum over j <= t of
-    ``(L^-T)_j u_j``, so that one factorisation serves all: O(n^3 / 3 + n^2 d).
+    With ``H + rho I = L L^T`` and ``u = L^-1 g``, the minimiser of the first t functions is the sum over j <= t of
+    ``(L^-T)_j u_j``. So one factorisation serves all t, in O(n^3 / 3 + n^2 d).
 
     Parameters
     ----------
     H : (n, n) ``G^T G``, whitened in the order of the picks.
     residual_path : (n,) ``tr R_t`` after each pick.
-    g, yy, rho, rows : as for `dual_gap_bound`.
+    g, yy, rho, rows : as in `dual_gap_bound`.
 
     Raises
     ------
     ParameterError
-        H, g and residual_path are not of the same number of functions, or rho is not positive.
+        H, g and residual_path have different numbers of functions, or rho is not positive.
     """
     gram, products = np.asarray(H, np.float64), np.asarray(g, np.float64)
     path = checked_path("residual_path", residual_path)
@@ -134,7 +135,7 @@ def dual_gap_path(
 
 
 def _square_norms(inverse: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``|sum_(j <= t) L^-T_j u_j|^2`` for each t; inverse = L^-1, whose rows are those columns."""
+    """``|sum_(j <= t) L^-T_j u_j|^2`` for each t; the rows of `inverse` = L^-1 are the columns L^-T_j."""
     solutions = np.cumsum(inverse * u[:, None], axis=0)
     norms: NDArray[np.float64] = np.einsum("tj,tj->t", solutions, solutions)
     return norms

@@ -1,17 +1,17 @@
-"""The bound for kernel matching pursuit, whose coefficients come from all rows.
+"""The bound for kernel matching pursuit, whose coefficients are fitted to all rows.
 
-Call a row wrong when ``|f(x) - y| > gamma``, gamma fixed beforehand. For k basis functions, q wrong rows among the
-m - k others and N = m - k - q, with probability 1 - delta over m independent rows::
+A row is wrong if ``|f(x) - y| > gamma``, with gamma fixed beforehand. For k basis functions, q wrong rows among the
+m - k others, and N = m - k - q, with probability 1 - delta over m independent rows::
 
     Pr{wrong} <= (2 / N) ( (k + 1) log2(4 e N / (k + 1)) + log2 C(m, k) + log2 C(m - k, q) + log2(2 m^2 / delta) )
 
-(Hussain & Shawe-Taylor, Theorem 3; Theorem 4 for canonical correlations; ALGORITHMS 11.2). The consistent-case bound of
-Vapnik & Chervonenkis on the N rows that are right, for two parallel hyperplanes in k dimensions, once for each choice
-of functions, of wrong rows, and of (k, q). Logarithms to base 2, as the bound has 2^(-N eps / 2).
+(Hussain & Shawe-Taylor, Theorem 3; Theorem 4 for canonical correlations; ALGORITHMS 11.2). Proof: the consistent-case
+bound of Vapnik & Chervonenkis on the N right rows, for two parallel hyperplanes in k dimensions, once for each choice
+of functions, of wrong rows, and of (k, q). Logarithms are to base 2, because the bound has 2^(-N eps / 2).
 
-Theorem 4 calls a pair of views wrong when ``|f_x(x) - f_y(y)| > gamma`` and prints the same formula. The difference is
-linear in the k features of both views: its hyperplanes lie in D = 2k dimensions, and D + 1 takes the place of k + 1 in
-the first term, not of k in the others, as the same rows are chosen for both views (``views=2``).
+In Theorem 4 a pair of views is wrong if ``|f_x(x) - f_y(y)| > gamma``; the paper prints the same formula. But the
+difference is linear in the k features of both views, so its hyperplanes lie in D = 2k dimensions. Here D + 1 replaces
+k + 1 in the first term; k stays in the others, because both views use the same chosen rows (``views=2``).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = ["MatchingPursuitBound", "matching_pursuit_bound"]
 
 @dataclass(frozen=True)
 class MatchingPursuitBound:
-    """The bound for each (k, q); all arrays of the shape that `functions` and `errors` broadcast to.
+    """The bound for each (k, q); all arrays have the broadcast shape of `functions` and `errors`.
 
     Attributes
     ----------
-    values : bound on the probability of a wrong prediction, with exact binomials; inf where fewer than D + 1 rows are
-        right. May exceed 1: of use to compare sizes of a basis all the same.
-    relaxed : with ``C(m, k) <= (e m / k)^k``, as the paper prints it.
-    reported : values, 1 where they are larger.
-    vacuous : values >= 1, where nothing is said about the loss itself.
-    functions, errors : k and q, as they were given.
-    rows, delta : as they were given; delta is shared by all gammas.
+    values : bound on the probability of a wrong prediction, with exact binomials; inf if fewer than D + 1 rows are
+        right. Values above 1 still serve to compare sizes of a basis.
+    relaxed : the same bound with ``C(m, k) <= (e m / k)^k``, as the paper prints it.
+    reported : the values, at most 1.
+    vacuous : whether a value is 1 or more, and so gives no information on the loss itself.
+    functions, errors : k and q, from the arguments.
+    rows, delta : from the arguments; all gammas share delta.
     """
 
     values: NDArray[np.float64]
@@ -55,18 +55,18 @@ class MatchingPursuitBound:
 
     @property
     def observed(self) -> NDArray[np.float64]:
-        """``q / (m - k)``, the share of wrong rows among those outside the basis; 0 where all are inside."""
+        """``q / (m - k)``, the share of wrong rows outside the basis; 0 if no row is outside."""
         outside = self.rows - self.functions
         return np.divide(self.errors, outside, out=np.zeros(np.shape(self.values)), where=outside > 0)
 
     @property
     def argmin(self) -> int:
-        """Position of the smallest value of a path, the first of equal ones."""
+        """Index of the smallest value of a path, the first of equal ones."""
         return int(np.argmin(self.values))
 
     @property
     def best_size(self) -> int:
-        """The number of functions with the smallest bound: for comparison of sizes, be the bound vacuous or not."""
+        """Number of functions with the smallest bound; it serves to compare sizes even if the bound is vacuous."""
         return int(self.functions.flat[self.argmin])
 
     @property
@@ -76,28 +76,29 @@ class MatchingPursuitBound:
 
     @property
     def says_nothing(self) -> bool:
-        """Vacuous at every size."""
+        """Whether the bound is vacuous at every size."""
         return bool(np.all(self.vacuous))
 
 
 def matching_pursuit_bound(
     rows: int, functions: ArrayLike, errors: ArrayLike, delta: float = 0.05, *, gammas: int = 1, views: int = 1
 ) -> MatchingPursuitBound:
-    """Bound the probability that a new row is predicted wrongly by more than gamma.
+    """Bound the probability that the prediction of a new row is off by more than gamma.
 
     Parameters
     ----------
-    rows : m.
-    functions : k, a number or a path of them, 1 <= k <= m.
+    rows : number m of rows.
+    functions : k, a number or a path of numbers, 1 <= k <= m.
     errors : q, for each k the number of rows outside the basis that are off by more than gamma, 0 <= q <= m - k.
     delta : probability that the bound fails, in (0, 1).
-    gammas : the bound is to hold for so many values of gamma at once, all named before the data were seen.
-    views : the hyperplanes lie in D = views k dimensions; 1 as both theorems print it, 2 for what Theorem 4 is about.
+    gammas : number of values of gamma for which the bound holds at once; all must be fixed before the data were seen.
+    views : 1 or more; the hyperplanes lie in D = views k dimensions. Both theorems print 1; the variates of Theorem 4
+        need 2.
 
     Raises
     ------
     ParameterError
-        k or q is out of range, or delta is no probability.
+        k or q is out of range, or delta is not a probability.
     """
     rows, gammas = checked_integer("rows", rows), checked_integer("gammas", gammas)
     views, whole = checked_integer("views", views), checked_probability("delta", delta)

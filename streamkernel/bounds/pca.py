@@ -1,12 +1,12 @@
-"""The bound of kernel PCA from its eigenvalues, which the compression bound is measured against.
+"""The bound of kernel PCA from its eigenvalues: a reference for the compression bound.
 
-The residual of a new row outside the span of the r leading eigenvectors. With probability 1 - delta over m independent
-rows, simultaneously for all r (Shawe-Taylor, Williams, Cristianini & Kandola 2005, quoted)::
+It bounds the residual of a new row outside the span of the r leading eigenvectors. With probability 1 - delta over m
+independent rows, simultaneously for all r (Shawe-Taylor, Williams, Cristianini & Kandola 2005, quoted)::
 
     E l_r <= min_(t <= r) { sum_(j > t) lambda_j / m + (1 + sqrt t) / sqrt m sqrt( (2 / m) sum_i k(x_i, x_i)^2 ) }
              + R^2 sqrt( (18 / m) ln(2 m / delta) ),         k(x, x) <= R^2
 
-Rademacher complexity of projections, not a count of subsets: its price of one more direction does not depend on m / t.
+It uses the Rademacher complexity of projections and counts no subsets: the cost of a direction is independent of m / t.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["pca_bound"]
 def pca_bound(
     eigenvalues: ArrayLike, diagonal: ArrayLike, delta: float = 0.05, largest: float = 1.0
 ) -> NDArray[np.float64]:
-    """Bound the expected residual of a new row for 1 .. r leading eigenvectors, before the minimum over t is taken.
+    """Bound the expected residual of a new row for 1 .. r leading eigenvectors, without the minimum over t.
 
     Parameters
     ----------
-    eigenvalues : (r,) of the kernel matrix, not centred, largest first.
-    diagonal : (m,) k(x_i, x_i), whose sum is the trace.
+    eigenvalues : (r,) eigenvalues of the kernel matrix, not centred, largest first.
+    diagonal : (m,) k(x_i, x_i); its sum is the trace.
     delta : probability that the bound fails, in (0, 1).
     largest : sup k(x, x), the R^2 of the formula; 1 for a Gaussian.
 
@@ -40,7 +40,7 @@ def pca_bound(
     Raises
     ------
     ParameterError
-        Eigenvalues rise, or add up to more than the trace.
+        The eigenvalues rise, or their sum exceeds the trace.
     """
     values, squares = checked_path("eigenvalues", eigenvalues), checked_path("diagonal", diagonal)
     delta, largest = checked_probability("delta", delta), checked_number("largest", largest)

@@ -7,8 +7,8 @@ With R = K - K~ (positive semidefinite), F = |R|_F and a fresh uniform sample of
     F^2 - F'^2 <= m c k_max F    =>    F <= ( A + sqrt(A^2 + 4 F'^2) ) / 2,  A = m c k_max;   F >= the same with -A
 
 (Smola & Schoelkopf 2000, section 2.4, with Corollary 3 replaced; ALGORITHMS 1.7). The range b may contain F itself,
-as it is a number of the population and not of the sample; the quadratic is then solved for it. The residual trace needs
-no estimate, a sweep brings its exact value, and says by itself that (tr R)^2 / m <= F^2 <= (tr R)^2.
+because F is a number of the population and not of the sample; the quadratic inequality is then solved for F. The
+residual trace needs no estimate: a sweep gives its exact value, and it implies (tr R)^2 / m <= F^2 <= (tr R)^2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streamkernel.kernels.parameters import checked_integer, checked_number, che
 
 __all__ = ["SampledResidual", "column_range", "sampled_residual"]
 
-# By how much, relatively, a sampled column may exceed the range: rounding of float32 kernel blocks.
+# Relative excess over the range that a sampled column may have: rounding of float32 kernel blocks.
 _ROUNDING = 1e-5
 
 
@@ -35,12 +35,12 @@ class SampledResidual:
 
     Attributes
     ----------
-    estimate : rows times the sample's mean.
-    radius : m eps for the range `width`: the estimate is off by no more (not too small by more, unless `two_sided`).
-    lower, upper : interval for the truth: within the radius, the solved quadratic and what is certain; `lower` is what
-        is certain unless `two_sided`.
-    width : the range b of one |R_i|^2 that is known without the sample.
-    vacuous : the interval's upper end is what is certain without the sample.
+    estimate : number of rows times the sample's mean.
+    radius : m eps for the range `width`: bound on the error of the estimate (on its shortfall, unless `two_sided`).
+    lower, upper : interval for the true value, from the radius, the solved quadratic and the certain limits; unless
+        `two_sided`, `lower` is the certain limit alone.
+    width : range b of one |R_i|^2, known without the sample.
+    vacuous : whether `upper` is the limit that is certain without the sample.
     """
 
     estimate: float
@@ -58,14 +58,14 @@ class SampledResidual:
 def column_range(
     rows: int, largest: float = 1.0, *, trace: float | None = None, residual_trace: float | None = None
 ) -> float:
-    """``b = k_max min(tr R, tr K, m k_max)``: no ``|R_i|^2`` is larger.
+    """``b = k_max min(tr R, tr K, m k_max)``, an upper bound of every ``|R_i|^2``.
 
     Parameters
     ----------
-    rows : m.
-    largest : k_max = max_i k(x_i, x_i), 1 for a Gaussian; or, where a sweep has brought it, max_i R_ii, which makes b
-        smaller by as much.
-    trace, residual_trace : tr K and tr R, where they are known.
+    rows : number m of rows.
+    largest : k_max = max_i k(x_i, x_i), 1 for a Gaussian; or max_i R_ii, if a sweep has returned it, which makes b
+        smaller in proportion.
+    trace, residual_trace : tr K and tr R, if they are known.
     """
     largest = checked_number("largest", largest, zero=True)
     total = checked_integer("rows", rows) * largest
@@ -87,22 +87,22 @@ def sampled_residual(
 ) -> SampledResidual:
     """Estimate ``|R|_F^2`` from the squared norms of sampled residual columns.
 
-    The sample must be fresh: drawn uniformly without replacement, after the basis was fixed and without regard to it. A
-    pool out of which the basis was picked is no such sample. The columns of the basis are 0, so that sampling among
+    The sample must be fresh: drawn uniformly without replacement, after the basis was fixed and independent of it. The
+    pool from which the basis was picked is no such sample. The residual columns of the basis are 0, so sampling among
     the other rows alone, with `rows` their number, is as good.
 
     Parameters
     ----------
     column_squares : (m',) ``|R_i|^2`` of the sampled columns, each over all rows of the table.
-    rows : number of rows that the sample was drawn from.
-    largest, trace, residual_trace : for the range of one column, see `column_range`; of these rows.
+    rows : number of rows from which the sample was drawn.
+    largest, trace, residual_trace : arguments of `column_range`, for these rows.
     delta : probability that the interval misses the truth.
     two_sided : False for an upper bound alone, which is then tighter.
 
     Raises
     ------
     ParameterError
-        More columns than rows, or a column beyond the range: then largest or a trace is not what it should be.
+        There are more columns than rows, or a column exceeds the range: then `largest` or a trace is wrong.
     """
     squares = checked_path("column_squares", column_squares)
     rows, delta = checked_integer("rows", rows), checked_probability("delta", delta)
@@ -116,14 +116,14 @@ def sampled_residual(
     sample = len(squares)
     share = deviation_radius(delta, rows, sample, 1.0, two_sided=two_sided)
     radius = rows * share * width
-    # Exact, so that the order of the sample does not matter.
+    # An exact sum, so that the order of the sample does not matter.
     seen = math.fsum(squares)
     estimate = seen * (rows / sample)
     low, high = _solved(estimate, rows * share * checked_number("largest", largest, zero=True))
     lower, certain = seen, seen + (rows - sample) * width
     if residual_trace is not None:
         lower, certain = max(lower, float(residual_trace) ** 2 / rows), min(certain, float(residual_trace) ** 2)
-    # Rounding must not turn what is certain around.
+    # Rounding must not swap the certain limits.
     certain = max(lower, certain)
     upper = min(certain, estimate + radius, high)
     if two_sided:

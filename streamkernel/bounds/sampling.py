@@ -1,14 +1,14 @@
-"""Means of a fixed population from a uniform sample without replacement.
+"""Bounds on the mean of a fixed population from a uniform sample without replacement.
 
-A population ``xi_1 .. xi_m`` in an interval of length b has mean S_m; a uniform sample of m' of them, without
-replacement, has mean S_m'. For any eps > 0 ::
+A population ``xi_1 .. xi_m`` in an interval of length b has mean S_m. A uniform sample of m' of them, without
+replacement, has mean S_m'. For any eps > 0::
 
     Pr{ S_m - S_m' >= eps } <= exp( -2 m' eps^2 / (rho b^2) ),    the same for S_m' - S_m, twice it for |S_m - S_m'|
     rho = 1 - (m' - 1) / m                                        Hoeffding-Serfling
     rho = (1 - m' / m) (1 + 1 / m')    for m' > m / 2             Bardenet-Maillard, smaller there
 
-(Serfling 1974, Corollary 1.1; Bardenet & Maillard 2015, Corollary 2.5; ALGORITHMS 1.7). The exponent that Smola &
-Schoelkopf 2000 print in Corollary 3, rho = 1 - m'/m, is one for independent xi; for a fixed population it is false:
+(Serfling 1974, Corollary 1.1; Bardenet & Maillard 2015, Corollary 2.5; ALGORITHMS 1.7). Smola & Schoelkopf 2000 print
+rho = 1 - m'/m in the exponent of Corollary 3. That holds for independent xi, but not for a fixed population:
 (1, 0, 0, 0) with m' = 3 has Pr{ S_m - S_m' >= 1/4 } = 1/4, and that exponent would promise 0.223.
 """
 
@@ -34,10 +34,10 @@ def serfling_tail(deviation: float, rows: int, sample: int, width: float, *, two
 
     Parameters
     ----------
-    deviation : eps, of the sample's mean from the population's; at 0 or below it the bound is 1.
+    deviation : eps, deviation of the sample's mean from the population's; at 0 or below, the bound is 1.
     rows, sample : m and m' <= m.
-    width : b, length of an interval that the whole population lies in.
-    two_sided : of a deviation in either direction: twice as likely.
+    width : length b of an interval that contains the whole population.
+    two_sided : whether to bound a deviation in either direction, which doubles the bound.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def serfling_tail(deviation: float, rows: int, sample: int, width: float, *, two
 
 
 def bardenet_maillard_tail(deviation: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """``exp(-2 m' eps^2 / (rho b^2))`` with the rho of Bardenet & Maillard; as `serfling_tail`, never larger."""
+    """``exp(-2 m' eps^2 / (rho b^2))`` with rho of Bardenet & Maillard; like `serfling_tail`, and never larger."""
     rows, sample = _checked_sample(rows, sample)
     return _tail(deviation, sample, _bardenet_maillard(rows, sample), width, two_sided)
 
@@ -61,16 +61,16 @@ def deviation_tail(deviation: float, rows: int, sample: int, width: float, *, tw
 
 
 def serfling_radius(delta: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """``eps = b sqrt( (m - m' + 1) ln(1/delta) / (2 m m') )``: exceeded with probability at most delta.
+    """``eps = b sqrt( (m - m' + 1) ln(1/delta) / (2 m m') )``: a deviation exceeds it with probability at most delta.
 
-    Two-sided with ln(2/delta). Parameters and errors as for `serfling_tail`; delta in (0, 1).
+    Two-sided with ln(2/delta). Parameters and errors are those of `serfling_tail`; delta is in (0, 1).
     """
     rows, sample = _checked_sample(rows, sample)
     return _radius(delta, sample, _serfling(rows, sample), width, two_sided)
 
 
 def bardenet_maillard_radius(delta: float, rows: int, sample: int, width: float, *, two_sided: bool = False) -> float:
-    """``eps = b sqrt( rho ln(1/delta) / (2 m') )`` with the rho of Bardenet & Maillard; as `serfling_radius`."""
+    """``eps = b sqrt( rho ln(1/delta) / (2 m') )`` with rho of Bardenet & Maillard; like `serfling_radius`."""
     rows, sample = _checked_sample(rows, sample)
     return _radius(delta, sample, _bardenet_maillard(rows, sample), width, two_sided)
 
@@ -99,7 +99,7 @@ def _tail(deviation: float, sample: int, rho: float, width: float, two_sided: bo
     spread = rho * checked_number("width", width, zero=True) ** 2
     if deviation <= 0.0:
         return 1.0
-    # A sample of all rows, or a population of one value, does not deviate at all.
+    # If the sample contains all rows, or the population has one value only, the deviation is 0.
     one = math.exp(-2.0 * sample * deviation**2 / spread) if spread > 0.0 else 0.0
     return min(1.0, 2.0 * one) if two_sided else one
 

@@ -1,13 +1,13 @@
-"""Where along a path of picks a rule would stop.
+"""Stopping rules: the size at which a rule stops along a path of picks.
 
 ::
 
     trace   first t with  tr R_t <= tol tr K                           (Smola & Schoelkopf 2000, section 5.4)
-    bound   the t of the least compression bound, once `patience` more entries have not brought it down
+    bound   the t with the least compression bound, once `patience` more entries have not lowered it
     gap     first t with  bound on (R_t - R_full) <= tol R_t           (the same, eqs. (5) to (7))
-    pursuit the k of the least matching pursuit bound, likewise        (Hussain & Shawe-Taylor, Theorems 3 and 4)
+    pursuit the k with the least matching pursuit bound, likewise      (Hussain & Shawe-Taylor, Theorems 3 and 4)
 
-A rule reads numbers that the sweeps bring anyway, so that each can be looked up on a finished path (ALGORITHMS 11, 17).
+A rule reads numbers that the sweeps return anyway, so each can be applied to a finished path (ALGORITHMS 11, 17).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = ["BoundStop", "GapStop", "PursuitStop", "Stop", "StopRule", "TraceStop
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a rule stops.
+    """The result of a rule.
 
     Attributes
     ----------
     size : number of functions to keep.
-    looked : number of functions that had been picked when that was known; more than `size` only by patience.
-    reached : False where the path ended before the rule was met; `size` is then the last, or the best so far.
-    value : at `size`, what the rule compares: tr R_t / tr K, the compression bound, the relative gap, or the matching
+    looked : number of functions that were picked when the rule decided; it exceeds `size` by patience only.
+    reached : False if the path ended before the rule was met; `size` is then the last, or the best so far.
+    value : the rule's criterion at `size`: tr R_t / tr K, the compression bound, the relative gap, or the matching
         pursuit bound.
     """
 
@@ -48,7 +48,7 @@ class Stop:
 
 class StopRule(Protocol):
     def find(self, path: NDArray[np.float64], sizes: NDArray[np.int64]) -> Stop:
-        """Where to stop on this path."""
+        """The stop on this path."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class TraceStop:
 
 @dataclass(frozen=True)
 class BoundStop:
-    """Stop at the least compression bound so far when `patience` entries have not improved on it.
+    """Stop at the least compression bound so far, when `patience` entries have not improved on it.
 
     Parameters
     ----------
-    rows, delta, largest : as for `compression_bound`; the path holds residual traces.
-    patience : entries without a new minimum before the rule gives up; None to look at the whole path.
+    rows, delta, largest : as in `compression_bound`; the path holds residual traces.
+    patience : number of entries without a new minimum before the rule stops; None to use the whole path.
     """
 
     rows: int
@@ -91,16 +91,16 @@ class BoundStop:
 
 @dataclass(frozen=True)
 class PursuitStop:
-    """Stop at the least matching pursuit bound so far when `patience` entries have not improved on it.
+    """Stop at the least matching pursuit bound so far, when `patience` entries have not improved on it.
 
-    A relative rule: the bound is mostly vacuous (`Stop.value` of 1 or more), and its minimum is where the price of one
-    more function exceeds that of the wrong rows it mends (Hussain & Shawe-Taylor, section 3.1).
+    A relative rule: the bound is mostly vacuous (`Stop.value` is 1 or more). At its minimum, the cost of one more
+    function begins to exceed the gain from the wrong rows that it corrects (Hussain & Shawe-Taylor, section 3.1).
 
     Parameters
     ----------
-    rows, delta, gammas, views : as for `matching_pursuit_bound`; the path holds the counts q of wrong rows outside the
+    rows, delta, gammas, views : as in `matching_pursuit_bound`; the path holds the counts q of wrong rows outside the
         basis.
-    patience : entries without a new minimum before the rule gives up; None to look at the whole path.
+    patience : number of entries without a new minimum before the rule stops; None to use the whole path.
     """
 
     rows: int
@@ -119,7 +119,7 @@ class PursuitStop:
 
 @dataclass(frozen=True)
 class GapStop:
-    """Stop when a full fit could gain no more than `tol` of the risk; the path holds `DualGap.relative`."""
+    """Stop when a full fit could lower the risk by at most `tol` of it; the path holds `DualGap.relative`."""
 
     tol: float = 1e-2
 
@@ -128,11 +128,11 @@ class GapStop:
 
 
 def stop_at(path: ArrayLike, rule: StopRule, *, sizes: ArrayLike | None = None) -> Stop:
-    """Where `rule` would have stopped on a path of picks.
+    """The stop of `rule` on a path of picks.
 
     Parameters
     ----------
-    path : (n,) what the rule reads, one entry after each pick or round.
+    path : (n,) criterion that the rule reads, one entry after each pick or round.
     rule : `TraceStop`, `BoundStop`, `GapStop` or `PursuitStop`.
     sizes : (n,) number of functions at each entry, ascending; 1 .. n by default.
 
@@ -146,7 +146,7 @@ def stop_at(path: ArrayLike, rule: StopRule, *, sizes: ArrayLike | None = None) 
 
 
 def _least(values: NDArray[np.float64], sizes: NDArray[np.int64], patience: int | None) -> Stop:
-    """At the least value so far, once `patience` more entries have not brought it down."""
+    """Stop at the least value so far, once `patience` more entries have not lowered it."""
     enough = len(values) if patience is None else checked_integer("patience", patience)
     best = 0
     for at, value in enumerate(values):
@@ -154,7 +154,7 @@ def _least(values: NDArray[np.float64], sizes: NDArray[np.int64], patience: int 
             best = at
         elif at - best >= enough:
             return Stop(int(sizes[best]), int(sizes[at]), True, float(values[best]))
-    # Past a minimum in the interior the whole path has been looked at; at its end nobody knows.
+    # With the whole path known, a minimum before its end is certain; one at its end may not be the last.
     whole = patience is None and best < len(values) - 1
     return Stop(int(sizes[best]), int(sizes[-1]), whole, float(values[best]))
 
