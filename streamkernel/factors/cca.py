@@ -4,10 +4,10 @@ With ``G_v`` (m, n) the features of view v, centred, ``S_vv = G_v^T G_v + r_v I`
 
     S_xx^-1/2 S_xy S_yy^-1/2 = U diag(s) V^T        A_x = S_xx^-1/2 U        A_y = S_yy^-1/2 V
 
-the canonical variates being ``G_v A_v``: of all functions in the span of the bases with ``|f|^2 + r |f|_H^2 = 1`` those
-with the largest inner products s, each pair free of the ones before it (Hussain & Shawe-Taylor, section 4; ALGORITHMS
-11.3). The variates are scaled to variance 1 over the rows; their correlations, which are s only without a ridge, are
-those of the rows.
+The canonical variates are ``G_v A_v``. Among all functions in the span of the bases with ``|f|^2 + r |f|_H^2 = 1`` they
+have the largest inner products s, each pair uncorrelated with the pairs before it (Hussain & Shawe-Taylor, section 4;
+ALGORITHMS 11.3). The variates are scaled to variance 1 over the rows. Their correlations are computed over the rows;
+they equal s only without a ridge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["FactorCCA"]
 
 Float = NDArray[np.float64]
 
-_RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which one is taken for rounding
+_RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an eigenvalue counts as rounding
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class FactorCCA:
 
     Attributes
     ----------
-    correlations : (r,) of the variates over the rows.
-    singular_values : (r,) the s of the formula, descending; the correlations that the ridge leaves.
-    directions : (n, r) each, the A of the formula, scaled so that variates have variance 1.
-    means : (n,) each, mean rows of G_x and G_y.
+    correlations : (r,) correlations of the variates over the rows.
+    singular_values : (r,) the s of the formula, descending; they are the correlations shrunk by the ridge.
+    directions : (n, r) each, the A of the formula, scaled so that the variates have variance 1.
+    means : (n,) each, the mean rows of G_x and G_y.
     """
 
     correlations: Float
@@ -54,15 +54,15 @@ class FactorCCA:
         *,
         at_basis: Float | None = None,
     ) -> FactorCCA:
-        """Decompose.
+        """Compute the canonical directions.
 
         Parameters
         ----------
-        sums : of `CrossGram`.
+        sums : result of `CrossGram`.
         ridges : r_x and r_y.
-        count : how many pairs to keep; None for all there are. Fewer are kept where the rank of a view is smaller.
-        at_basis : (n, n) features of the basis points of view x. The sign of a pair is that for which the largest
-            value of its first variate there is positive (the first of equally large ones); without, in A_x.
+        count : number of pairs to return; None for all. There are fewer if the rank of a view is smaller.
+        at_basis : (n, n) features of the basis points of view x, which fix the sign of each pair: the largest absolute
+            value of its first variate there is positive (of equal ones, the first). Without them, the same for A_x.
 
         Raises
         ------
@@ -108,9 +108,9 @@ class FactorCCA:
 
 
 def _inverse_root(block: Float, ridge: float, scale: float, name: str) -> Float:
-    """``V (w + r)^-1/2`` (n, rank) with ``V diag(w) V^T`` the block: directions without any spread are left out."""
+    """``V (w + r)^-1/2`` (n, rank) with ``V diag(w) V^T`` the block; directions without variance are left out."""
     eigen = symmetric_eigen(block, f"the Gram matrix of the {name} view")
-    # Centring takes two large numbers from each other: what is left is no better than the larger one's digits.
+    # Centring subtracts two large numbers: the difference has only the absolute accuracy of the larger one.
     least = max(_RANK_TOLERANCE * eigen.values.max(initial=0.0), len(block) * float(np.finfo(np.float64).eps) * scale)
     kept = eigen.values > least
     if not kept.any():

@@ -6,7 +6,7 @@ With ``K~ = G G^T``, ``H = G^T G = V diag(w) V^T`` (n, n) and the mean row ``g =
 
 and centred, ``C = I - 1 1^T / m``: the same with ``H - m g g^T`` for H and ``G - 1 g^T`` for G, which is kernel PCA
 (Schoelkopf, Smola & Mueller 1998) of K~. The best r of the n directions leave a residual trace of
-``tr K - w_1 - ... - w_r``: "Nystroem-PCA", which no r eigenvectors of K itself exceed (Smola & Schoelkopf 2000,
+``tr K - w_1 - ... - w_r`` ("Nystroem-PCA"); it is never less than with r eigenvectors of K (Smola & Schoelkopf 2000,
 section 5.4; Hussain & Shawe-Taylor, section 2.1; ALGORITHMS 2.3, 2.7).
 """
 
@@ -25,7 +25,7 @@ __all__ = ["FactorEigen"]
 
 Float = NDArray[np.float64]
 
-_RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which one is taken for rounding
+_RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an eigenvalue counts as rounding
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class FactorEigen:
     ----------
     values : (r,) positive, descending.
     directions : (n, r), the V of the formula; its columns are orthonormal.
-    mean : (n,), the g of the formula; zeros where K~ was not centred.
-    features : of the factor.
-    unexplained : ``tr K~``, centred or not, less the sum of the values: what the directions left out had.
-    left_by_basis : ``tr(K - K~)``; None where the factor does not tell.
+    mean : (n,), the g of the formula; zeros if K~ was not centred.
+    features : features of the factor.
+    unexplained : ``tr K~``, centred or not, minus the sum of the values: the share of the directions left out.
+    left_by_basis : ``tr(K - K~)``; None if the sums do not contain it.
     """
 
     values: Float
@@ -53,17 +53,17 @@ class FactorEigen:
     def of(
         cls, features: Features, sums: FeatureSums, *, count: int | None = None, centred: bool = False
     ) -> FactorEigen:
-        """Decompose.
+        """Compute eigenvalues and eigenvectors.
 
-        The sign of each eigenvector is that for which its largest component among the basis points is positive (the
+        The sign of each eigenvector makes its component of largest absolute value among the basis points positive (the
         first of equally large ones; for a stored factor, among the columns of G).
 
         Parameters
         ----------
-        features : of the factor.
-        sums : of `FeatureRows.gram`.
-        count : how many to keep; None for all that are not rounding. Fewer are kept where the rank is smaller.
-        centred : decompose ``C K~ C``.
+        features : features of the factor.
+        sums : result of `FeatureRows.gram`.
+        count : number of eigenvectors to return; None for all above rounding. There are fewer if the rank is smaller.
+        centred : whether to use ``C K~ C``.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class FactorEigen:
             H = sums.H - np.outer(mean, sums.G1) if centred else sums.H
             eigen = symmetric_eigen(0.5 * (H + H.T), "the Gram matrix of the factor")
             values, directions = eigen.values[::-1], eigen.vectors[:, ::-1]
-            # Centring takes two large numbers from each other: what is left is no better than the larger one's digits.
+            # Centring subtracts two large numbers: the difference has only the absolute accuracy of the larger one.
             least = max(_RANK_TOLERANCE * values.max(initial=0.0), len(H) * float(np.finfo(np.float64).eps) * scale)
             rank = int(np.count_nonzero(values > least))
             if rank == 0:
@@ -109,15 +109,15 @@ class FactorEigen:
 
     @property
     def residual_trace(self) -> float | None:
-        """``tr(K - K~)`` and what the directions left out had of K~, or C K~ C.
+        """``tr(K - K~)`` plus the part of K~, or of C K~ C, that belongs to the directions left out.
 
-        For K~ that is ``tr K - sum_j w_j``, exact; for the centred one an upper bound of ``tr C K C - sum_j w_j``, as
-        centring can only take from ``tr(K - K~)``. None for a stored factor.
+        For K~ this is ``tr K - sum_j w_j``, exactly. For the centred one it is an upper bound of
+        ``tr C K C - sum_j w_j``, because centring never increases ``tr(K - K~)``. None for a stored factor.
         """
         return None if self.left_by_basis is None else self.left_by_basis + self.unexplained
 
     def eigenvectors(self) -> FeatureTimes:
-        """U (m, r), orthonormal columns, as a map of rows; its output is "eigenvectors"."""
+        """U (m, r), orthonormal columns, as a map of rows with the output "eigenvectors"."""
         return self._map(self.directions / np.sqrt(self.values), "eigenvectors")
 
     def scores(self) -> FeatureTimes:

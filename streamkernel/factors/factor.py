@@ -1,12 +1,12 @@
-"""A low-rank factor on disk: G with ``G G^T = K~``, its basis, how that was picked, and what it leaves out.
+"""A low-rank factor on disk: G with ``G G^T = K~``, its basis, the record of the picks, and the residual traces.
 
 ::
 
     FACTOR/rows/G       (m, n) Zarr array; zarr.open_group("FACTOR/rows")["G"] just works, and so does `open_table`
     FACTOR/basis        a bundle: kernel, scaler, basis points, row numbers, gains, residual traces; written last
 
-A stored G is the whitened features ``k(X, Z) L^-T`` of the table's rows, ``L L^T = k(Z, Z)``: its first t columns are
-the factor of the first t functions (Smola & Schoelkopf 2000, section 3; Fine & Scheinberg 2001).
+A stored G holds the whitened features ``k(X, Z) L^-T`` of the table's rows, ``L L^T = k(Z, Z)``. Its first t columns
+are the factor of the first t functions (Smola & Schoelkopf 2000, section 3; Fine & Scheinberg 2001).
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ BASIS, ROWS = "basis", "rows"
 
 @dataclass(frozen=True, eq=False)
 class Factor(KeptBasis):
-    """Parameters
+    """A low-rank factor: its basis, and G if that was stored.
+
+    Parameters
     ----------
-    path : of the factor, or None for one that is not on disk.
-    config : everything that is not an array.
-    arrays : by name; `components` are basis points in scaled units.
+    path : path or URL of the factor; None if it is not on disk.
+    config : all fields that are not arrays.
+    arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "factor"
@@ -57,13 +59,13 @@ class Factor(KeptBasis):
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the table's features; a factor's own columns are those of G."""
+        """Names of the table's features (not of the columns of G)."""
         names: list[str] = self.config["column_names"]
         return names
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, n)."""
+        """(m, n), the shape of G."""
         return int(self.config["rows"]["count"]), len(self.basis)
 
     @property
@@ -78,12 +80,12 @@ class Factor(KeptBasis):
 
     @property
     def rows(self) -> FeatureRows:
-        """G as rows, for products, solves and eigenvectors.
+        """The rows of G, for products, solves and eigenvectors.
 
         Raises
         ------
         StoreNotFoundError
-            G was not stored (``columns="none"``); `rows_of` makes it anew from the table.
+            G was not stored (``columns="none"``); `rows_of` computes it again from the table.
         """
         if self.path is None or self.config.get("columns") is None:
             raise StoreNotFoundError("this factor was made without its columns; use rows_of(table)")
@@ -95,26 +97,27 @@ class Factor(KeptBasis):
         return self.rows.to_dask()
 
     def rows_of(self, table: Table) -> FeatureRows:
-        """Features of any rows with the columns of the table, recomputed block by block.
+        """Features of any rows that have the table's columns, recomputed block by block.
 
         Raises
         ------
         ShapeError
-            Another number of columns than the factor's table had.
+            The number of columns differs from that of the factor's table.
         """
         return FeatureRows(self.prepare(table), self.basis)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Factor:
-        """A factor from disk; G is verified chunk by chunk as it is read.
+        """Load a factor; each chunk of G is verified when it is read.
 
         Parameters
         ----------
-        kernels : classes of kernels of your own, of which the factor's may be one.
+        kernels : classes of your own kernels, if the factor may have one of them.
 
         Raises
         ------
         StoreNotFoundError, IncompleteStoreError, ModelFormatError, CorruptMetadataError, CorruptChunkError
+            The factor is absent, incomplete or damaged.
         """
         folder = spelled(path)
         parts = entries_of(folder)
@@ -138,26 +141,26 @@ class Factor(KeptBasis):
 
 
 def entries_of(path: str | PathLike[str]) -> set[str]:
-    """Names of what is in a factor's folder or below its URL; empty where there is nothing."""
+    """Names of the entries in a factor's folder or below its URL; empty if there are none."""
     if not is_url(path):
         try:
             return set(os.listdir(path))
         except OSError:
             return set()
-    # Of what lies deeper, which may be a whole bucket or file system, nothing is asked.
+    # Deeper entries are not listed: they may be a whole bucket or file system.
     prefixes, stamps = blobs_at(path).level()
     names = {key.partition("/")[0] for key in (*prefixes, *stamps)}
-    # At a URL, a part has its name before it is finished.
+    # At a URL, a part's name is listed before the part is finished.
     return names if BASIS not in names or bundle_kind(joined(path, BASIS)) is not None else names - {BASIS}
 
 
 def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) -> str | Path:
-    """Where a factor may be made, as an absolute path or a URL; nothing is created here.
+    """Check that a factor may be made at a path or URL, and return it as an absolute path or URL; creates nothing.
 
     Raises
     ------
     StoreExistsError
-        A factor is there and `overwrite` is false, or something else is.
+        A factor exists there and `overwrite` is false, or something else exists there.
     """
     check_target(joined(path, BASIS), overwrite=True, kind="factor")
     folder = spelled(path)

@@ -1,4 +1,4 @@
-"""The rows of a factor G (m, n) with ``G G^T = K~``, wherever they come from: recomputed, or read from disk."""
+"""The rows of a factor G (m, n) with ``G G^T = K~``, either recomputed or read from disk."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """G of a table's rows. Pure data, picklable; targets and row weights of the table are left out.
+    """The rows of G for a table. Pure data, picklable; targets and row weights of the table are left out.
 
     Parameters
     ----------
-    table : m rows, scaled as the basis points are; or, without a basis, the stored factor, its n columns being G.
-    basis : n functions, whose whitened features ``G = k(X, Z) L^-T`` are recomputed block by block; None to read G.
+    table : m rows, scaled as the basis points are; or, without a basis, the stored factor, whose n columns are G.
+    basis : n functions; their whitened features ``G = k(X, Z) L^-T`` are recomputed block by block. None to read G.
 
     Raises
     ------
     ShapeError
-        The table's rows are not as wide as the basis points.
+        The rows of the table and the basis points have different widths.
     """
 
     table: Table
@@ -56,12 +56,12 @@ class FeatureRows:
 
     @property
     def features(self) -> Features:
-        """What a sweep needs to know of G."""
+        """The description of G that a sweep needs."""
         return Features(None, self.table.n_features) if self.basis is None else Features.of_basis(self.basis)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(m, n)."""
+        """(m, n), the shape of G."""
         return self.table.n_rows, self.table.n_features if self.basis is None else len(self.basis)
 
     def gram(self, session: Session, name: str = "Gram matrix of the factor") -> FeatureSums:
@@ -85,11 +85,12 @@ class FeatureRows:
 
     @staticmethod
     def checked(V: ArrayLike, rows: int) -> Float:
-        """V as float64 columns (rows, q).
+        """V as finite float64 columns (rows, q).
 
         Raises
         ------
         DTypeError, ShapeMismatchError, NonFiniteDataError
+            V is not numeric, has another shape, or contains NaN or infinity.
         """
         values = np.asarray(V)
         if values.dtype.kind not in "biuf":

@@ -1,6 +1,6 @@
-"""A basis and all that is known of it: a configuration and named arrays, what models, factors and transformers share.
+"""A basis and all facts about it: a configuration and named arrays, the common base of models, factors, transformers.
 
-That is also how it lies on disk, as a bundle (`streamkernel.store`); docs/model.md describes each field.
+Stored on disk it has the same form, as a bundle (`streamkernel.store`); docs/model.md describes each field.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class KeptBasis:
 
     Attributes
     ----------
-    config : everything that is not an array.
-    arrays : by name; `components` are basis points in scaled units.
+    config : all fields that are not arrays.
+    arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str]
     VERSION: ClassVar[int] = 1
-    # Of arrays that must be there, and of those that may: n basis functions, p features; other letters as they come.
+    # Shapes of required and of optional arrays: n basis functions, p features; other letters take any size, once.
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         "components": ("n", "p"),
         "component_indices": ("n",),
@@ -47,7 +47,7 @@ class KeptBasis:
         "predicted_gains": ("n", "2"),
         "selection_traces": ("n + 1",),
     }
-    # Words of the messages: what it is, how it came about, what else to give it, how to come by another.
+    # Phrases for messages: the kind of object, its origin, what to pass instead, how to get a new one.
     _NOUN: ClassVar[str]
     _MADE: ClassVar[str] = "the model was fitted on"
     _GIVE: ClassVar[str] = "predict on rows with the same columns"
@@ -58,18 +58,18 @@ class KeptBasis:
 
     @cached_property
     def basis(self) -> Basis:
-        """The n functions, in the order of picking."""
+        """The n basis functions, in the order of picking."""
         kernel = kernel_from_config(self.config["kernel"])
         return Basis(kernel, np.ascontiguousarray(self.arrays["components"]), self.arrays["component_indices"])
 
     def with_basis(self, basis: Basis) -> Self:
-        """This; its basis is at hand already, and perhaps its factor L with it."""
+        """This object, with a basis that the caller has already, and perhaps with its Cholesky factor L."""
         self.__dict__["basis"] = basis
         return self
 
     @property
     def scaler(self) -> Scaler | None:
-        """What the rows were scaled by."""
+        """The scaler that was applied to the rows; None if they are not scaled."""
         stored = self.config["scaler"]
         return None if stored is None else Scaler.from_config(stored)
 
@@ -81,14 +81,14 @@ class KeptBasis:
 
     @property
     def known_columns(self) -> KnownColumns:
-        """These names, to hold those of other rows against."""
+        """These names, to be compared with the names of other rows."""
         names = tuple(self.column_names)
         named = bool(self.config.get("named_columns", are_real(names)))
         return KnownColumns(names, named, self._MADE, self._GIVE)
 
     @property
     def component_indices(self) -> NDArray[np.int64]:
-        """(n,) row numbers of the basis, in the order of picking; -1 for points that are no rows."""
+        """(n,) row numbers of the basis, in the order of picking; -1 for points that are not rows."""
         return self.arrays["component_indices"]
 
     @property
@@ -106,41 +106,41 @@ class KeptBasis:
 
     @property
     def gains(self) -> NDArray[np.float64]:
-        """(n,) what each pick scored; empty for rules that do not score."""
+        """(n,) score of each pick; empty for rules without scores."""
         return self.arrays["gains"]
 
     @property
     def gain_parts(self) -> NDArray[np.float64] | None:
-        """(n, 2) of each gain the part of the trace and that of the targets; None for rules without two parts."""
+        """(n, 2) the two parts of each gain, of the trace and of the targets; None for rules without two parts."""
         return self.arrays.get("gain_parts")
 
     @property
     def predicted_gains(self) -> NDArray[np.float64] | None:
-        """(n, 2) the same parts as look-ahead guessed them before each pick; None for rules that know the gains."""
+        """(n, 2) the same parts, predicted by look-ahead before each pick; None for rules that know the gains."""
         return self.arrays.get("predicted_gains")
 
     @property
     def selection_traces(self) -> NDArray[np.float64] | None:
-        """(n + 1,) residual traces as the rule followed them from pick to pick; None for rules that did not."""
+        """(n + 1,) residual traces that the rule updated after each pick; None for rules that did not."""
         return self.arrays.get("selection_traces")
 
     def prepare(self, table: Table) -> Table:
-        """A table of raw rows, its columns in the order of those that the basis was chosen from, and scaled as these.
+        """A table of raw rows, with its columns in the order of the basis's table, and scaled like that table.
 
         Raises
         ------
         ShapeError
-            Another number of columns than that table had, or other ones.
+            The table has another number of columns, or other columns.
         """
         return self.known_columns.matched(table).with_scaler(self.scaler)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything but times, memory and where it ran: equal work, equal digests."""
+        """SHA-256 of all parts except times, memory and machine: equal work gives equal digests."""
         return bundle_digest(self.bundle())
 
     def bundle(self) -> Bundle:
-        """What the store is given."""
+        """The bundle that is passed to the store."""
         return Bundle(self.KIND, self.VERSION, self.config, self.arrays)
 
     @classmethod
@@ -154,6 +154,7 @@ class KeptBasis:
         Raises
         ------
         StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
+            The bundle is absent, of another kind, incomplete or damaged.
         """
         bundle = read_bundle(path, cls.KIND, versions=(cls.VERSION,), arrays=tuple(cls.SHAPES))
         try:
@@ -163,38 +164,38 @@ class KeptBasis:
         return bundle
 
     def as_read(self, path: str | PathLike[str]) -> Self:
-        """This as a reader of the path will find it; refused, before it is written, as that reader would refuse it.
+        """This object as a reader of the path will get it; raises before writing if a reader would refuse it.
 
         Raises
         ------
         ModelFormatError
             See `checked`.
         ParameterError, DTypeError
-            What JSON or Zarr cannot hold.
+            JSON or Zarr cannot hold a value.
         """
         bundle = as_read(self.bundle())
-        # A reader is given the classes of kernels that are not ours.
+        # A reader receives the classes of kernels that are not ours.
         with self._of_fields(path):
             kernels = [kernel_from_config(part["kernel"]) for part in _with_kernels(self.config)]
         _make_kernels_known(bundle.config, [kind for kernel in kernels for kind in own_kernels(kernel)])
         return self.with_parts(bundle.config, bundle.arrays).checked(path)
 
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write this as a bundle, whole or not at all; never what a reader would refuse."""
+        """Write this object as a bundle, whole or not at all; an object that a reader would refuse is not written."""
         self.as_read(path)
         write_bundle(path, self.bundle(), overwrite=overwrite)
 
     def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The same kind of thing of other parts."""
+        """An object of the same class with other parts."""
         return type(self)(config, arrays)  # type: ignore[call-arg]  # a dataclass of these two
 
     def checked(self, path: str | PathLike[str]) -> Self:
-        """This, if its parts fit together: what is written and what is read has to pass.
+        """This object, if its parts fit together; called before writing and after reading.
 
         Raises
         ------
         ModelFormatError
-            A field is missing or is not what it should be; shapes disagree.
+            A field is missing or has a wrong value, or shapes disagree.
         """
         with self._of_fields(path):
             scaler, sizes = self.scaler, {"p": len(self.column_names)}
@@ -208,7 +209,7 @@ class KeptBasis:
 
     @contextmanager
     def _of_fields(self, path: str | PathLike[str]) -> Iterator[None]:
-        """Around what takes fields of it: whole to its digests, it may yet say what none of ours says."""
+        """Turn errors of code that reads its fields into `ModelFormatError`: even whole files can have wrong fields."""
         try:
             yield
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
@@ -216,7 +217,7 @@ class KeptBasis:
             raise ModelFormatError(f"{path} is not a {self._NOUN}: {why}; {self._AGAIN}") from error
 
     def _fits(self, name: str, sizes: dict[str, int]) -> bool:
-        """Whether an array has its shape; letters without a size get theirs."""
+        """Whether an array has its shape; a letter that has no size yet takes that of this array."""
         if name not in self.arrays:
             return name in self.OPTIONAL
         shape, wanted = self.arrays[name].shape, {**self.SHAPES, **self.OPTIONAL}[name]
@@ -233,12 +234,12 @@ class KeptBasis:
 
 
 def _with_kernels(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a configuration that have a kernel: itself, or each of its views."""
+    """The parts of a configuration that have a kernel: the configuration itself, or each of its views."""
     return [part for part in (config, *config.get("views", ())) if isinstance(part, dict) and "kernel" in part]
 
 
 def _make_kernels_known(config: dict[str, Any], kernels: Iterable[type[Kernel]]) -> None:
-    """Let each kernel of a configuration that was read know its class; `handed_over` says what is refused."""
+    """Give each kernel of a configuration from disk its class; `handed_over` lists the errors."""
     kinds = list(kernels)
     for part in _with_kernels(config):
         part["kernel"] = handed_over(part["kernel"], kinds)

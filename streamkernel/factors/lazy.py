@@ -15,7 +15,7 @@ __all__ = ["lazy_product", "lazy_solve"]
 
 
 def lazy_product(rows: FeatureRows, V: Any) -> Any:
-    """``K~ V = G (G^T V)``; nothing is read until it is asked for.
+    """``K~ V = G (G^T V)``, computed lazily.
 
     Parameters
     ----------
@@ -32,16 +32,16 @@ def lazy_product(rows: FeatureRows, V: Any) -> Any:
 
 
 def lazy_solve(rows: FeatureRows, V: Any, rho: float, sums: FeatureSums, *, again: Any = None) -> Any:
-    """``(K~ + rho I)^-1 V = (V - G (rho I + H)^-1 G^T V) / rho``; nothing is read until it is asked for.
+    """``(K~ + rho I)^-1 V = (V - G (rho I + H)^-1 G^T V) / rho``, computed lazily.
 
     Parameters
     ----------
     rows : the factor.
     V : Dask array (m,) or (m, q), in any chunks.
     rho : ridge > 0.
-    sums : of `FeatureRows.gram`.
-    again : the same values from tasks of their own, such as ``da.from_zarr(path, name="again")``. The formula uses V
-        twice, a sweep apart: without `again` Dask holds (or spills) all of V in between.
+    sums : result of `FeatureRows.gram`.
+    again : the values of V from tasks of their own, such as ``da.from_zarr(path, name="again")``. The formula uses V
+        twice, one sweep apart: without `again` Dask holds (or spills) all of V in between.
 
     Returns
     -------

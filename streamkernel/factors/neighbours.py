@@ -1,9 +1,9 @@
-"""Nearest neighbours in the kernel's feature space, in one sweep, by codes of n + 1 numbers a row.
+"""Nearest neighbours in the kernel's feature space, in one sweep, with codes of n + 1 numbers per row.
 
-For a Gaussian kernel their order is the Euclidean one; the use is for kernels that are dear to evaluate. Each block's
-rows are looked at in the order of their lower bounds, and true distances are computed only while a bound is at most the
-k-th best distance known (Smola & Schoelkopf 2000, section 6.3; ALGORITHMS 13.3). The rows found do not depend on how
-many distances that saves.
+For a Gaussian kernel their order is the Euclidean one; the method is useful for kernels that are expensive to evaluate.
+Each block's rows are visited in the order of their lower bounds, and true distances are computed only while a bound is
+at most the k-th best distance known (Smola & Schoelkopf 2000, section 6.3; ALGORITHMS 13.3). The result does not depend
+on the number of distances that this saves.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["NearestRows", "Neighbours", "nearest_neighbours"]
 
 Float = NDArray[np.float64]
 
-_QUERIES = 256  # looked up at once: their bounds against a block of rows are all that grows with them
-_FIRST = 512  # rows from whose bounds the first limit is taken
-# Distances of codes are sums whose last bits depend on the block: they are compared on a grid, in units of k(q, q), so
-# that equal rows stay equal. As fine as rounding allows, within these limits.
+_QUERIES = 256  # queries handled together: limits the memory of their bounds against a block of rows
+_FIRST = 512  # number of rows whose bounds give the first limit
+# Distances of codes are sums whose last bits depend on the block. They are rounded to a grid in units of k(q, q), so
+# that equal rows get equal distances. The grid is as fine as rounding allows, within these limits.
 _FINEST, _COARSEST = 2.0**-33, 2.0**-20
 _NOBODY = np.iinfo(np.int64).max
 
@@ -44,9 +44,9 @@ class Neighbours:
     Attributes
     ----------
     rows : (q, k) int64 row numbers in the table.
-    distances : (q, k) ``d = sqrt(k(x, x) + k(q, q) - 2 k(x, q))``, or those of the codes.
-    evaluations : kernel values computed beyond those of the codes (n a row).
-    pairs : q times the rows of the table: the kernel values that brute force takes.
+    distances : (q, k) ``d = sqrt(k(x, x) + k(q, q) - 2 k(x, q))``, or distances of the codes.
+    evaluations : number of kernel values computed, without those of the codes (n per row).
+    pairs : q times the number of the table's rows: the number of kernel values that brute force needs.
     """
 
     rows: NDArray[np.int64]
@@ -56,20 +56,20 @@ class Neighbours:
 
     @property
     def saved(self) -> float:
-        """Share of the pairs whose kernel value was not needed."""
+        """Share of the pairs without a computed kernel value."""
         return 1.0 - self.evaluations / self.pairs
 
 
 @dataclass(frozen=True)
 class NearestRows(SentAsFields, Reduction[Neighbours]):
-    """Keep the `count` nearest rows of each query.
+    """Find the `count` nearest rows of each query.
 
     Parameters
     ----------
-    basis : of the codes.
+    basis : basis of the codes.
     queries : (q, p), scaled like the table's rows.
     count : k.
-    exact : compute true distances where the codes leave doubt; else the codes' distances stand for them.
+    exact : whether to compute true distances if the codes do not decide; if False, distances of the codes are used.
     """
 
     basis: Basis
@@ -83,7 +83,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
 
     @cached_property
     def _prepared(self) -> list[PreparedKernel]:
-        # Each query by itself: the bits of a kernel value depend on the other points it was prepared with.
+        # Each query is prepared alone: the bits of a kernel value depend on the points prepared with it.
         return [self.basis.kernel.prepare(query[None]) for query in self.queries]
 
     def map_block(self, block: RowBlock) -> State:
@@ -111,7 +111,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
         return state
 
     def _limits(self, best: Float, queries: Codes, codes: Codes) -> Float:
-        """Bounds beyond which a row is not among the nearest, (q,): the k-th distance so far, or one of some rows."""
+        """Limits of ``d^2``, (q,), for the nearest rows: the k-th best so far, or the k-th best upper bound of some."""
         some = codes[: max(_FIRST, 2 * self.count)]
         if np.isfinite(best).all() or len(some.r) < self.count:
             return best if self.exact else best + self._unit(queries)
@@ -127,7 +127,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
     def _scan(
         self, state: State, j: int, near: NDArray[np.int64], lower: Float, X: Float, diagonal: Float, start: int
     ) -> int:
-        """Put those of the rows `near` that are nearest to query j into the state; returns the kernel values taken."""
+        """Merge those of the rows `near` that are nearest to query j into the state; return the kernel values taken."""
         found, step = 0, max(2 * self.count, 32)
         if not self.exact:
             unit = self._unit(self.codes[j : j + 1])[0]
@@ -187,16 +187,16 @@ def nearest_neighbours(
     Parameters
     ----------
     rows : table and basis; a row of the table that equals a query is its own neighbour.
-    queries : (q, p) raw rows of any kind that `open_table` takes; they are held in memory, and scaled as the table is.
+    queries : (q, p) raw rows of any type that `open_table` accepts; they are held in memory and scaled like the table.
     count : k.
-    exact : False compares codes only: no kernel value beyond the n a row that the codes take.
+    exact : if False, only codes are compared: no kernel value is computed beyond the n per row of the codes.
 
     Raises
     ------
     ParameterError
-        count is not in 1 .. m, or the factor has no basis: stored features alone do not tell the residuals.
+        count is not in 1 .. m, or the factor has no basis: stored features alone do not give the residuals.
     ShapeError
-        Queries of another width.
+        The queries have another width.
     """
     if rows.basis is None:
         raise ParameterError("neighbours need the basis of the factor; give the table of the rows, and the basis")

@@ -1,14 +1,14 @@
-"""K~ and what is made of it, as operators on vectors of m numbers that fit in memory.
+"""K~ and operators derived from it, on vectors of m numbers that fit in memory.
 
 With a factor ``K~ = G G^T``, ``H = G^T G`` and a ridge rho > 0 (Sherman-Morrison-Woodbury)::
 
     K~ v                = G (G^T v)
     (K~ + rho I)^-1 v   = (v - G (rho I + H)^-1 G^T v) / rho
 
-each two sweeps over the rows, counted in the session, and H one more, once. ``P = K~ + rho I`` is a preconditioner for
-``K + rho I``: since the residual K - K~ is positive semidefinite, the eigenvalues of ``P^-1 (K + rho I)`` lie in
-``[1, 1 + |K - K~|_2 / rho]``, hence in ``[1, 1 + tr(K - K~) / rho]`` (Smola & Schoelkopf 2000, section 6.4;
-ALGORITHMS 13.4).
+Each product takes two sweeps over the rows, counted in the session; H takes one more, once. ``P = K~ + rho I`` is a
+preconditioner for ``K + rho I``: the residual K - K~ is positive semidefinite, so the eigenvalues of
+``P^-1 (K + rho I)`` lie in ``[1, 1 + |K - K~|_2 / rho]``, hence in ``[1, 1 + tr(K - K~) / rho]`` (Smola & Schoelkopf
+2000, section 6.4; ALGORITHMS 13.4).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Float = NDArray[np.float64]
 
 
 def checked_ridge(rho: float) -> float:
-    """rho as a float.
+    """Check rho, and return it as a float.
 
     Raises
     ------
@@ -48,14 +48,14 @@ def checked_ridge(rho: float) -> float:
 
 
 class RidgeFactor:
-    """Solves with ``rho I + H``, factored once.
+    """Solves with ``rho I + H``, which is factorised once.
 
     Raises
     ------
     ParameterError
         rho is not a finite number > 0.
     NumericalError
-        rho is lost in the rounding of H.
+        rho is smaller than the rounding of H.
     """
 
     def __init__(self, H: Float, rho: float) -> None:
@@ -75,7 +75,7 @@ class RidgeFactor:
 
 
 class _SymmetricOperator(LinearOperator, ABC):
-    """An m x m matrix that is its own adjoint, given by what it does to columns."""
+    """A symmetric m x m matrix, defined by its products with columns."""
 
     def __init__(self, rows: FeatureRows, session: Session) -> None:
         m = rows.shape[0]
@@ -100,12 +100,12 @@ class _SymmetricOperator(LinearOperator, ABC):
 
 
 class KernelOperator(_SymmetricOperator):
-    """``K~ + shift I``, (m, m); a product is two sweeps, however many columns it has.
+    """``K~ + shift I``, (m, m); a product takes two sweeps, for any number of columns.
 
     Parameters
     ----------
     rows : the factor.
-    session : where the sweeps run and are counted.
+    session : session that runs and counts the sweeps.
     shift : 0 for K~ itself.
     """
 
@@ -118,14 +118,14 @@ class KernelOperator(_SymmetricOperator):
         return product + self.shift * V if self.shift else product
 
     def inverse(self, sums: FeatureSums | None = None) -> WoodburyInverse:
-        """``(K~ + shift I)^-1``, for a shift > 0; `sums` as `preconditioner` takes them."""
+        """``(K~ + shift I)^-1``, for a shift > 0; `sums` as in `preconditioner`."""
         return preconditioner(self.rows, self.shift, self.session, sums)
 
 
 class WoodburyInverse(_SymmetricOperator):
-    """``(K~ + rho I)^-1 v = (v - G (rho I + H)^-1 G^T v) / rho``, (m, m); a product is two sweeps.
+    """``(K~ + rho I)^-1 v = (v - G (rho I + H)^-1 G^T v) / rho``, (m, m); a product takes two sweeps.
 
-    Rounding is lifted by ``|H| / rho``. `preconditioner` makes one.
+    Rounding is amplified by ``|H| / rho``. `preconditioner` makes one.
     """
 
     def __init__(self, rows: FeatureRows, session: Session, factor: RidgeFactor) -> None:
@@ -149,9 +149,9 @@ def preconditioner(rows: FeatureRows, rho: float, session: Session, sums: Featur
     Parameters
     ----------
     rows : the factor.
-    rho : ridge > 0, the one of the system.
-    session : where sweeps run and are counted.
-    sums : of `FeatureRows.gram`; None to sweep for them now.
+    rho : ridge > 0 of the system.
+    session : session that runs and counts the sweeps.
+    sums : result of `FeatureRows.gram`; None to compute them now, in one sweep.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The optimum that no basis beats: exact PCA of the kernel matrix, for tables small enough to hold it."""
+"""The optimum that no basis can exceed: exact PCA of the kernel matrix, for tables small enough to hold it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pca_residual_traces(table: Table, kernel: Kernel, count: int | None = None) 
     Raises
     ------
     ResourceLimitError
-        More rows than `PCA_ROWS`.
+        The table has more than `PCA_ROWS` rows.
     """
     m = table.n_rows
     if m > PCA_ROWS:
@@ -42,6 +42,6 @@ def pca_residual_traces(table: Table, kernel: Kernel, count: int | None = None) 
         K = kernel(X)
         require_finite(K, "the kernel matrix")
         values = np.maximum(np.linalg.eigvalsh(K)[::-1], 0.0)
-    # Summed from the small end, so that the last traces are no difference of large numbers.
+    # Summed from the smallest values, so that the last traces are not differences of large numbers.
     traces = np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
     return traces[: m + 1 if count is None else min(count, m) + 1]

@@ -5,9 +5,9 @@ With a factor ``K~ = G G^T`` and the noise variance s2, in the safe form (ALGORI
     w = (K~ + s2 I)^-1 y = (y - G (s2 I + G^T G)^-1 G^T y) / s2
     f(x) = k~(x, X) w = z(x)^T G^T w,    G^T w = (s2 I + G^T G)^-1 G^T y,    z(x) = L^-1 k(Z, x)
 
-so that f lives on the n basis functions: it is the reduced ridge regression with alpha = s2. The published predictor
-takes the full ``k(x, X) w`` with the same w; it needs all rows for each prediction, and is unstable, since w is the
-answer for K~ and not for K.
+so that f lies in the span of the n basis functions: it is the reduced ridge regression with alpha = s2. The published
+predictor uses the full ``k(x, X) w`` with the same w. It needs all rows for each prediction, and it is unstable,
+because w solves the system of K~ and not that of K.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NystroemRegression:
-    """The weights of all rows, and of the basis functions.
+    """The solution: weights of all rows, and of the basis functions.
 
     Attributes
     ----------
     weights : (m,) or (m, d), w.
     beta : (n,) or (n, d), ``G^T w``: coefficients of the whitened features.
-    noise : s2.
+    noise : noise variance s2.
     rows : the factor.
     """
 
@@ -57,7 +57,7 @@ class NystroemRegression:
         Raises
         ------
         ParameterError
-            The factor is a stored one: it knows its rows, and no others.
+            The factor is a stored one; it has no functions for other rows.
         """
         basis = self.rows.basis
         if basis is None:
@@ -80,18 +80,19 @@ class NystroemRegression:
 def nystroem_regression(
     rows: FeatureRows, y: ArrayLike, noise: float, session: Session, sums: FeatureSums | None = None
 ) -> NystroemRegression:
-    """Solve ``(K~ + noise I) w = y``: three sweeps, for ``G^T G``, ``G^T y`` and w.
+    """Solve ``(K~ + noise I) w = y`` in three sweeps: for ``G^T G``, for ``G^T y``, and for w.
 
     Parameters
     ----------
     rows : the factor.
     y : (m,) or (m, d) targets.
-    noise : variance s2 > 0.
-    sums : of `FeatureRows.gram`; None to sweep for them now.
+    noise : noise variance s2 > 0.
+    sums : result of `FeatureRows.gram`; None to compute them now, in one sweep.
 
     Raises
     ------
     ParameterError, NumericalError, DTypeError, ShapeMismatchError, NonFiniteDataError
+        noise is not > 0 or is lost in rounding; y is not numeric, has another shape, or is not finite.
     """
     noise = checked_ridge(noise)
     flat = np.ndim(y) == 1
