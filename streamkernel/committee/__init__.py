@@ -1,14 +1,14 @@
-"""Members on partitions of the rows, and how they are combined (Tresp 2001, section 3.1).
+"""Committees: members on partitions of the rows, and combinations of their predictions (Tresp 2001, section 3.1).
 
-The Bayesian committee machine for regression in its information form is a Gaussian process with blocks of noise, whose
-basis are the query points: `reductions.GaussianEquations` with `BlockNoise`. Here is what a committee has beyond that.
+The Bayesian committee machine for regression, in its information form, is a Gaussian process with blocks of noise, and
+the query points are its basis: `reductions.GaussianEquations` with `BlockNoise`. This package has the other parts.
 
 ::
 
-    which rows are a member                 cell_centres, cells_of
-    which query points, and how many        query_set, QuerySetRule, degrees_of_features, degrees_of_sample
-    members asked for each query            committee_predict: poe, gpoe, bcm, rbcm, grbcm; prediction_steps, its plan
-    a member at a time                      OnlineCommittee
+    rows of each member                     cell_centres, cells_of
+    choice and number of the query points   query_set, QuerySetRule, degrees_of_features, degrees_of_sample
+    predictions combined for each query     committee_predict: poe, gpoe, bcm, rbcm, grbcm; prediction_steps, its plan
+    one member at a time                    OnlineCommittee
     classes and counts                      fit_generalised_committee
     support vector machines (experimental)  fit_svm_committee
 """

@@ -1,13 +1,13 @@
-"""The Bayesian committee machine for classes and counts: Laplace's approximation, member by member.
+"""The Bayesian committee machine for classes and counts: Laplace's approximation for each member.
 
-One sweep, and n x n algebra for each function: with ``H = V diag(h) V^T`` and ``A = I + s H`` the whitened f at the
-query points has mean ``sqrt(s) A^-1 g`` and covariance A^-1 (Tresp 2001, eqs. (8), (9); ALGORITHMS 6.2), so that ::
+It needs one sweep, and n x n algebra for each function. With ``H = V diag(h) V^T`` and ``A = I + s H``, the whitened f
+at the query points has mean ``sqrt(s) A^-1 g`` and covariance A^-1 (Tresp 2001, eqs. (8), (9); ALGORITHMS 6.2), so::
 
     E f(x) = mu + s z^T A^-1 g        var f(x) = s (k(x, x) - z^T z + z^T A^-1 z),        z = L^-1 k(Z, x)
 
-Bernoulli and Poisson likelihoods. There is no softmax, whose members would find all classes' modes together: more than
-two classes are each against the rest. Unlike `solve_newton`, which sees all rows at one mode in several sweeps, this
-takes one, and its rows are added to exactly: a member's mode depends on no other's.
+The likelihoods are Bernoulli and Poisson. There is no softmax: its members would need the modes of all classes at once.
+Each of more than two classes is fitted against the rest. `solve_newton` finds one mode of all rows in several sweeps;
+this needs one sweep, and new rows can be added exactly, because a member's mode does not depend on other members.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class GeneralisedCommittee:
     Attributes
     ----------
     likelihood : Bernoulli or Poisson.
-    sums : of all members; those of appended rows merge with them.
-    latents : the function, or the functions of each class against the rest.
+    sums : sums of all members; the sums of appended rows merge with them.
+    latents : the function, or one function for each class against the rest.
     """
 
     likelihood: Likelihood
@@ -62,12 +62,12 @@ class GeneralisedCommittee:
 
     @classmethod
     def of(cls, basis: Basis, sums: GeneralisedSums, signal: float, likelihood: Likelihood) -> GeneralisedCommittee:
-        """The committee of these sums; O(n^3) for each function."""
+        """The committee with these sums; O(n^3) operations for each function."""
         latents = tuple(_latent(basis, sums, signal, j) for j in range(len(sums.centre)))
         return cls(likelihood, sums, latents)
 
     def predictions(self, *, std: bool = False) -> RowMap:
-        """What predicts: probabilities of the classes, or rates (with `std` their spread beside them)."""
+        """Map from rows to predictions: probabilities of the classes, or rates (with `std` also their deviations)."""
         if isinstance(self.likelihood, Poisson):
             return PoissonPredictions(self.latents[0], std=std)
         return ClassProbabilities(self.latents[0]) if len(self.latents) == 1 else OneAgainstRest(self.latents)
@@ -96,21 +96,21 @@ def fit_generalised_committee(
     session: Session | None = None,
     seed: int = 0,
 ) -> GeneralisedCommittee:
-    """Fit in one sweep, and one more over the targets where no prior mean is given.
+    """Fit in one sweep; if no prior mean is given, one more sweep over the targets is needed.
 
     Parameters
     ----------
     table : rows (scaled) and targets: classes, 0 and 1, or counts. A row of weight w counts w times.
     basis : the query points.
     likelihood : "bernoulli" or "poisson".
-    signal : variance s of f.
-    block_size, partition : members, as of `committee_predict`.
-    centre : prior mean of f, one number or one for each class; default that of constant functions.
+    signal : signal variance s of f.
+    block_size, partition : choice of the members, as in `committee_predict`.
+    centre : prior mean of f, one number or one for each class; default: that of the best constant functions.
 
     Raises
     ------
     ParameterError, DataError
-        No such likelihood or partition; targets of another kind.
+        There is no such likelihood or partition, or the targets are of another kind.
     """
     session = session or Session()
     if table.n_targets == 0:
@@ -130,7 +130,7 @@ def fit_generalised_committee(
 
 
 def _constants(table: Table, likelihood: Likelihood, functions: int, session: Session) -> Float:
-    """f that the mean of the targets is the response of."""
+    """Constant values of f whose response is the mean of the targets."""
     found = session.sweep(Moments(table.n_features, table.n_targets), table, "statistics")
     assert found.y is not None
     totals = found.y.mean[-functions:] * table.n_rows

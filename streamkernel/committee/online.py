@@ -1,14 +1,14 @@
-"""The Bayesian committee machine as a Kalman filter: a member is heard, and forgotten.
+"""The Bayesian committee machine as a Kalman filter: each member updates the state, and is not stored.
 
-With ``L L^T = k(Z, Z)`` at the query points Z (n, p), ``f(Z) = mu + sqrt(s) L u`` and ``u ~ N(0, I)`` before any row is
-seen. A member of b rows has whitened features ``G = k(X, Z) L^-T`` and noise covariance ``Om = noise I + s (k(X, X) -
-G G^T)``. With its rows ``H = sqrt(s) Om^-1/2 G`` and ``y = Om^-1/2 (Y - mu)``, whose noise is white::
+With ``L L^T = k(Z, Z)`` at the query points Z (n, p), ``f(Z) = mu + sqrt(s) L u`` and ``u ~ N(0, I)`` before the first
+row. A member of b rows has whitened features ``G = k(X, Z) L^-T`` and noise covariance ``Om = noise I + s (k(X, X) -
+G G^T)``. With the matrix ``H = sqrt(s) Om^-1/2 G`` and ``y = Om^-1/2 (Y - mu)``, whose noise is white::
 
     S = I + H P H^T        K = P H^T S^-1
     m <- m + K (y - H m)   P <- (I - K H) P (I - K H)^T + K K^T        (Joseph's form: P stays symmetric and positive)
 
-Tresp 2001, section 3.1.2 (Tresp 2000); ALGORITHMS 6.1, there in coordinates of f(Z), where ``k(Z, Z)^-1`` would be
-needed. The same as the sums of all members at once, whatever their order; rows need not be held, nor be of one table.
+Tresp 2001, section 3.1.2 (Tresp 2000); ALGORITHMS 6.1, there in coordinates of f(Z), which need ``k(Z, Z)^-1``. The
+result equals that of the sums of all members, in any order. Rows need neither be stored nor come from one table.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class OnlineCommittee:
-    """A committee after some members. Immutable: `update` gives the next one.
+    """A committee after some members. Immutable: `update` returns the next committee.
 
     Attributes
     ----------
     basis : the query points Z.
-    signal, noise : variances s and noise.
+    signal, noise : signal variance s and noise variance.
     centre : (d,) prior mean of each target.
     m : (n, d), P : (n, n) mean and covariance of u.
-    count : rows seen.
-    log_evidence : ``log p(Y)`` of all rows seen, all targets together.
+    count : number of rows so far.
+    log_evidence : ``log p(Y)`` of all rows so far, summed over the targets.
     """
 
     basis: Basis
@@ -57,22 +57,22 @@ class OnlineCommittee:
 
     @classmethod
     def start(cls, basis: Basis, signal: float, noise: float, centre: ArrayLike = 0.0) -> OnlineCommittee:
-        """Before any row; `centre` has one number for each target."""
+        """The committee before the first row; `centre` has one number for each target."""
         mu, n = np.atleast_1d(np.asarray(centre, np.float64)), len(basis)
         s, variance = checked_number("signal", signal), checked_number("noise", noise)
         return cls(basis, s, variance, mu, np.zeros((n, len(mu))), np.eye(n))
 
     def update(self, X: Any, Y: ArrayLike) -> OnlineCommittee:
-        """The committee with one member more: rows X (b, p), targets Y (b,) or (b, d).
+        """The committee with one more member: rows X (b, p), targets Y (b,) or (b, d).
 
         Costs ``b^3 / 3 + 2 b^2 n + 4 n^2 b + 2 n^3`` operations.
 
         Raises
         ------
         ShapeError, ShapeMismatchError, NonFiniteDataError
-            Rows or targets of another shape, or not finite.
+            Rows or targets have another shape, or are not finite.
         NumericalError
-            The noise is lost in the rounding of the signal.
+            The noise is smaller than the rounding of the signal.
         """
         rows = np.asarray(checked_rows(X, "X", self.basis.points.shape[1]), np.float64)
         targets = np.asarray(Y, np.float64)
@@ -112,12 +112,12 @@ class OnlineCommittee:
 
     @property
     def mean(self) -> Float:
-        """Of f at the query points, (n, d)."""
+        """Mean of f at the query points, (n, d)."""
         return self.centre + sqrt(self.signal) * (self.basis.L @ self.m)
 
     @property
     def covariance(self) -> Float:
-        """Of f at the query points, (n, n), the same for each target."""
+        """Covariance of f at the query points, (n, n), the same for each target."""
         return self.signal * (self.basis.L @ self.P @ self.basis.L.T)
 
     def moments(self, X: Any) -> tuple[Float, Float]:

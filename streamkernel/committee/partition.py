@@ -1,8 +1,8 @@
-"""Which rows are a member: those that follow each other, or those of one cell of the space.
+"""Partition of the rows into members: consecutive rows, or rows of one cell of the space.
 
-Members of neighbouring rows depend less on what they were not shown, and know more of where they are (Tresp 2000,
-section 7). Cells are k-means cells in the kernel's units; within 16 members' rows each row goes to its cell, so that no
-regrouped copy of the table is made (`BlockNoise`).
+Members of neighbouring rows depend less on the rows of other members, and know more of their region (Tresp 2000,
+section 7). Cells are k-means cells in the kernel's units. Each row goes to its cell within a run of 16 members' rows,
+so no regrouped copy of the table is needed (`BlockNoise`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamkernel.table import Table
 __all__ = ["CELLS", "PARTITIONS", "cell_centres", "cell_problem", "cells_of", "sample_means"]
 
 PARTITIONS = ("rows", "cells")
-CELLS = SUPER_BLOCK  # as many as the members whose rows are sorted at once: a cell then has about a member's rows
+CELLS = SUPER_BLOCK  # number of members whose rows are sorted at once: a cell then has about as many rows as a member
 
 
 def cell_centres(
@@ -31,8 +31,8 @@ def cell_centres(
 ) -> NDArray[np.float64]:
     """Centres of k-means cells, (c, p) in the units of the rows, for `BlockNoise(cells=...)`.
 
-    From a uniform sample, which takes one sweep, and `sweeps` Lloyd steps over all rows more. Fewer than `n_cells`
-    where the sample has fewer distinct rows.
+    They come from a uniform sample, which takes one sweep, and from `sweeps` more Lloyd steps over all rows. There are
+    fewer than `n_cells` if the sample has fewer distinct rows.
     """
     problem = cell_problem(table, kernel, checked_integer("n_cells", n_cells), seed)
     found = sample_means(sweeps).select(problem, session, RowCache(table, session))
@@ -40,27 +40,27 @@ def cell_centres(
 
 
 def cell_problem(table: Table, kernel: Kernel, n_cells: int, seed: int) -> Problem:
-    """What `sample_means` is given: distances in the kernel's units."""
+    """The problem for `sample_means`, with distances in the kernel's units."""
     p = table.n_features
     lengths = 1.0 / kernel.weights(p) if isinstance(kernel, StationaryKernel) else np.ones(p)
-    # Centres must be distinct, not independent as functions, which few centres of a smooth kernel are.
+    # Centres must be distinct, not independent as functions: few centres of a smooth kernel are independent.
     return Problem(table, Laplacian(tuple(lengths.tolist())), min(n_cells, table.n_rows), seed=seed)
 
 
 def sample_means(sweeps: int) -> KMeans:
-    """k-means over a sample, then so many steps over all rows."""
+    """k-means over a sample, then `sweeps` steps over all rows."""
     return KMeans(sweeps=sweeps, nearest=False)
 
 
 def cells_of(
     partition: str | NDArray[np.float64], table: Table, kernel: Kernel, *, session: Session, seed: int = 0
 ) -> NDArray[np.float64] | None:
-    """What `BlockNoise(cells=...)` is given for a partition by "rows", by "cells", or by centres (c, p) that are there.
+    """The argument of `BlockNoise(cells=...)` for a partition by "rows", by "cells", or by given centres (c, p).
 
     Raises
     ------
     ParameterError
-        No such partition.
+        There is no such partition.
     """
     if not isinstance(partition, str):
         return np.asarray(partition, np.float64)

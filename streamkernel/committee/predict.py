@@ -1,8 +1,8 @@
-"""Committees of exact Gaussian processes: no model but the table itself, which is swept for every lot of queries.
+"""Committees of exact Gaussian processes: the model is the table itself, and each batch of queries sweeps it.
 
-Each member of `block_size` rows is an exact Gaussian process; what they say of a query is combined for that query
-alone (`reductions.combiners`). A member costs ``b^3 / 3 + b^2 q`` operations, whatever was asked before: for
-predictions again and again fit the committee that has a state, the BCM at query points (`GaussianEquations` with
+Each member of up to `block_size` rows is an exact Gaussian process. The members' predictions are combined for each
+query separately (`reductions.combiners`). A member costs ``b^3 / 3 + b^2 q`` operations in every call. For repeated
+predictions, fit the committee that has a state instead: the BCM at query points (`GaussianEquations` with
 `BlockNoise`).
 """
 
@@ -30,20 +30,20 @@ __all__ = ["CommitteePrediction", "committee_predict", "queries_of_a_sweep"]
 Float = NDArray[np.float64]
 
 _SHARED = (14, 0)  # stream of the counter-based generator
-_QUERIES = 16384  # of one sweep: their sums are small, and beside their cost that of the members' factors is lost
-_BASE_VALUES = 1 << 22  # of the queries with the shared rows, which every process holds
+_QUERIES = 16384  # of one sweep: their sums are small, and the members' factorisations then cost little beside them
+_BASE_VALUES = 1 << 22  # most kernel values of queries with the shared rows, which every process holds
 
 
 @dataclass(frozen=True)
 class CommitteePrediction:
-    """What a committee says at the queries.
+    """A committee's predictions at the queries.
 
     Attributes
     ----------
-    mean : (q, d) of y, and of f.
-    latent_variance : (q, d) of f.
-    noise : (d,) variance of y given f.
-    members : how many members there were.
+    mean : (q, d) mean of y, and of f.
+    latent_variance : (q, d) variance of f.
+    noise : (d,) noise variance.
+    members : number of members.
     """
 
     mean: Float
@@ -53,7 +53,7 @@ class CommitteePrediction:
 
     @property
     def variance(self) -> Float:
-        """Of y, (q, d)."""
+        """Variance of y, (q, d)."""
         return self.latent_variance + self.noise
 
 
@@ -73,37 +73,38 @@ def committee_predict(
     session: Session | None = None,
     seed: int = 0,
 ) -> CommitteePrediction:
-    """Predict at queries (q, p), held in memory: one sweep for every 16,384 of them, of "grbcm" for every 4,194,304 /
-    `communication`, at least 1,024.
+    """Predict at queries (q, p), which are held in memory.
+
+    One sweep serves 16,384 queries; with "grbcm" it serves 4,194,304 / `communication`, from 1,024 to 16,384.
 
     Parameters
     ----------
     table : rows (scaled) and targets; row weights w make the noise of a row ``noise / w``.
     kernel : unit kernel k.
-    signal, noise : variances s and noise of targets divided by `scale`.
-    queries : in the units of the table's rows.
-    combiner : "poe", "gpoe", "bcm", "rbcm" or "grbcm"; of these the last, by cells, had the best densities and
-        intervals on kin40k and protein-casp, at three times the work of the others.
+    signal, noise : signal variance s and noise variance of the targets divided by `scale`.
+    queries : rows in the units of the table's rows.
+    combiner : "poe", "gpoe", "bcm", "rbcm" or "grbcm"; the last, by cells, had the best densities and intervals on
+        kin40k and protein-casp, at three times the work of the others.
     block_size : most rows of a member.
     partition : members by "rows" (in the order of the table: shuffle it), by "cells", or by centres (c, p) of cells.
-    communication : rows that all members of "grbcm" share, drawn without replacement; default `block_size`. One sweep
-        fetches them. Where they are all rows of the table the prediction is that of the exact Gaussian process.
+    communication : number of rows that all members of "grbcm" share, drawn without replacement; default `block_size`.
+        One sweep fetches them. With all rows of the table, the prediction is that of the exact Gaussian process.
     centre, scale : prior mean and scale of the targets, (d,) or one number for all.
-    session : runs the sweeps.
-    seed : of the draws.
+    session : session that runs the sweeps.
+    seed : seed of the draws.
 
     Raises
     ------
     ParameterError, DataError
-        No such combiner or partition, or no targets; before any work.
+        There is no such combiner or partition, or there are no targets; raised before any work.
     NumericalError
-        A member's covariance is singular: the noise is lost in the rounding of the signal.
+        A member's covariance is singular: the noise is smaller than the rounding of the signal.
     """
     chosen, session = combiner_of(combiner), session or Session()
     points = _checked_queries(queries, table)
     centres, scales = (np.broadcast_to(np.asarray(v, np.float64), (table.n_targets,)) for v in (centre, scale))
     block_size = checked_integer("block_size", block_size)
-    # Variances are looked at before the sweeps that find cells.
+    # This checks the variances before the sweeps that find cells.
     plain = BlockNoise(signal, noise, block_size)
     cells = cells_of(partition, table, kernel, session=session, seed=seed)
     members = BlockNoise(plain.signal, plain.noise, block_size, cells)
@@ -120,7 +121,7 @@ def committee_predict(
 
 
 def queries_of_a_sweep(shared: int) -> int:
-    """Most queries that are asked at once, where members share so many rows."""
+    """Most queries of one sweep, if members share `shared` rows."""
     return max(1024, min(_QUERIES, _BASE_VALUES // max(shared, 1)))
 
 

@@ -1,4 +1,4 @@
-"""What asking a committee of exact members will cost, before any of it is done."""
+"""The cost of predictions with a committee of exact members, known before any work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def prediction_steps(
     partition: str | NDArray[np.float64] = "cells",
     communication: int | None = None,
 ) -> list[Step]:
-    """The sweeps of `committee_predict` with these parameters, for so many queries."""
+    """The sweeps of `committee_predict` with these parameters, for `queries` queries."""
     chosen, p, d = combiner_of(combiner), table.n_features, table.n_targets
     steps: list[Step] = []
     cells = None if isinstance(partition, str) else partition
@@ -55,5 +55,5 @@ def prediction_steps(
 
 
 def _unfilled(shape: tuple[int, ...]) -> NDArray[Any]:
-    """An array of this shape with no memory behind it."""
+    """An array of this shape that takes no memory."""
     return np.broadcast_to(np.zeros(()), shape)

@@ -1,17 +1,17 @@
-"""The query points of a Bayesian committee machine, and whether there are enough of them.
+"""The query points of a Bayesian committee machine, and a check of their number.
 
-The members are taken to be independent given f at the query points (Tresp 2001, eq. (7)): a good assumption where these
-are at least as many as the effective degrees of freedom of the process (Tresp 2000)::
+Members are assumed to be independent given f at the query points (Tresp 2001, eq. (7)). This is a good assumption if
+there are at least as many query points as effective degrees of freedom of the process (Tresp 2000)::
 
     N_Q >= p_eff = tr s K (s K + noise I)^-1 = sum_j s l_j / (s l_j + noise),      l_j eigenvalues of K (m, m)
 
-K is never there. Two lower estimates of p_eff are (ALGORITHMS 6.1):
+K is never computed. Two lower estimates of p_eff are (ALGORITHMS 6.1):
 
-- from the sums of a fit: K~ = G G^T <= K has the eigenvalues h of ``H = G^T G``. `degrees_of_features` is less than
-  N_Q by construction: it never breaks the rule, but says how many of the query points the data use up;
+- from the sums of a fit: K~ = G G^T <= K has the eigenvalues h of ``H = G^T G``. `degrees_of_features` is always less
+  than N_Q, so it never breaks the rule; it shows how many of the query points the data use;
 - from c rows of m, drawn uniformly: the eigenvalues of K / m are about those of the sample's own matrix over c, so that
-  ``l_j = (m / c) l_j(K_c)``. Exact for c = m; below it on average otherwise, since p_eff is concave in the mean over
-  rows of ``phi phi^T`` (Jensen), and less than c: `degrees_of_sample` needs c of several times N_Q.
+  ``l_j = (m / c) l_j(K_c)``. This is exact for c = m. Otherwise it is below p_eff on average, because p_eff is concave
+  in the mean over rows of ``phi phi^T`` (Jensen). It is also less than c: `degrees_of_sample` needs c of several N_Q.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ Float = NDArray[np.float64]
 
 
 def query_set(landmarks: Basis, points: Any) -> tuple[Basis, NDArray[np.int64]]:
-    """Landmarks and the points that predictions are asked for, as one query set.
+    """Landmarks and the points of the predictions, as one query set.
 
     Returns
     -------
-    basis : the landmarks, then the points, less those that depend on what comes before them; their row numbers are -1.
-    kept : (r,) positions of the points that were kept. What was dropped is predicted as well: it lies in their span.
+    basis : landmarks, then points, without those that depend on the ones before them; row numbers of points are -1.
+    kept : (r,) positions, among `points`, of those in the basis. The others lie in its span: they can be predicted too.
     """
     asked = checked_rows(points, "points", landmarks.points.shape[1])
     return landmarks.append(asked, np.full(len(asked), -1, np.int64))
 
 
 def degrees_of_features(H: Float, signal: float, noise: float = 1.0) -> float:
-    """``sum_j s h_j / (s h_j + noise)``, h the eigenvalues of ``H = G^T G``; noise 1 where ``Om^-1`` is within H."""
+    """``sum_j s h_j / (s h_j + noise)``, h the eigenvalues of ``H = G^T G``; noise is 1 if H contains ``Om^-1``."""
     return _degrees(H, 1.0, signal, noise, "the whitened normal equations")
 
 
@@ -73,13 +73,13 @@ def _degrees(A: Float, factor: float, signal: float, noise: float, what: str) ->
 
 @dataclass(frozen=True)
 class QuerySetRule:
-    """The rule, looked at.
+    """The rule on the number of query points, with its numbers.
 
     Attributes
     ----------
-    points : N_Q.
-    from_features, from_sample : lower estimates of p_eff; None where it was not asked for.
-    sample : rows of the sample.
+    points : number N_Q of query points.
+    from_features, from_sample : lower estimates of p_eff; None if not requested.
+    sample : number of rows of the sample.
     """
 
     points: int
@@ -89,17 +89,17 @@ class QuerySetRule:
 
     @property
     def degrees(self) -> float:
-        """The larger of the estimates."""
+        """The larger one of the estimates."""
         return max(self.from_features or 0.0, self.from_sample or 0.0)
 
     @property
     def broken(self) -> bool:
-        """Whether there are surely fewer query points than degrees of freedom."""
+        """Whether there are certainly fewer query points than degrees of freedom."""
         return self.degrees > self.points
 
     @property
     def warning(self) -> str | None:
-        """One line for the user where the rule is broken."""
+        """A warning of one line if the rule is broken; else None."""
         if not self.broken:
             return None
         least = int(np.ceil(self.degrees))

@@ -1,12 +1,12 @@
 """A Bayesian committee of support vector machines. Experimental; `generalised` is the principled variant.
 
-Members are machines of libsvm, through scikit-learn, each of `block_size` rows; `reductions.svm_members` says how their
-means and covariances are taken, for which there is no published formula (Schwaighofer & Tresp 2001; ALGORITHMS 6.3).
-One sweep; then, as in every Bayesian committee, ::
+Members are machines of libsvm, through scikit-learn, each of up to `block_size` rows. `reductions.svm_members` defines
+their means and covariances, for which there is no published formula (Schwaighofer & Tresp 2001; ALGORITHMS 6.3). After
+one sweep, as in every Bayesian committee::
 
     E f(x) = v^T A^-1 c        var f(x) = kappa(x, x) - v^T v + v^T A^-1 v,        v = L^-1 kappa(Z, x)
 
-The variance is that of the Gaussian stand-ins; no probability of a class follows from it.
+The variance is that of the Gaussian approximations; it gives no probability of a class.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SVMCommittee:
     points, L : query points Z (n, p), and the factor (n, n) of ``kappa(Z, Z)``.
     mean : (n,) ``A^-1 c``.
     root : (n, n) lower factor of A.
-    sums : of all members.
+    sums : sums of all members.
     """
 
     kernel: Kernel
@@ -83,7 +83,7 @@ def fit_svm_committee(
     session: Session | None = None,
     seed: int = 0,
 ) -> SVMCommittee:
-    """Fit in one sweep.
+    """Fit a committee of support vector machines in one sweep.
 
     Parameters
     ----------
@@ -92,13 +92,13 @@ def fit_svm_committee(
     signal, offset : variances of the function and of its constant.
     C : cost of a row.
     tau : variance left at the support vectors inside the box, where the margin is 1; at least 1e-6. Of 0.001, 0.1, 0.3
-        and 1 the default was best, or as good, on covtype, a9a and a toy; values at no variance trust members too much.
-    block_size, partition : members, as of `committee_predict`. A member takes 32 b^2 bytes in libsvm.
+        and 1, the default was best, or as good, on covtype, a9a and a toy; with no variance, members count too much.
+    block_size, partition : choice of the members, as in `committee_predict`. A member takes 32 b^2 bytes in libsvm.
 
     Raises
     ------
     ParameterError, DataError
-        A number out of range; targets of another kind.
+        A number is out of range, or the targets are of another kind.
     """
     session = session or Session()
     if table.n_targets == 0:
