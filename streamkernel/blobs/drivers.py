@@ -1,4 +1,4 @@
-"""Which driver serves a URL: obstore for the large object stores, fsspec for every other scheme."""
+"""Choice of the driver for a URL: obstore for the large object stores, fsspec for every other scheme."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Generations:
         level = self.blobs.level()
         if level.stamps or any(prefix not in _OURS and self.blobs.holds(prefix) for prefix in level.prefixes):
             return True
-        # Generations of somebody else.
+        # A folder of this name with other entries than generations is somebody else's.
         inner = self.blobs.level(f"{FOLDER}/") if f"{FOLDER}/" in level.prefixes else None
         return inner is not None and not all(
             _NAME.fullmatch(name.removeprefix(f"{FOLDER}/").rstrip("/")) for name in (*inner.stamps, *inner.prefixes)

@@ -91,7 +91,7 @@ def matching_pursuit_bound(
     functions : k, a number or a path of numbers, 1 <= k <= m.
     errors : q, for each k the number of rows outside the basis that are off by more than gamma, 0 <= q <= m - k.
     delta : probability that the bound fails, in (0, 1).
-    gammas : number of values of gamma for which the bound holds at once; all must be fixed before the data were seen.
+    gammas : number of values of gamma for which the bound holds at once; all must be fixed before the data are seen.
     views : 1 or more; the hyperplanes lie in D = views k dimensions. Both theorems print 1; the variates of Theorem 4
         need 2.
 

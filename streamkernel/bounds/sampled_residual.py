@@ -144,5 +144,6 @@ def sampled_residual(
 
 def _solved(estimate: float, slope: float) -> tuple[float, float]:
     """The least and the largest F^2 with ``|F^2 - estimate| <= slope F``."""
+    # The lesser root as 2 estimate / root: the difference sqrt(...) - slope would cancel.
     root = slope + math.sqrt(slope**2 + 4.0 * estimate)
     return ((2.0 * estimate / root) ** 2 if root > 0.0 else 0.0), (root / 2.0) ** 2

@@ -94,7 +94,7 @@ class OnlineCommittee:
             H *= sqrt(self.signal)
             HP = H @ self.P
             S = HP @ H.T
-            S.reshape(-1)[:: b + 1] += 1.0
+            S.reshape(-1)[:: b + 1] += 1.0  # I + H P H^T, in place
             L = cholesky(S, "the covariance of a member's prediction")
             surprise = solve_lower(L, y - H @ self.m)
             white = solve_lower(L, HP)

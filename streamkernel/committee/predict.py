@@ -85,7 +85,7 @@ def committee_predict(
     queries : rows in the units of the table's rows.
     combiner : "poe", "gpoe", "bcm", "rbcm" or "grbcm"; the last, by cells, had the best densities and intervals on
         kin40k and protein-casp, at three times the work of the others.
-    block_size : most rows of a member.
+    block_size : largest number of rows of a member.
     partition : members by "rows" (in the order of the table: shuffle it), by "cells", or by centres (c, p) of cells.
     communication : number of rows that all members of "grbcm" share, drawn without replacement; default `block_size`.
         One sweep fetches them. With all rows of the table, the prediction is that of the exact Gaussian process.

@@ -11,7 +11,8 @@ K is never computed. Two lower estimates of p_eff are (ALGORITHMS 6.1):
   than N_Q, so it never breaks the rule; it shows how many of the query points the data use;
 - from c rows of m, drawn uniformly: the eigenvalues of K / m are about those of the sample's own matrix over c, so that
   ``l_j = (m / c) l_j(K_c)``. This is exact for c = m. Otherwise it is below p_eff on average, because p_eff is concave
-  in the mean over rows of ``phi phi^T`` (Jensen). It is also less than c: `degrees_of_sample` needs c of several N_Q.
+  in the mean over rows of ``phi phi^T`` (Jensen). It is also less than c, so `degrees_of_sample` needs a sample of
+  several times N_Q rows.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ With ``K~ = G G^T``, ``H = G^T G = V diag(w) V^T`` (n, n) and the mean row ``g =
 
 and centred, ``C = I - 1 1^T / m``: the same with ``H - m g g^T`` for H and ``G - 1 g^T`` for G, which is kernel PCA
 (Schoelkopf, Smola & Mueller 1998) of K~. The best r of the n directions leave a residual trace of
-``tr K - w_1 - ... - w_r`` ("Nystroem-PCA"); it is never less than with r eigenvectors of K (Smola & Schoelkopf 2000,
-section 5.4; Hussain & Shawe-Taylor, section 2.1; ALGORITHMS 2.3, 2.7).
+``tr K - w_1 - ... - w_r`` ("Nystroem-PCA"), never less than that of the best r eigenvectors of K (Smola & Schoelkopf
+2000, section 5.4; Hussain & Shawe-Taylor, section 2.1; ALGORITHMS 2.3, 2.7).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FactorEigen:
     directions : (n, r), the V of the formula; its columns are orthonormal.
     mean : (n,), the g of the formula; zeros if K~ was not centred.
     features : features of the factor.
-    unexplained : ``tr K~``, centred or not, minus the sum of the values: the share of the directions left out.
+    unexplained : ``tr K~``, centred or not, minus the sum of the values: the part of the directions left out.
     left_by_basis : ``tr(K - K~)``; None if the sums do not contain it.
     """
 

@@ -133,6 +133,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
             unit = self._unit(self.codes[j : j + 1])[0]
             self._put(state, j, np.maximum(np.round(lower[near] / unit), 0.0) * unit, start + near)
             return 0
+        # Least lower bounds first, in growing steps: each step lowers the limit that the next rows must meet.
         while len(near):
             order = np.argpartition(lower[near], step) if len(near) > step else np.arange(len(near))
             some, near = near[order[:step]], near[order[step:]]

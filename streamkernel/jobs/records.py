@@ -105,7 +105,7 @@ class JobRecords:
     Raises
     ------
     ParameterError
-        The id has not the form of a job's id.
+        The id does not have the form of a job's id.
     """
 
     def __init__(self, location: str, id: str) -> None:

@@ -1,4 +1,4 @@
-"""Warnings of the package that are raised in a driver's thread, for the log of its job.
+"""Warnings of the package that a driver's thread issues, for the log of its job.
 
 Filters of warnings belong to the whole process, which may drive other jobs at the same time. So the first driver sets
 them, the last one restores them, and each gets the warnings of its own thread.

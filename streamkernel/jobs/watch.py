@@ -43,7 +43,7 @@ class _Told:
 
 
 class Watch:
-    """The `streamkernel.engine.Progress` of a session: records the progress, and reads the job's records in a thread.
+    """A session's `streamkernel.engine.Progress`: it writes the progress, and reads the job's records in a thread.
 
     Parameters
     ----------

@@ -137,8 +137,6 @@ class ObjectRows(RowPlace):
     url : URL of the output.
     prefix : prefix of the generation's keys.
     journal : prefix of the keys of notes; a note is an empty object, and its key holds chunk and digest.
-    prefix : of the generation.
-    journal : what the keys of notes begin with; a note is an empty object whose name says all.
     """
 
     folder: str
