@@ -194,8 +194,8 @@ class Generations:
     def _prune(self, record: Record, *, overwritten: Callable[[str], bool] | None) -> None:
         """Remove all objects that neither the current generation nor the one before it needs.
 
-        A generation that no record names is either being written, or was left by a writer that died. Its age decides:
-        after a day without a new object it counts as left.
+        A generation that no record names is either being written, or was left by a writer that died. It counts as left
+        if its last object is more than a day older than the newest object of any generation.
         """
         records = {entry.number: self._of(entry) for entry in self._log.all()}
         if record.number not in records or max(records) != record.number:

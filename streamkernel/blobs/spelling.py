@@ -25,7 +25,7 @@ _FILE = "file://"
 
 
 def is_url(location: str | os.PathLike[str]) -> bool:
-    """Whether this is a URL (of an object store, say) and not a path of this machine."""
+    """Whether this is a URL with another scheme than ``file``, and so not a path of this machine."""
     found = _URL.match(os.fsdecode(location))
     return found is not None and found[1].lower() != "file"
 

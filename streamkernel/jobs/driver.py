@@ -42,7 +42,7 @@ __all__ = ["drive"]
 
 logger = logging.getLogger("streamkernel.jobs")
 
-# Number of drivers in a row that may end without one more finished sweep.
+# Number of drivers in a row without a newly finished sweep at which the job fails.
 _FRUITLESS = 5
 # Errors that a resumed job would raise again.
 _LASTING = (DataError, NumericalError, ParameterError)

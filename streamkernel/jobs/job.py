@@ -255,7 +255,8 @@ class Job:
                 if running:
                     raise ParameterError(f"job {self.id} is publishing its model; it is too late to cancel it")
                 if published_digest(self.work) == digest:
-                    # Its driver was lost before the record. If cancelled, this job would no longer protect the model.
+                    # Its driver was lost between publishing and its last record. A job that is cancelled and resumed
+                    # forgets the digest, so its own model would stop it.
                     raise ParameterError(
                         f"job {self.id} has published its model; it is too late to cancel it, and resume ends it"
                     )

@@ -52,7 +52,7 @@ class Steps:
         self._found = _attempts(location)
 
     def steps(self) -> list[tuple[int, str]]:
-        """Number and name of every step of which a driver has begun to save a checkpoint, in order."""
+        """Number and name of every step that any driver has begun to save, in order."""
         return sorted(self._found)
 
     def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:

@@ -85,7 +85,7 @@ class ClassPairs:
     Attributes
     ----------
     rows, where : as in `Targets`.
-    labels : labels of rows and columns; with many classes the commonest ones, and "all others" last.
+    labels : labels of rows and columns; with many classes the commonest ones, and "N others" last.
     counts : (k, k), true class by predicted class.
     baseline : accuracy of always predicting the commonest class.
     """

@@ -64,7 +64,8 @@ FORMAT = BUNDLE_FORMAT
 FORMAT_VERSION = 2
 CONFIG = "config.json"
 
-# A configuration of up to _LONG bytes is parsed whole to identify it; of a longer one, only the first _HEAD bytes.
+# `bundle_kind` parses a configuration below _HEAD bytes, and matches the first _HEAD bytes of a longer one.
+# `read_bundle` does so above _LONG bytes before it parses: another program's file may have gigabytes.
 _HEAD, _LONG = 1 << 16, 1 << 20
 _FIRST = re.compile(rb'\s*\{\s*"format"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
 

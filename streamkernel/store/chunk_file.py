@@ -24,7 +24,7 @@ __all__ = ["PIECE_BYTES", "fill_rows", "page_aligned", "write_chunk"]
 
 PIECE_BYTES = 1 << 20
 _ALIGNED = 4096  # direct writes need addresses and sizes that are multiples of this, on every disk that we know
-_DIRECT = getattr(os, "O_DIRECT", 0)  # only Linux has it
+_DIRECT = getattr(os, "O_DIRECT", 0)  # Linux has it
 
 Bytes = NDArray[np.uint8]
 
