@@ -77,8 +77,8 @@ class Work:
         """The settings as an object; the query points are read."""
         asked = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
         check_options(self.kind, asked)
-        # Not `settings_of`: all settings are here, the defaults too, which nobody gave; and a None is one that was
-        # asked for, where the default may be another.
+        # Not `settings_of`: here all settings are given, with the defaults among them; a None is a chosen value, and
+        # the default may differ from it.
         return self.kind.settings(**with_stores_opened(self.kind, asked))
 
     def tables(self) -> tuple[Table, Table]:
