@@ -1,4 +1,4 @@
-"""What the estimators that are fitted to targets share: input of any kind, fitted attributes, values of rows."""
+"""The base class of the supervised estimators: input of any kind, fitted attributes, values of rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parse_bytes(value: Any, name: str = "memory_limit") -> int | None:
 
 
 def is_array_like(X: Any) -> bool:
-    """Whether X lies in memory, so that scikit-learn's own checks and messages are the ones to expect."""
+    """Return whether X lies in memory; scikit-learn's own checks and messages then apply."""
     if isinstance(X, (str, PathLike, Table)):
         return False
     return type(X).__module__.split(".")[0] not in ("dask", "zarr", "xarray")
@@ -68,7 +68,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     model_: PredictingModel
 
     def _settings(self) -> BasisSettings:
-        """What the parameters ask."""
+        """The settings that the parameters describe."""
         return self._settings_class.from_parameters(self.get_params(deep=False))
 
     @abstractmethod
@@ -84,7 +84,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
-        y : (m,) or (m, d); may be left out where X brings its targets.
+        y : (m,) or (m, d) targets; may be left out where X contains them.
 
         Returns
         -------
@@ -93,7 +93,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         Raises
         ------
         StreamKernelError
-            Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
+            An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
         settings = self._settings()
         limit = parse_bytes(self.memory_limit)
@@ -116,7 +116,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         return self._adopt(model)
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """X and y as arrays, by scikit-learn's checks; but for NaN and infinity, whose place our own error names."""
+        """X and y as arrays, checked by scikit-learn; `require_finite` finds NaN and infinity, to name their place."""
         frame_names(X)
         y = plain_labels(y) if self._classify and y is not None else y
         if y is not None:
@@ -134,7 +134,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         return X, y
 
     def _adopt(self, model: Any) -> Self:
-        """Take a model's arrays as fitted attributes."""
+        """Set the fitted attributes from a model's arrays."""
         self.model_ = model
         config, arrays = model.config, model.arrays
         self.n_features_in_ = len(config["columns"])
@@ -162,12 +162,12 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         return lazy_rows(work, table, name, layout_of(work, table).block_rows)
 
     def _here(self, X: Any) -> Table:
-        """Rows in memory that are to be predicted, by scikit-learn's checks and ours."""
+        """Rows in memory for a prediction, checked by scikit-learn and by `require_finite`."""
         known = self.model_.known_columns
         X = unmasked(in_order(X, known), "X")
         X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=False)
         require_finite(X, "X", names_of(self))
-        # What there was to say of names has been said.
+        # The names were checked above, so `warn_of_names` is not called.
         return self.model_.prepare(with_names(open_table(X), names_of(self)))
 
     def _fitted(self) -> Any:

@@ -1,4 +1,4 @@
-"""What the transformers that stand on a basis share: input of any kind, fitted attributes, values of rows."""
+"""The base class of the transformers on a basis: input of any kind, fitted attributes, values of rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
     n_sweeps_: int
 
     def _settings(self, n: int | None, **others: Any) -> BasisSettings:
-        """What the parameters ask, but for `others`."""
+        """The settings that the parameters describe; `others` replace some of them."""
         own = {**self.get_params(deep=False), "n_components": n, "objective": "trace"}
         return BasisSettings.from_parameters(own | others)
 
@@ -85,7 +85,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         return fit_basis(table, settings, session, algebra, memory_limit=limit, driver_bytes=before, **options)
 
     def _adopt(self, model: Any) -> Self:
-        """Take a model's parts as fitted attributes."""
+        """Set the fitted attributes from a model's parts."""
         self.model_ = model
         basis, config = model.basis, model.config
         self.basis_, self.scaler_, self.kernel_ = basis, model.scaler, basis.kernel

@@ -1,4 +1,4 @@
-"""What Nystroem and KernelPCA share: a basis chosen without targets, and one sweep of its sums."""
+"""The fit of Nystroem and KernelPCA: choose a basis without targets, then sum its features in one sweep."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class BasisFit(Generic[Solved]):
 
     Attributes
     ----------
-    chosen : the basis, and how it came about.
-    settings, n : what was asked for.
+    chosen : basis, and the selection that found it.
+    settings, n : options of the fit, and basis size asked for.
     rows : the table, scaled, with the basis.
-    sums : of the last sweep.
-    solved : what the algebra on them gave.
-    run : times, memory, and where it ran.
-    stop : where the basis was cut; None where nothing was to cut it.
+    sums : sums of the last sweep.
+    solved : result of the algebra on these sums.
+    run : record of the run: times, memory, executor.
+    stop : result of the rule that cuts the basis; None without such a rule.
     """
 
     chosen: Chosen
@@ -71,7 +71,7 @@ class BasisFit(Generic[Solved]):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays of the model that do not depend on what was solved."""
+        """Arrays of the model that do not depend on `solved`."""
         return basis_arrays(self.chosen, self.residual_path)
 
 
@@ -93,20 +93,20 @@ def fit_basis(
     Parameters
     ----------
     table : rows of the fit.
-    settings : what is asked; what concerns targets is not looked at.
-    session : where it runs.
-    algebra : what is to be made of the sums.
-    rounding : what the sums may lose, as a share of m; see `FeatureGram.within`.
-    size : what the user calls the size of the basis.
-    at_least : size of the basis where its default would be smaller.
-    cut : how many of the functions to keep, by the sums over all of them: those of the first t are part of them.
+    settings : options of the fit; those for targets are ignored.
+    session : session that runs the sweeps.
+    algebra : function of the rows and the sums; its result is `BasisFit.solved`.
+    rounding : rounding error allowed in the sums, as a share of m; see `FeatureGram.within`.
+    size : the user's name for the basis size, for messages.
+    at_least : smallest default of the basis size.
+    cut : function that decides from the sums how many functions to keep; the sums of the first t are a part of them.
     memory_limit : bytes of all processes together; None for what the machines have.
-    driver_bytes : resident before the fit.
+    driver_bytes : bytes resident in the driver before the fit.
 
     Raises
     ------
     ParameterError
-        The basis is larger than the table, or the lengthscale is "auto", which takes targets.
+        The basis is larger than the table, or the lengthscale is "auto", which needs targets.
     ResourceLimitError
         The plan exceeds a limit.
     DataError, StoreError, NumericalError
@@ -148,6 +148,6 @@ def fit_basis(
 
 
 def _first(sums: FeatureSums, size: int) -> FeatureSums:
-    """Of the first functions: whitening is triangular in the order of picking."""
+    """The part of the sums for the first functions: whitening is triangular in the order of picking."""
     H = np.ascontiguousarray(sums.H[:size, :size])
     return FeatureSums(H, sums.G1[:size].copy(), sums.count, sums.trace)

@@ -15,33 +15,34 @@ __all__ = ["BayesianCommitteeMachine"]
 class BayesianCommitteeMachine(GaussianProcessRegressor):
     """A committee of exact Gaussian processes, each of `block_size` rows, combined at query points.
 
-    Each member answers for the values of f at the n query points; answers are combined as if members were independent
-    given these values, which is exact where the query points tell all that members share (Tresp 2001, eqs. (8), (9)).
-    It is sparse Gaussian process regression with blocks of noise (PITC) whose basis are the query points: chosen
-    rows (landmarks).
+    Each member predicts f at the n query points. The predictions are combined as if the members were independent given
+    f at these points (Tresp 2001, eqs. (8), (9)); this is exact where f at these points contains all that members
+    share. The model is sparse Gaussian process regression with blocks of noise (PITC). Its basis is the query points:
+    chosen rows (landmarks).
 
     Parameters
     ----------
     n_components : int, default None
-        Number of landmarks among the query points; None for ``sqrt(m) log m``, at most 1000. Too few are warned of:
-        there should be as many as the effective degrees of freedom of the rows.
+        Number of landmarks among the query points; None for ``sqrt(m) log m``, at most 1000. There should be as many as
+        the effective degrees of freedom of the rows; too few give a warning.
     block_size : int, default 1000
-        Rows of a member: a parameter of the model, not of the machine. A member costs ``block_size^3 / 3`` and more.
+        Number of rows of a member: a parameter of the model, not of the machine. A member costs at least
+        ``block_size^3 / 3`` operations.
     partition : "rows" or "cells", default "rows"
-        Rows of a member: as they come, of a table that was shuffled, or those near a common centre.
+        Rows of a member: "rows" in the stored order of a shuffled table, or "cells" of rows near a common centre.
     queries : (q, p) array, default None
-        Points that predictions are asked for: they join the landmarks, and what the committee says there is said at
+        Points where predictions will be asked for. They join the landmarks, so that the committee predicts there at
         query points.
     kernel, lengthscale, ard, gamma, degree, coef0, kernel_params, signal_variance, noise_variance, tune, rule,
     objective, rule_options, tol, scale, fit_intercept, random_state, memory_limit, client, progress
-        As of `GaussianProcessRegressor`.
+        As in `GaussianProcessRegressor`.
 
     Attributes
     ----------
     components_ : (n, p) query points, in the units of X
-    member_weights_ : (B,) share of each member in what all members say; None once `update` has folded rows in
+    member_weights_ : (B,) share of each member in the combined prediction; None after `update` has folded rows in
     effective_df_, dual_coef_, signal_variance_, noise_variance_, log_marginal_likelihood_value_, ...
-        As of `GaussianProcessRegressor`.
+        As in `GaussianProcessRegressor`.
 
     Examples
     --------

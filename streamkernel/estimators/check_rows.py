@@ -1,4 +1,4 @@
-"""The report's picture of predicted against true targets: some rows, held out from the fit where there are any."""
+"""The rows of the report's picture of predicted against true targets: held-out rows if there are any."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from streamkernel.table import RowBlock, Scaler, Table
 __all__ = ["CheckRows", "Predicting", "check_rows"]
 
 _ROWS, _RUNS = 2000, 8
-_MOST_READ = 10_000  # where a part of the rows is wanted
+_MOST_READ = 10_000  # rows read where a mask selects some of them
 
 
 class Predicting(Protocol):
-    """What predicts rows that are scaled already; `check_values` (b, ...) by name, "predicted" (b, d) among them."""
+    """A predictor of scaled rows; `check_values` returns arrays (b, ...) by name, one of them "predicted" (b, d)."""
 
     def check_values(self, X: NDArray[Any]) -> dict[str, NDArray[np.float64]]: ...
 
 
 @dataclass(frozen=True)
 class CheckRows:
-    """True targets (c, d), and by name what was predicted of them.
+    """True targets (c, d), and their predictions by name.
 
     `kind` says whether the rows are "held-out" or "training" ones.
     """
@@ -36,12 +36,12 @@ class CheckRows:
     predicted: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """As a model keeps them."""
+        """The arrays as a model stores them."""
         return {"check_true": self.true, **{f"check_{name}": values for name, values in self.predicted.items()}}
 
 
 Mask = Callable[[RowBlock], NDArray[np.bool_]]
-"""Which rows of a block stayed out of the fit."""
+"""Function of a block: a mask (b,), true for rows that stayed out of the fit."""
 
 
 def check_rows(
@@ -57,10 +57,10 @@ def check_rows(
     Parameters
     ----------
     table : rows of the fit, scaled.
-    whole : the table that `table` is a slice of, not scaled; the longer run of rows before or after it serves.
-    scaler, predictions : of the fit.
-    watched : another table, scaled, of rows that are none of the fit's; serves where `whole` has no others.
-    held_out : the rows of `table` that stayed out of the fit; serve likewise.
+    whole : the table that `table` is a slice of, not scaled; the check uses the longer run of rows before or after it.
+    scaler, predictions : scaler and predictor of the fit.
+    watched : another table, scaled, of rows that are not in the fit; used where `whole` has no other rows.
+    held_out : mask of the rows of `table` that stayed out of the fit; used where there is no `watched` either.
     """
     if whole is not None:
         before, after = (whole.start, table.start), (table.stop, whole.stop)
@@ -69,8 +69,8 @@ def check_rows(
             try:
                 return _predicted("held-out", whole.with_scaler(scaler), lo, hi, predictions)
             except DataError as error:
-                # The fit did not ask for these rows, only its picture did: what is wrong with them is no reason to
-                # throw the work of all sweeps away. Rows of the fit have been read without complaint.
+                # Only the picture needs these rows, not the fit: an error in them must not throw away the work of all
+                # sweeps. The rows of the fit were read without an error.
                 warn_user(f"the check is on rows of the fit, as those held out cannot be used: {error}")
     if watched is not None:
         return _predicted("held-out", watched, watched.start, watched.stop, predictions)
@@ -107,6 +107,6 @@ def _runs(lo: int, hi: int, most: int = _ROWS) -> list[tuple[int, int]]:
     length = min(hi - lo, most)
     runs = min(_RUNS, length)
     left_out = hi - lo - length
-    # Shares of the rows wanted, and of those left out between the runs, to the nearest row below.
+    # Each run gets its share of the wanted rows, each gap its share of the others, rounded down.
     first = [lo + length * i // runs + left_out * i // max(runs - 1, 1) for i in range(runs)]
     return [(start, start + length * (i + 1) // runs - length * i // runs) for i, start in enumerate(first)]

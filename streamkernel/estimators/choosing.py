@@ -1,4 +1,4 @@
-"""What every fit begins with: table -> plan -> scaler -> lengthscale -> basis."""
+"""The first steps of every fit: table -> plan -> scaler -> lengthscale -> basis."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ __all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis", "standard
 Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
-_LEAST_SPREAD = 1e-140  # of targets; what is left of their squares at the eighth digit is then a normal number
+_LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then a normal number
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A basis, and the rows as it sees them.
+    """A basis, and the scaled rows of the fit.
 
     Attributes
     ----------
     table : rows of the fit, scaled by `scaler`.
-    kernel : with its lengthscale.
-    lengthscale : how that was found; None where it was given.
-    tuning : how hyper-parameters were found by evidence; None where they were not.
-    sample : rows that the lengthscale was found from, in random order, each once; perhaps none.
-    selection : the basis, and how it came about.
+    kernel : kernel with its lengthscale.
+    lengthscale : choice of the lengthscale; None where it was given.
+    tuning : result of the search for hyper-parameters by evidence; None without it.
+    sample : rows sampled for the lengthscale, in random order, each once; may be empty.
+    selection : basis, and how the rule found it.
     centre, scale : (d,) mean and spread of each target.
-    repeats : how often rows stand in the table, where it has targets.
+    repeats : counts of repeated rows, where the table has targets.
     """
 
     table: Table
@@ -64,19 +64,19 @@ class Chosen:
 
     @property
     def independent(self) -> float:
-        """Share of the rows that are to count as independent."""
+        """Share of the rows that count as independent."""
         return 1.0 if self.repeats is None else self.repeats.share
 
 
 class Tuned(Protocol):
-    """What evidence made of the hyper-parameters."""
+    """Result of a search for hyper-parameters by evidence."""
 
     @property
     def kernel(self) -> Kernel: ...
 
 
 Tuner = Callable[[Sample, Kernel, Float, Float], Tuned]
-"""Of sampled rows, in random order, a kernel to start from, and centre and spread (d,) of the targets."""
+"""Function of sampled rows in random order, a kernel to start from, and the centre and spread (d,) of the targets."""
 
 
 def checked_plan(
@@ -87,18 +87,18 @@ def checked_plan(
     memory_limit: int | None,
     driver_bytes: int | None,
 ) -> Plan:
-    """The plan of a run, once it is known to fit.
+    """Return the plan of a run, after a check that it stays within the limits.
 
     Parameters
     ----------
-    plan_of : the plan for a machine and a basis size.
+    plan_of : function that plans for a machine and a basis size.
     memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`).
-    driver_bytes : resident before the run.
+    driver_bytes : bytes resident in the driver before the run.
 
     Raises
     ------
     ResourceLimitError
-        It exceeds a limit.
+        The plan exceeds a limit.
     """
     executor = session.executor
     machine = machine_of(executor, driver_bytes)
@@ -115,7 +115,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
 
     Parameters
     ----------
-    tuner : finds hyper-parameters on the sample; None to take the lengthscale as the settings say.
+    tuner : search for hyper-parameters on the sample; None to use the lengthscale of the settings.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
         cache.fetch(wanted)
     sample = cache.get(sampled)
     if repeats is not None:
-        # The errors of copies are one error: on what is sampled they would look like none.
+        # Copies of a row share one error: in the sample they would look like rows without noise.
         sample = repeats.each_once(sample)
     centre, scale = _centre_and_scale(table, settings, statistics, sample)
     choice = None
@@ -175,7 +175,7 @@ def _statistics(table: Table, settings: BasisSettings, session: Session) -> Tabl
 
 
 def _sample_rows(table: Table, settings: BasisSettings) -> NDArray[np.int64]:
-    """Rows for the lengthscale, and for the shares of the classes; in random order."""
+    """Row numbers for the lengthscale and for the shares of the classes, in random order."""
     generator = stream_generator(settings.seed, _SAMPLE_STREAM)
     picked = generator.choice(table.n_rows, settings.sampled_rows(table), replace=False)
     return table.start + picked.astype(np.int64)
@@ -197,12 +197,12 @@ def _centre_and_scale(
         _check_spread(statistics.y, table.target_names)
         centre = np.array(statistics.y.mean, dtype=np.float64)
         scale = np.array(np.where(statistics.y.std > 0.0, statistics.y.std, 1.0), dtype=np.float64)
-    # Without an intercept the basis has the mean to explain too.
+    # Without an intercept the basis must explain the mean too.
     return (centre if settings.fit_intercept else np.zeros_like(centre)), scale
 
 
 def _check_spread(targets: ColumnStatistics, names: tuple[str, ...]) -> None:
-    """Refuse targets whose squares vanish: no warning of the processor tells of the digits that these lose."""
+    """Refuse targets whose squares underflow: no floating-point warning reports the digits that they lose."""
     lost = np.flatnonzero(~targets.constant & (targets.std < _LEAST_SPREAD))
     if lost.size:
         raise NumericRangeError(
@@ -212,7 +212,7 @@ def _check_spread(targets: ColumnStatistics, names: tuple[str, ...]) -> None:
 
 
 def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> Scaler:
-    """Columns to mean 0 and deviation 1; constant ones, of which it warns, to 0."""
+    """The scaler of columns to mean 0 and deviation 1; it warns of constant columns, and maps them to 0."""
     # Rounding leaves a constant column a deviation of some units in its last place.
     constant = statistics.std <= 1e-12 * np.maximum(np.abs(statistics.mean), np.finfo(np.float64).tiny)
     if constant.any():
@@ -223,7 +223,7 @@ def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> S
 
 
 def _told_of(repeats: Repeats | None) -> str:
-    """What is to be said of rows that repeat others."""
+    """Text of the warning about rows that repeat others; empty without such rows."""
     if repeats is None or repeats.share == 1.0:
         return ""
     return (
@@ -234,7 +234,7 @@ def _told_of(repeats: Repeats | None) -> str:
 
 
 def _warn(selection: Selection, n: int, settings: BasisSettings, repeats: str) -> None:
-    """Of a basis that is smaller than asked for, and of repeated rows, in one warning."""
+    """Warn once of a basis that is smaller than asked for, and of repeated rows."""
     found = len(selection.basis)
     if selection.ended not in ("rank", "size") or (selection.ended == "size" and found == n):
         if repeats:

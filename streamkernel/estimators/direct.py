@@ -1,8 +1,8 @@
-"""Predictions of rows in memory without tables and sweeps, for whoever asks for few rows often: the service.
+"""Predictions of rows in memory without tables and sweeps: for the service, which often predicts few rows.
 
-The bits are those of `predict`. What BLAS makes of a row depends on the block it stands in, so that rows which belong
-together are cut as a sweep over them would cut them (`blocks`, `of_block`), and rows which merely arrived together
-are answered as if each had come alone (`each_alone`): a prediction never depends on who asked at the same time.
+The bits are those of `predict`. The result of BLAS for a row depends on the block that contains it. Rows that belong
+together are therefore cut into the blocks of a sweep over them (`blocks`, `of_block`). Rows that merely arrived
+together are predicted as if each had come alone (`each_alone`). So a prediction never depends on other requests.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Values = dict[str, NDArray[Any]]
 
 
 class DirectPredictions:
-    """What a model's row map makes of rows in memory.
+    """The outputs of a model's row map for rows in memory.
 
     Parameters
     ----------
-    model : whose scaler and columns the rows are prepared by.
+    model : model whose scaler and columns prepare the rows.
     work : one of its row maps; `model.outputs()` by default. Threads may share one.
     """
 
@@ -45,7 +45,8 @@ class DirectPredictions:
         self._held = threading.local()
 
     def prepared(self, X: NDArray[Any], start: int = 0, where: str = "the request") -> NDArray[Any]:
-        """Rows X (b, p), the first of them row `start`, checked, cast and scaled as `predict` does.
+        """Rows X (b, p), checked, cast and scaled as by `predict`; `start` is the number of the first row, for
+        messages.
 
         Raises
         ------
@@ -59,9 +60,10 @@ class DirectPredictions:
         return rows
 
     def blocks(self, m: int, dtype: np.dtype[Any]) -> list[tuple[int, int]]:
-        """How `predict` cuts m rows that lie in memory: half-open ranges, in their order."""
+        """The blocks into which `predict` cuts m rows in memory: half-open ranges, in order."""
         if isinstance(self.work, GaussianPredictions) and self.work.std:
-            # One look at all rows serves means and deviations, by panels (`GaussianProcessRegressor.predict`).
+            # Means and deviations come from one computation on all rows, by panels
+            # (`GaussianProcessRegressor.predict`).
             panels = -(-m // PANEL_ROWS)
             return [(m * i // panels, m * (i + 1) // panels) for i in range(panels)]
         rows = NumpyRows(np.broadcast_to(np.zeros(1, dtype), (m, len(self.columns))), "X")
@@ -82,7 +84,8 @@ class DirectPredictions:
         work = self.work
         with single_threaded_blas():
             if isinstance(work, Predictions) or (isinstance(work, GaussianPredictions) and not work.std):
-                # A stack of (1, n) x (n, d) products; of kernel values no row knows of another.
+                # A stack of (1, n) x (n, d) products keeps the rows apart; kernel values of a row do not depend on
+                # other rows.
                 values = np.matmul(self._kernel_values(rows)[:, None, :], self._coefficients)[:, 0, :]
                 return self._named(values + work.intercept)
             found = [work.map_block(RowBlock(0, rows[i : i + 1], None)) for i in range(len(rows))]
@@ -94,7 +97,7 @@ class DirectPredictions:
         return np.ascontiguousarray(self.work.coefficients)
 
     def _kernel_values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """k(rows, Z) (b, n), in memory that this thread keeps: fresh pages cost more than the values."""
+        """k(rows, Z) (b, n), in a buffer of this thread: new memory pages cost more than the values."""
         assert isinstance(self.work, (Predictions, GaussianPredictions))
         shape = (len(rows), len(self.work.basis))
         held = getattr(self._held, "values", None)

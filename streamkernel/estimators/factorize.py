@@ -66,17 +66,18 @@ def factorize(
     Parameters
     ----------
     X : rows, of any kind that `open_table` takes.
-    path : where the factor shall be, a path or URL; None keeps its basis only, without columns.
+    path : path or URL of the factor; None keeps only its basis, without columns.
     y : targets, for rules that look at them (csi, few-sweep with an objective other than "trace").
     n_components : basis size n; None for ``sqrt(m) log m``, at most 1000.
     kernel, lengthscale, gamma, degree, coef0, kernel_params : as `KernelRidge`.
     rule, objective, rule_options, tol, scale : as `KernelRidge`.
-    dtype : of G on disk, "float32" or "float64"; it is computed in float64.
+    dtype : dtype of G on disk, "float32" or "float64"; it is computed in float64.
     columns : "G", or "none" to keep only the basis and its residual path.
-    stop : "trace", at `tol` or n; "bound" or "gap", which cut the n picks shorter (`estimators.stopping`), for a sweep.
+    stop : "trace" ends at `tol` or n; "bound" and "gap" keep fewer of the n picks (`estimators.stopping`), and cost one
+        sweep.
     random_state, memory_limit, client, progress : as `KernelRidge`.
-    overwrite : replace a factor that is there.
-    resume : go on with the finished chunks of a run that was interrupted.
+    overwrite : replace an existing factor.
+    resume : continue an interrupted run after its finished chunks.
 
     Raises
     ------
@@ -187,19 +188,19 @@ def make_factor(
 def plan_of_factor(
     table: Table, settings: BasisSettings, machine: Machine, n: int, *, columns: str, dtype: str, stop: str = "trace"
 ) -> Plan:
-    """What a factor of n columns will cost."""
+    """The plan of a factor of n columns."""
     stored = _stored(columns, dtype)
     return plan_factor(table, settings, machine, n, _chunk_rows(table, n, stored), stored, sums=stop != "trace")
 
 
 def _stored(columns: str, dtype: str) -> np.dtype[Any] | None:
-    """Of G on disk; None where it is not to be written."""
+    """The dtype of G on disk; None where G is not written."""
     return np.dtype(dtype) if columns == "G" else None
 
 
 def _chunk_rows(table: Table, n: int, stored: np.dtype[Any] | None) -> int:
     rows = max(1, _CHUNK_BYTES // (n * (8 if stored is None else stored.itemsize)))
-    # Whole panels, in which rows are whitened.
+    # A multiple of the panels in which rows are whitened.
     rows -= rows % PANEL_ROWS if rows > PANEL_ROWS else 0
     return min(table.n_rows, rows)
 
@@ -230,7 +231,7 @@ def _write(
 
 
 def _fingerprint(chosen: Chosen) -> str:
-    """Of all that determines G: rows, scaling, kernel, basis."""
+    """Digest of everything that determines G: rows, scaling, kernel, basis."""
     basis = chosen.selection.basis
     scaler = None if chosen.scaler is None else chosen.scaler.to_config()
     told = f"{chosen.table.fingerprint} {scaler} {basis.kernel.to_config()}".encode()
@@ -238,7 +239,7 @@ def _fingerprint(chosen: Chosen) -> str:
 
 
 def _trace(chosen: Chosen, session: Session) -> float:
-    """``tr K``, which only kernels that are not stationary have to look at rows for."""
+    """``tr K``; only kernels that are not stationary need a sweep for it."""
     table, basis = chosen.table, chosen.selection.basis
     if chosen.kernel.stationary:
         return table.n_rows * float(chosen.kernel.diagonal(basis.points[:1])[0])

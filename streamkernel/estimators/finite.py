@@ -1,4 +1,4 @@
-"""NaN and infinity in rows in memory: scikit-learn's check says that there are some, ours says where."""
+"""The check of rows in memory for NaN and infinity: unlike scikit-learn's, its error names the row and the column."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def require_finite(values: Any, name: str, columns: Sequence[str] | None = None)
 
     Parameters
     ----------
-    values : (m,) or (m, p), or what becomes an array.
+    values : (m,) or (m, p) array, or an object that NumPy converts to one.
     name : "X" or "y".
-    columns : their names, default x0, x1, ...
+    columns : names of the columns; default x0, x1, ...
 
     Raises
     ------
     NonFiniteDataError
-        With the first row and column, and the way out; a ValueError, as scikit-learn's own is.
+        The message names the first row and column, and the remedy; a ValueError, as scikit-learn's own.
     """
     array = np.asarray(unmasked(values, name))
     if array.dtype.kind != "f" or array.ndim == 0:

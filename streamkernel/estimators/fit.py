@@ -1,4 +1,4 @@
-"""The main job: table -> lengthscale -> basis -> one sweep of sums, or one an iteration -> alpha -> model."""
+"""Kernel ridge: table -> lengthscale -> basis -> one sweep of sums, or one per iteration -> alpha -> model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamkernel.table import Table
 
 __all__ = ["fit_ridge"]
 
-# Root mean square, in deviations of the target, that fitted values may be off without a word.
+# Largest root mean square error of fitted values without a warning, in deviations of the target.
 _ENOUGH = 1e-3
 
 
@@ -44,7 +44,7 @@ def fit_ridge(
 
 
 def _fit(table: Table, settings: RidgeSettings, session: Session, n: int) -> Fitted:
-    """Basis, sums, alpha, coefficients."""
+    """Find the basis, sums, alpha and coefficients."""
     solver = settings.solver_for(table, n)
     chosen = choose_basis(table, settings, session, n)
     if solver == "cg":
@@ -95,7 +95,7 @@ def _fit_by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session
 
 
 def _warn_of_error(system: FalkonSystem, solution: FalkonSolution, scale: NDArray[np.float64]) -> None:
-    """Say so where the iterations ended before the solution was reached, for want of time or of digits."""
+    """Warn where the iterations ended before they reached the solution: by their number, or by rounding."""
     # |f - f*|^2 over the rows is at most the excess of the regularised risk.
     off = np.sqrt(solution.excess / max(system.sums.weight, np.finfo(np.float64).tiny)) / scale
     if solution.converged and (off <= _ENOUGH).all():

@@ -61,7 +61,7 @@ def fit_gaussian(
 
 
 def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> GaussianFitted:
-    """Hyper-parameters, basis, sums, posterior."""
+    """Find the hyper-parameters, basis, sums and posterior."""
     tuner = GaussianTuner(settings, session)
     chosen, found = tuner.polished(choose_basis(table, settings, session, n, tuner if settings.tunes else None))
     queries = _queries(settings)
@@ -97,7 +97,7 @@ def _queries(settings: GaussianSettings) -> NDArray[Any] | None:
 
 
 def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
-    """Whether the basis is large enough for members to be independent given it, from sampled rows."""
+    """Check on sampled rows that the basis is large enough for members to be independent given f at its points."""
     sample = chosen.sample
     if sample is None or len(sample) == 0:
         return None
@@ -111,7 +111,7 @@ def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
 
 
 def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> RowNoise:
-    """What is taken for cov(y | f at the basis), of variances in squared units of the targets' spread."""
+    """The model of cov(y | f at the basis); variances are in squared units of the targets' spread."""
     if not settings.whitens_rows:
         return ConstantNoise()
     variances = _variances(settings, chosen)
@@ -124,7 +124,7 @@ def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> 
 
 
 def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float] | None:
-    """Signal and noise before the final sweep: those that were found, or given; None of dtc, where neither is so."""
+    """Signal and noise variance before the final sweep, found or given; None for "dtc" where neither is the case."""
     if isinstance(chosen.tuning, Tuning):
         return chosen.tuning.signal, chosen.tuning.noise
     signal, noise = settings.signal_variance, settings.noise_variance
@@ -132,7 +132,7 @@ def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float
 
 
 def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n: int | None = None) -> Plan:
-    """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n, settings = settings.components(table) if n is None else n, settings.matched(table)
     problem, steps = steps_of_choice(table, settings, n)
     if settings.tunes:
@@ -159,7 +159,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
         steps.append(step_of("final sweep", final, table, kernel_columns=n, held_bytes=held))
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
     if isinstance(noise, BlockNoise):
-        # The kernel matrix of the sample that degrees of freedom are estimated from, and LAPACK's copies of it.
+        # The kernel matrix of the sample for the degrees of freedom, and LAPACK's copies of it.
         asked = 24 * min(DEGREES_ROWS, table.n_rows) ** 2
         steps.append(Step("degrees of freedom", "driver", 0, 1, 0.0, 0, 0, 0, 0, asked))
     disk = final.state_bytes() * 3 + n * table.n_features * 8

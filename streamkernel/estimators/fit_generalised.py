@@ -69,7 +69,7 @@ def fit_generalised(
 
 
 def check_counts(table: Table, estimator: str) -> None:
-    """Refuse targets that are not one column of numbers, or ParameterError."""
+    """Raise ParameterError unless the targets are one column of numbers."""
     if table.classes is not None:
         raise ParameterError(f"the target holds class labels, {estimator} is a regression of counts; use gp-classifier")
     if table.n_targets > 1:
@@ -77,16 +77,16 @@ def check_counts(table: Table, estimator: str) -> None:
 
 
 def likelihood_for(table: Table) -> Likelihood:
-    """By what the targets are: two classes, more, or counts."""
+    """The likelihood of the table's targets: two classes, more classes, or counts."""
     if table.classes is None:
         return likelihood_of("poisson", 1)
-    # Of one class there is a plan, but no fit.
+    # A table of one class can be planned, but not fitted.
     return likelihood_of("softmax" if len(table.classes) > 2 else "bernoulli", len(table.classes))
 
 
 @dataclass(frozen=True)
 class _Tuner:
-    """Lengthscales and signal variance where Laplace's approximation of the evidence of a sample is largest."""
+    """Find the lengthscales and signal variance that maximise Laplace's approximation of the evidence on a sample."""
 
     settings: GeneralisedSettings
     likelihood: Likelihood
@@ -114,7 +114,7 @@ class _Tuner:
 
 
 def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) -> GeneralisedFitted:
-    """Hyper-parameters, basis, the minimum, how sure it is."""
+    """Find the hyper-parameters, basis, the minimum and its covariance."""
     likelihood = likelihood_for(table)
     tuner = _Tuner(settings, likelihood, session)
     chosen = choose_basis(table, settings, session, n, tuner if settings.tunes else None)
@@ -124,7 +124,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
 
     def sweep(reduction: Reduction[Any], name: str) -> Any:
         if isinstance(reduction, NewtonStart):
-            # What the model says of its rows is said of them as they are.
+            # The model's totals and certificate count every row with weight 1.
             started.append(session.sweep(reduction, table, name))
             return started[-1] if share == 1.0 else started[-1].times(share)
         return session.sweep(reduction if share == 1.0 else Weighed(reduction, share), table, name)
@@ -152,7 +152,8 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
 
 
 def _tuning_step(problem: Problem, rows: int, likelihood: Likelihood) -> Step:
-    """Some 60 modes on the sample, each found in some 8 steps, with the Hessian, its factors and their derivatives."""
+    """The step that finds about 60 modes on the sample, each in about 8 Newton steps, with Hessian, factors and
+    derivatives."""
     n = min(SAMPLE_BASIS, rows)
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
@@ -163,7 +164,7 @@ def _tuning_step(problem: Problem, rows: int, likelihood: Likelihood) -> Step:
 
 
 def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
-    """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
     likelihood = likelihood_for(table)
@@ -175,8 +176,8 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)
     hessian = 8 * (likelihood.free * (n + 1)) ** 2
     steps.append(step_of("newton start", NewtonStart(features, likelihood), table, kernel_columns=n))
-    # The sums at the end of a step with the factor of their Hessian; and where steps go by the Hessian of a sample, its
-    # features, weighted for each class, and the factors.
+    # The sums at the end of a step, and the factor of their Hessian. Steps by the Hessian of a sample also hold its
+    # features, weighted for each class, and its factors.
     rows, c = settings.sampled_rows(table), likelihood.width
     held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
     steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))

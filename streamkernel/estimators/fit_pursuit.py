@@ -1,4 +1,4 @@
-"""Matching pursuit: lengthscale -> functions, picked over sweeps -> model, from the sums of the last of them."""
+"""Matching pursuit: lengthscale -> functions picked over sweeps -> model from the sums of the last sweep."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ __all__ = ["fit_pursuit", "plan_pursuit"]
 def fit_pursuit(
     table: Table, settings: PursuitSettings, session: Session, *, estimator: str = "kmp", **options: Any
 ) -> PursuitModel:
-    """Fit by matching pursuit, classes where the targets are labels; parameters and errors as of `fit_supervised`."""
+    """Fit by matching pursuit; a classifier where the targets are labels. Parameters and errors are those of
+    `fit_supervised`."""
     if table.classes is not None:
         estimator = "kmp-classifier"
     settings = settings.watching(table)
@@ -44,7 +45,7 @@ def fit_pursuit(
 
 
 def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> PursuitFitted:
-    """The functions come with the model."""
+    """Choose the functions; the selection contains the coefficients too."""
     chosen = choose_basis(table, settings, session, n)
     selection = chosen.selection
     assert isinstance(selection, PursuitSelection)
@@ -53,7 +54,7 @@ def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> P
 
 
 def _watched(fitted: FittedSteps) -> Watched:
-    """The rows that chose the size: for the picture there are none better, where the table has no others."""
+    """The rows that chose the size; the report's picture uses them where the table has no other rows."""
     assert isinstance(fitted, PursuitFitted)
     chosen, settings = fitted.chosen, fitted.settings
     problem = Problem(chosen.table, chosen.kernel, len(chosen.selection.basis), seed=settings.seed)
@@ -63,15 +64,15 @@ def _watched(fitted: FittedSteps) -> Watched:
 
 
 def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: int | None = None) -> Plan:
-    """What the fit will cost: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n, settings = settings.components(table) if n is None else n, settings.watching(table)
     problem, steps = steps_of_choice(table, settings, n)
-    # The state of every sweep is kept until the model is there, and so is a square of directions.
+    # The state of every sweep, and an (n, n) array of directions, stay on disk until the model is saved.
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
     disk += 8 * n * (n + table.n_features + 4)
     shape = TableShape.of(table)
     if isinstance(settings.validation, Table):
-        # One shape for all sweeps: with the larger chunks, which a table in memory has none of.
+        # All sweeps are planned with one shape: that of the larger chunks. A table in memory has no chunks.
         other = TableShape.of(settings.validation)
         if other.in_memory < shape.in_memory or other.chunk_bytes > shape.chunk_bytes:
             shape = replace(shape, chunk_rows=other.chunk_rows, in_memory=other.in_memory and shape.in_memory)

@@ -1,4 +1,4 @@
-"""The steps of an update, once it is known which rows are new: sums of these, perhaps a larger basis, the solution."""
+"""The steps of an update after the new rows are known: their sums, a larger basis if needed, the solution."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ M = TypeVar("M", bound=Updatable[Any])
 
 @dataclass(frozen=True)
 class Folding(Generic[M]):
-    """The steps, once it is known which rows are new.
+    """The steps of an update after the new rows are known.
 
     Parameters
     ----------
-    table : scaled for the model.
-    room : the whole input and all its rows that count, if the basis may grow.
+    table : rows, scaled for the model.
+    room : whole input, and all its rows that count, if the basis may grow.
     """
 
     model: M
@@ -49,7 +49,7 @@ class Folding(Generic[M]):
     room: tuple[Table, Runs] | None
 
     def run(self, known: Staleness) -> tuple[M, Staleness, int]:
-        """The model of all rows, how well its basis did before it grew, and by how many functions it did."""
+        """Return the model of all rows, the staleness of its basis before growth, and the number of functions added."""
         model, sums = self.model, self.model.sums
         fresh = self._sums(model, self.table, self.found.unseen, sums.count + count(self.found.unseen))
         staleness = known.with_rows(fresh, self.factor)
@@ -73,7 +73,8 @@ class Folding(Generic[M]):
         return self.table.slice(*max(runs, key=lambda run: run[1] - run[0]))
 
     def _new_rows(self) -> Table:
-        """Where new functions are looked for: about the new rows, or all if a former update brought those."""
+        """Rows to choose new functions from: those around the new rows, or all rows if an earlier update folded them
+        in."""
         runs = self.found.unseen
         if runs:
             return self.table.slice(runs[0][0], runs[-1][1])
@@ -95,7 +96,7 @@ class Folding(Generic[M]):
         steps = []
         if m:
             work = self.model.reduction_of_rows(m)
-            # What is added to, the new sums, the result, and what is solved for.
+            # The old sums, the new sums, their total, and the system to solve.
             steps.append(step_of("sums of new rows", work, m, kernel_columns=n, held_bytes=40 * n * n))
         if self.room:
             steps += growth_steps(self.model, self._new_rows(), count(self.room[1]), self.grow)
@@ -103,12 +104,12 @@ class Folding(Generic[M]):
         return [*steps, Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * n * (10 * n + 4 * d))]
 
     def checked_plan(self, memory_limit: int | None, driver_bytes: int | None) -> Plan:
-        """The plan, once it is known to fit.
+        """Return the plan, after a check that it stays within the limits.
 
         Raises
         ------
         ResourceLimitError
-            It does not.
+            The plan exceeds a limit.
         """
         executor = self.session.executor
         disk = 3 * sum(array.nbytes for array in self.model.arrays.values())

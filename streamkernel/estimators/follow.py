@@ -43,7 +43,7 @@ def follow(
     progress: Progress | None = None,
     **choices: Any,
 ) -> Followed:
-    """Fold each append to a store into a saved model, once, as they come; what `streamkernel follow` does.
+    """Fold each append to a store into a saved model, exactly once, as it arrives; the same as `streamkernel follow`.
 
     Parameters
     ----------
@@ -51,12 +51,13 @@ def follow(
     model : path of the model; it is replaced in one step by each fold.
     interval : seconds between two looks at the store.
     stale, grow : see `UpdatingEstimator.update`.
-    once, until_rows, seconds : end after the first look, when the model has seen so many rows, after so long.
-    patience : seconds for which errors that may pass (a store that is away) are waited for.
+    once, until_rows, seconds : end after the first look, when the model has seen this many rows, after this many
+        seconds.
+    patience : seconds to wait for the end of temporary errors (a store that cannot be reached).
     on_fold : called with each `Fold`, when its model is on disk.
-    on_trouble : called with an error that may pass, and the seconds after which it is tried again.
-    stop : an object whose `is_set` tells whether to end, such as a `threading.Event`.
-    memory_limit, client, progress : as of the estimators.
+    on_trouble : called with a temporary error, and the seconds until the next attempt.
+    stop : an object whose `is_set` returns whether to end, such as a `threading.Event`.
+    memory_limit, client, progress : as for the estimators.
     choices : ``alpha`` of ridge models, ``variances`` of processes and committees; see `UpdatingEstimator.update`.
 
     Raises
@@ -68,7 +69,7 @@ def follow(
     InputChangedError
         The store has shrunk, is another table, or rows that were seen have changed.
     StreamKernelError
-        Whatever does not pass by itself; the model is that of the last fold.
+        Any error that is not temporary; the saved model is that of the last fold.
     """
     check_options(stale, grow)
     check_times(interval, patience, seconds)
@@ -96,7 +97,7 @@ def follow(
 
 
 def check_times(interval: float, patience: float, seconds: float | None) -> None:
-    """Refuse, before any work, seconds that are none: `ParameterError`."""
+    """Raise `ParameterError` for times that are not numbers of seconds, before any work."""
     for name, value, least in (("interval", interval, 0.01), ("patience", patience, 0.0), ("seconds", seconds, 0.0)):
         if value is None:
             continue
@@ -105,7 +106,7 @@ def check_times(interval: float, patience: float, seconds: float | None) -> None
 
 
 class _Calls:
-    """Tells functions."""
+    """A watcher that calls functions."""
 
     def __init__(
         self, on_fold: Callable[[Fold], object] | None, on_trouble: Callable[[Exception, float], object] | None

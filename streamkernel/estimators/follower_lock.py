@@ -1,11 +1,11 @@
-"""One follower of a model at a time: a file beside the model, locked by its follower, which says who that is.
+"""The lock that allows one follower of a model at a time: a file beside the model, which names the follower.
 
 ::
 
     .MODEL.follow       {"process": 4711, "host": "a", "store": "/rows.zarr"}
 
-The lock is gone with its holder, kill -9 included; the file is removed by a follower that ends. In an object store it
-is a lease: whoever comes after one that was killed has to wait until that has lapsed.
+The lock ends with the process that holds it, also after kill -9. A follower that ends removes the file. In an object
+store the lock is a lease: after a follower was killed, the next one waits until the lease has expired.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TTL = 15.0
 
 @contextlib.contextmanager
 def only_follower(model: str, store: str) -> Iterator[Callable[[], None]]:
-    """Be the follower of a model; gives what raises `RunLockedError` once that is no longer so.
+    """Become the follower of a model; yields a function that raises `RunLockedError` once the lock is lost.
 
     Raises
     ------
     RunLockedError
-        Another process is; the message names it.
+        Another process follows the model; the message names it.
     StoreError
         There is no folder for the file, or it cannot be written.
     """
@@ -64,7 +64,7 @@ def only_follower(model: str, store: str) -> Iterator[Callable[[], None]]:
 
 
 def _remove(path: Path, lock: HeldLock) -> None:
-    # Still locked: whoever has opened it meanwhile sees that it is no longer the file of this name.
+    # Still locked: a process that opened the file meanwhile sees that it no longer has this name.
     with contextlib.suppress(OSError):
         path.unlink()
     lock.release()
@@ -77,7 +77,7 @@ def _acquire(path: Path, model: str) -> HeldLock:
             try:
                 raise _refused(model, parsed_json(path.read_text(encoding="utf-8")))
             except (FileNotFoundError, ValueError):
-                # It ends, or begins, just now.
+                # The other follower ends or begins at this moment.
                 raise _refused(model, {}) from None
         if lock.still_at(path):
             return lock

@@ -1,4 +1,4 @@
-"""A store that grows, followed: each completed append is folded into the saved model, once.
+"""The follower of a store that grows: it folds each completed append into the saved model, exactly once.
 
 ::
 
@@ -6,9 +6,9 @@
                    | yes
     update_saved(MODEL, the rows of STORE that MODEL has not seen)        one step: the old model, or the new one
 
-Nothing else is written down: which rows were folded in is part of the model, and is replaced with it. A follower that
-is killed at any moment and started again goes on with what the model says, so that no row is lost or counted twice;
-appends that came during a fold are the next one. Between two folds only the numbers of a few files are looked at.
+Nothing else is stored: the model records the rows that it has seen, and one step replaces both. A follower that is
+killed at any moment and started again continues from this record, so that no row is lost or counted twice. Appends that
+arrive during a fold are part of the next fold. Between two folds the follower checks only the metadata of a few files.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from streamkernel.table.generation import table_generation
 
 __all__ = ["Fold", "Followed", "Follower", "Limits", "Watcher"]
 
-_SLICE = 0.1  # A word to stop is heard within so many seconds.
+_SLICE = 0.1  # seconds within which a request to stop is noticed
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What one fold did; rows are those folded in, `rows` all that the model has seen. See `Update`."""
+    """The result of one fold: `rows_folded` new rows, `rows` all rows that the model has seen. See `Update`."""
 
     rows_folded: int
     rows: int
@@ -56,7 +56,7 @@ class Fold:
 
     @classmethod
     def of(cls, update: Update[Any], seconds: float, digest: str) -> Fold:
-        """The same of an update, without its model."""
+        """The fields of an update, without its model."""
         return cls(
             rows_folded=update.rows_folded,
             rows=update.rows,
@@ -77,7 +77,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Followed:
-    """What a follower did in all; it ended as it was "stopped", by `Limits` "once", "rows" or "time"."""
+    """The totals of a follower; `ended` is "stopped", or names the limit that was reached: "once", "rows", "time"."""
 
     folds: int
     rows_folded: int
@@ -93,16 +93,16 @@ class Followed:
 
 
 class Watcher(Protocol):
-    """Who is told."""
+    """The receiver of a follower's events."""
 
     def folded(self, fold: Fold) -> None:
-        """A fold is done; its model is on disk."""
+        """Called after a fold, when its model is on disk."""
 
     def failed(self, error: Exception, seconds: float) -> None:
-        """Something went wrong that may pass; it is tried again after so many seconds."""
+        """Called after a temporary error; the next attempt follows after `seconds`."""
 
     def recovered(self) -> None:
-        """It has passed."""
+        """Called when the temporary error has ended."""
 
 
 @dataclass(frozen=True)
@@ -119,16 +119,17 @@ class Follower:
     """Parameters
     ----------
     store, model : paths.
-    load : what reads the model.
-    executor : what gives the executor; it is entered once there is work, and left at the end, or when it was lost.
-    watcher : who is told.
-    options : of `update_model`: stale, grow, choices, memory_limit.
+    load : function that reads the model.
+    executor : function that returns the executor's context; entered when there is work, left at the end or when it was
+        lost.
+    watcher : receiver of the events.
+    options : options of `update_model`: stale, grow, choices, memory_limit.
     interval : seconds between two looks at the store.
-    patience : seconds for which errors that may pass are waited for.
+    patience : seconds to wait for the end of temporary errors.
     limits : when to end.
-    stop : asked ten times a second, and in sweeps for every task, whether to end; a sweep is then abandoned.
-    progress : who watches the sweeps.
-    own_rows : whether sweeps run in this process, so that what it holds counts against the memory limit.
+    stop : request to end; checked ten times a second, and in sweeps for every task. A sweep is then abandoned.
+    progress : receiver of the progress of the sweeps.
+    own_rows : whether sweeps run in this process; its resident bytes then count against the memory limit.
     """
 
     store: str
@@ -157,7 +158,7 @@ class Follower:
         self._starting = 0.0
 
     def run(self) -> Followed:
-        """Follow until a limit is reached or the stop word is said.
+        """Follow until a limit is reached or `stop` is set.
 
         Raises
         ------
@@ -166,7 +167,7 @@ class Follower:
         InputChangedError
             The store has shrunk, is another table, or rows that were seen have changed.
         StreamKernelError
-            Whatever does not pass by itself; the model is that of the last fold.
+            Any error that is not temporary; the saved model is that of the last fold.
         """
         self._began = time.monotonic()
         with only_follower(self.model, self.store) as check, self._stack:
@@ -184,7 +185,7 @@ class Follower:
                 except Exception as error:
                     self._after(error, moved=self._generations() != then)
                     continue
-                # If the model in memory may not be the one on disk there is another look at once.
+                # If the model in memory may differ from the one on disk, the follower looks again at once.
                 self._seen = (then[0], self._kept.generation or "unknown")
                 if self._trouble.over():
                     self.watcher.recovered()
@@ -213,16 +214,16 @@ class Follower:
         until = time.monotonic() + seconds
         if self.limits.seconds is not None:
             until = min(until, self._began + self.limits.seconds)
-        # Not Event.wait: a handler of signals that sets an event whose lock the same thread holds would wait for ever.
+        # Not Event.wait: a signal handler that sets the event while this thread holds its lock would wait for ever.
         while not self.stop.is_set() and (left := until - time.monotonic()) > 0:
             time.sleep(min(_SLICE, left))
 
     def _look(self) -> Fold | None:
-        """Fold in what is new; None where nothing is."""
+        """Fold in the new rows; None where there are none."""
         began, self._starting = time.perf_counter(), 0.0
         table = self._opened()
         if self.own_rows and self._driver_bytes is None:
-            # Once: what earlier folds have left in the heap is used again by the next one.
+            # Measured once: the next fold uses again the heap that earlier folds have left.
             self._driver_bytes = resident_bytes()
         options = {"stale": STALE, **self.options, "grown_only": True, "driver_bytes": self._driver_bytes}
         update = update_saved(self.model, self._kept, table, self._session, **options)
@@ -236,12 +237,12 @@ class Follower:
         return Fold.of(update, time.perf_counter() - began - self._starting, self._digest)
 
     def _opened(self) -> Table:
-        """The store's rows, all of them whole as far as can be seen."""
+        """The store's rows, after a check that none of them is still being written."""
         model = self._kept()
         try:
             table = new_rows(model, self.store)
         except ShapeMismatchError as error:
-            # Of others, who make X longer first.
+            # Other writers make X longer before y.
             raise IncompleteStoreError(f"rows are being written to {self.store}, or it is damaged: {error}") from error
         rows = table.features.n_rows
         self._foreign = table.statistics is None
@@ -250,7 +251,7 @@ class Follower:
                 f"{self.store} has {rows} rows, it had {self._table_rows}: it has shrunk; restore it, or fit again on "
                 "the rows that it has now"
             )
-        # Rows of others may be seen before they are whole.
+        # Rows of other writers may be visible before they are complete.
         if self._foreign and rows > self._table_rows:
             self._wait(min(self.interval, 1.0))
             try:
@@ -269,7 +270,7 @@ class Follower:
     def _after(self, error: Exception, *, moved: bool) -> None:
         """Wait after an error that may pass; any other is raised again."""
         if self.stop.is_set():
-            # The workers of this machine were told to stop as well: that is why.
+            # The workers of this machine were stopped as well, which caused the error.
             return
         begun, times = self._seen is not None, self._trouble.times
         if not may_pass(error, begun=begun, moved=moved, foreign=self._foreign, times=times):
@@ -278,7 +279,7 @@ class Follower:
         if seconds is None:
             raise error
         if isinstance(error, ClusterError):
-            # A new one the next time.
+            # The next attempt starts a new executor.
             self._running = None
             self._stack.close()
         self._retries += 1

@@ -1,4 +1,4 @@
-"""What a fit of a Gaussian process leaves, and what of it a model keeps: arrays and fields (docs/model.md)."""
+"""The results of a Gaussian process fit, and the arrays and fields that a model stores of them (docs/model.md)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ class GaussianFitted:
     Parameters
     ----------
     chosen : the basis, how hyper-parameters were tuned, and the rows as the basis sees them.
-    settings : what was asked.
+    settings : options of the fit.
     n : basis size that was asked for.
-    sums : of the final sweep; row_noise : that they were made with.
+    sums : sums of the final sweep.
+    row_noise : noise model that the sums were computed with.
     solution : the posterior.
-    member_weights : (B,) share of each block in what the rows say, for "pitc".
-    query_set : whether the basis is large enough for blocks to be independent given it, for "pitc".
+    member_weights : (B,) share of each block in the combined prediction, for "pitc".
+    query_set : check that the basis is large enough for blocks to be independent given f there, for "pitc".
     sweeps : passes over the rows.
     """
 
@@ -62,7 +63,7 @@ class GaussianFitted:
         }
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
         noise = self.row_noise
         made = [noise.signal, noise.noise] if isinstance(noise, (DiagonalNoise, BlockNoise)) else None
         return {

@@ -1,4 +1,4 @@
-"""A fitted Gaussian process or committee: configuration and named arrays, which is also how it lies on disk."""
+"""A fitted Gaussian process or committee: configuration and named arrays, in memory as on disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GaussianModel(PredictingModel):
     """Parameters
     ----------
     config : everything that is not an array; docs/model.md describes each field.
-    arrays : by name; `components` are basis points in scaled units.
+    arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "gaussian-process"
@@ -73,7 +73,7 @@ class GaussianModel(PredictingModel):
 
     @property
     def sums(self) -> GaussianSums:
-        """The sums of the final sweep: what appended rows are added to."""
+        """The sums of the final sweep; an update adds appended rows to them."""
         totals = self.config["totals"]
         return GaussianSums(
             **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1", "squares")},
@@ -86,7 +86,7 @@ class GaussianModel(PredictingModel):
 
     @property
     def row_noise(self) -> RowNoise:
-        """What is taken for cov(y | f at the basis), as the sums were made with it."""
+        """The model of cov(y | f at the basis) that the sums were computed with."""
         made = self.config["row_noise"]
         if made is None:
             return ConstantNoise()
@@ -100,19 +100,19 @@ class GaussianModel(PredictingModel):
         return GaussianEquations(self.basis, self.arrays["centre"], self.row_noise)
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
-        """Refuse what `with_sums` does not take; see `Updatable`."""
+        """Refuse choices that `with_sums` does not take; see `Updatable`."""
         for name, value in choices.items():
             if name != "variances":
                 raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has variances")
             checked_choice("variances", value, VARIANCES)
 
     def with_sums(self, sums: GaussianSums, choices: Mapping[str, Any] | None = None) -> Self:
-        """The model of the rows that the sums are of; see `Updatable`.
+        """The model of the rows in these sums; see `Updatable`.
 
         Parameters
         ----------
-        choices : `variances` "keep" those of the model, or are all found by "evidence" from the sums; by default as by
-            the fit, where a variance that was given stays.
+        choices : `variances` is "keep" (those of the model stay) or "evidence" (the sums give all of them). The default
+            is as in the fit: a variance that was given stays.
         """
         settings, arrays = self.config["settings"], self.arrays
         variances = (choices or {}).get("variances")
@@ -150,8 +150,8 @@ class GaussianModel(PredictingModel):
 
         Parameters
         ----------
-        std : standard deviations too.
-        latent : of the function, without the noise of a target.
+        std : also give standard deviations.
+        latent : predict the function, without the noise of a target.
         """
         arrays = self.arrays
         return GaussianPredictions(

@@ -19,14 +19,14 @@ class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
     """Logistic (two classes) and softmax regression with a Gaussian process prior, on n chosen rows.
 
     ``p(y | f)`` is logistic in ``f = b + sqrt(s) G u``, ``u ~ N(0, I)``, G the whitened features of the basis, b free.
-    The mode is found by Newton's method (IRLS), a sweep an iteration, and its uncertainty is Laplace's approximation:
+    Newton's method (IRLS) finds the mode, with one sweep per iteration. Laplace's approximation gives its uncertainty:
     probabilities are averages over it (Rasmussen & Williams 2006, chapter 3; Tresp 2001, section 2.3).
 
     Parameters
     ----------
     n_components : int, default None
         Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
-    kernel, gamma, degree, coef0, kernel_params : as of `KernelRidge`
+    kernel, gamma, degree, coef0, kernel_params : as in `KernelRidge`
     lengthscale : "evidence", "median", "auto", float or sequence of floats, default "evidence"
         "evidence" maximises Laplace's approximation of the evidence on a sample of rows.
     ard : bool, default False
@@ -34,16 +34,16 @@ class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
     signal_variance : "evidence" or float, default "evidence"
         Variance s of the prior.
     tune : "sample" or "none", default "sample"
-        "none": a lengthscale of "evidence" is the median distance; a signal variance of "evidence" is still found.
+        With "none", a lengthscale of "evidence" is the median distance; a signal variance of "evidence" is still found.
     newton_tol : float, default 1e-6
-        Newton's method ends when a step promises less than this share of the loss.
+        Newton's method ends when the predicted decrease of a step is less than this share of the loss.
     max_iterations : int, default 30
-    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as of `KernelRidge`
+    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as in `KernelRidge`
 
     Attributes
     ----------
     classes_ : the sorted labels
-    components_, component_indices_, dual_coef_, intercept_, lengthscale_, kernel_ : as of `KernelRidge`
+    components_, component_indices_, dual_coef_, intercept_, lengthscale_, kernel_ : as in `KernelRidge`
     signal_variance_ : s
     log_marginal_likelihood_value_ : Laplace's approximation of the evidence at the mode, in nats
     n_iter_ : Newton steps

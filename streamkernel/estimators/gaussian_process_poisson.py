@@ -17,8 +17,8 @@ __all__ = ["GaussianProcessPoissonRegressor"]
 class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
     """Poisson regression ``y ~ Poisson(exp(b + f(x)))``, ``f ~ GP(0, s k)``, on n chosen rows.
 
-    Parameters and attributes are those of `GaussianProcessClassifier`, but for `classes_`. Targets are counts, whole
-    or not, not below 0. Predictions are means of the rate over Laplace's approximation, ``exp(m + v / 2)``.
+    Parameters and attributes are those of `GaussianProcessClassifier`, except `classes_`. Targets are counts: numbers
+    >= 0, whole or not. Predictions are means of the rate over Laplace's approximation, ``exp(m + v / 2)``.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         X, y = super()._validated(X, y)
-        # One target: a column of it is taken as scikit-learn's own do, with a warning.
+        # One target: as in scikit-learn, a column (m, 1) is accepted with a warning.
         return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

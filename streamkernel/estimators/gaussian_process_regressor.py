@@ -22,37 +22,37 @@ __all__ = ["GaussianProcessRegressor"]
 class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
     """Sparse Gaussian process regression: ``y = c + f(x) + noise``, ``f ~ GP(0, s k)``, on n chosen rows.
 
-    The posterior follows from the sums of one sweep. What is taken for cov(y | f at the basis) tells the
-    approximations apart (Tresp 2001, appendix, eq. (11)): a constant (DTC, the projected process), a diagonal (FITC),
-    or blocks of rows (PITC, which is the Bayesian committee machine with the basis as its query points).
-    Hyper-parameters are those of the largest evidence.
+    The posterior follows from the sums of one sweep. The approximations differ in their model of cov(y | f at the
+    basis) (Tresp 2001, appendix, eq. (11)): a constant (DTC, the projected process), a diagonal (FITC), or blocks of
+    rows (PITC, which is the Bayesian committee machine with the basis as its query points). Hyper-parameters maximise
+    the evidence.
 
     Parameters
     ----------
     n_components : int, default None
         Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
-    kernel, gamma, degree, coef0, kernel_params : as of `KernelRidge`
-        Of the unit kernel k.
+    kernel, gamma, degree, coef0, kernel_params : as in `KernelRidge`
+        Options of the unit kernel k.
     lengthscale : "evidence", "median", "auto", float or sequence of floats, default "evidence"
-        "evidence" maximises the evidence on a sample of rows; anything else is as of `KernelRidge`, and kept.
+        "evidence" maximises the evidence on a sample of rows; other values are as in `KernelRidge`, and stay fixed.
     ard : bool, default False
         Whether "evidence" finds a lengthscale for each feature.
     signal_variance : "evidence" or float, default "evidence"
         Variance s of f, in squared units of y.
     noise_variance : "evidence" or float, default "evidence"
-        Variance of y given f, in squared units of y.
+        Noise variance, in squared units of y.
     tune : "sample", "full" or "none", default "sample"
-        Where the evidence is maximised: on some thousands of rows; from there on over all rows, two sweeps a step; or
-        not at all (a lengthscale of "evidence" is the median distance then; signal and noise still follow from the
-        stored sums, or with `approximation` "fitc" and "pitc" from the sample).
+        "sample" maximises the evidence on some thousands of rows. "full" continues from there over all rows, with two
+        sweeps per step. "none" does neither: a lengthscale of "evidence" is then the median distance; signal and noise
+        still follow from the stored sums, or with `approximation` "fitc" and "pitc" from the sample.
     approximation : "fitc", "dtc" or "pitc", default "fitc"
-        "fitc" lets rows that the basis explains badly count for less, and was seen to have the better calibrated
-        intervals; "dtc" costs half the work of the final sweep, and its sums hold every signal and noise variance.
+        "fitc" gives less weight to rows that the basis explains badly, and its intervals were better calibrated in
+        tests; "dtc" costs half the work of the final sweep, and its sums are valid for every signal and noise variance.
     block_size : int, default 1000
-        Rows of a block, for "pitc": a parameter of the model, not of the machine.
+        Number of rows of a block, for "pitc": a parameter of the model, not of the machine.
     partition : "rows" or "cells", default "rows"
-        Which rows are a block: as they come, or those near a common centre.
-    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as of `KernelRidge`
+        Rows of a block: "rows" in the stored order, or "cells" of rows near a common centre.
+    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as in `KernelRidge`
     fit_intercept : bool, default True
         Whether the prior mean c is the mean of y, or 0.
 
@@ -61,7 +61,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
     components_ : (n, p) basis points, in the units of X
     component_indices_ : (n,) their row numbers, in the order of picking
     dual_coef_ : (n,) or (n, d); intercept_ : float or (d,)
-    lengthscale_, kernel_ : what was found
+    lengthscale_, kernel_ : lengthscale and kernel of the fit
     signal_variance_, noise_variance_ : (d,)
     log_marginal_likelihood_value_ : the evidence of the approximation, all targets together, in nats
     evidence_lower_bound_ : the variational bound on the exact evidence (Titsias 2009), for "dtc", else None
@@ -160,8 +160,8 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         Parameters
         ----------
         X : (q, p)
-        return_std : standard deviations of y (noise included) too.
-        return_cov : the covariance of y at the rows of X, too; for rows in memory.
+        return_std : also return standard deviations of y, noise included.
+        return_cov : also return the covariance of y at the rows of X; for rows in memory.
 
         Returns
         -------
@@ -179,7 +179,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         work = model.predictions(std=True)
         if not is_array_like(X):
             return self._values(X, work, "prediction"), self._values(X, work, "std")
-        # One look at rows in memory serves both.
+        # For rows in memory, one computation gives both.
         moments = work.moments(self._rows(X))
         mean, std = moments[0], np.sqrt(moments[1])
         return (mean[:, 0], std[:, 0]) if work.flat and mean.shape[1] == 1 else (mean, std)

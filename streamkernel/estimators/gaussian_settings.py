@@ -1,4 +1,4 @@
-"""What a user asks of a Gaussian process: hyper-parameters, how they are found, and what stands for cov(y | f)."""
+"""Options of a Gaussian process: hyper-parameters, the search for them, and the model of cov(y | f)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ APPROXIMATIONS = ("dtc", "fitc", "pitc")
 PARTITIONS = ("rows", "cells")
 TUNE = ("sample", "full", "none")
 EVIDENCE = "evidence"
-DEGREES_ROWS = 2500  # of the sample that effective degrees of freedom are estimated from
+DEGREES_ROWS = 2500  # sampled rows for the estimate of effective degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TunedSettings(BasisSettings):
 
     Parameters
     ----------
-    lengthscale : "evidence", or as of any fit; then it is not moved.
+    lengthscale : "evidence", or a value as in any fit, which then stays fixed.
     ard : whether each feature has a lengthscale of its own, for "evidence".
     signal_variance : "evidence", or a number > 0.
     tune : "sample", on some thousands of rows; "none": a lengthscale of "evidence" is the median distance then, and
@@ -79,8 +79,8 @@ class TunedSettings(BasisSettings):
 
     @property
     def tunes_lengthscale(self) -> bool:
-        """Whether lengthscales are moved to where the evidence is largest."""
-        # Of a kernel that brings its own, or has none, there is nothing to move.
+        """Whether the search maximises the evidence over lengthscales."""
+        # A kernel with its own lengthscale, or without one, leaves nothing to search for.
         return self.tune != "none" and self.searches_lengthscale and self.lengthscale == EVIDENCE
 
     @property
@@ -89,7 +89,7 @@ class TunedSettings(BasisSettings):
         return self.tunes_lengthscale or self.signal_variance == EVIDENCE
 
     def sampled_rows(self, table: Table) -> int:
-        """How many rows are sampled to find hyper-parameters, or the shares of the classes."""
+        """Number of rows to sample for hyper-parameters, or for the shares of the classes."""
         wanted = self.SAMPLE_ROWS[EVIDENCE] if self.tunes else 0
         return min(max(wanted, super().sampled_rows(table)), table.n_rows)
 
@@ -107,11 +107,11 @@ class GaussianSettings(TunedSettings):
 
     Parameters
     ----------
-    approximation : what is taken for cov(y | f at the basis): "dtc" a constant, "fitc" a diagonal, "pitc" blocks.
+    approximation : model of cov(y | f at the basis): "dtc" a constant, "fitc" a diagonal, "pitc" blocks.
     noise_variance : "evidence", or a number > 0, in squared units of the targets.
-    tune : also "full": goes on from the sample's optimum over all rows, two sweeps a step.
-    block_size : rows of a block, a model parameter; for "pitc".
-    partition : which rows are a block: "rows", as they come, or "cells", those near a common centre.
+    tune : also "full": continues from the sample's optimum over all rows, with two sweeps per step.
+    block_size : number of rows of a block, a model parameter; for "pitc".
+    partition : rows of a block: "rows" in the stored order, or "cells" of rows near a common centre.
     """
 
     TUNE: ClassVar[tuple[str, ...]] = TUNE
@@ -133,7 +133,7 @@ class GaussianSettings(TunedSettings):
 
     @property
     def whitens_rows(self) -> bool:
-        """Whether the final sweep has to know signal and noise before it begins."""
+        """Whether the final sweep needs signal and noise variance before it begins."""
         return self.approximation != "dtc"
 
     @property
@@ -144,16 +144,16 @@ class GaussianSettings(TunedSettings):
 
     @property
     def polishes(self) -> bool:
-        """Whether what the sample has led to is followed over all rows."""
+        """Whether the search continues from the sample's optimum over all rows."""
         return self.tune == "full" and self.tunes
 
     @property
     def sums_of_polish(self) -> bool:
-        """Whether the sums of the last step of that are those of the model."""
+        """Whether the last step of the search over all rows gives the sums of the model."""
         return self.polishes and self.approximation == "fitc"
 
     def matched(self, table: Table) -> Self:
-        """These for a fit to `table`: rows that they hold have its columns, in its order."""
+        """The settings for a fit to `table`: rows that they hold get its columns, in its order."""
         return self
 
     def sampled_rows(self, table: Table) -> int:
@@ -175,7 +175,7 @@ class CommitteeSettings(GaussianSettings):
 
     Parameters
     ----------
-    queries : (q, p) points that predictions are asked for, in the units of the rows; they join the query points.
+    queries : (q, p) points where predictions will be asked for, in the units of the rows; they join the query points.
     """
 
     APPROXIMATIONS: ClassVar[tuple[str, ...]] = ("pitc",)
@@ -207,19 +207,19 @@ class CommitteeSettings(GaussianSettings):
 
 @dataclass(frozen=True, eq=False)
 class QueryPoints:
-    """Points (q, p) that predictions are asked for, and the names of their columns; None of an array's."""
+    """Points (q, p) where predictions will be asked for, and the names of their columns; None for an array."""
 
     points: NDArray[Any]
     names: tuple[str, ...] | None
 
     @classmethod
     def of(cls, given: Any) -> QueryPoints:
-        """Of a table, a DataFrame or an array.
+        """Make query points from a table, a DataFrame or an array.
 
         Raises
         ------
         DataError
-            They are no rows of finite numbers.
+            The points are not rows of finite numbers.
         """
         if isinstance(given, Table):
             rows = np.asarray(given.read(given.start, given.stop).X)
@@ -230,12 +230,12 @@ class QueryPoints:
         return cls(points, None if names is None else tuple(names))
 
     def matched(self, table: Table) -> QueryPoints:
-        """The points, with columns as those of a table that is fitted to.
+        """The points, with their columns in the order of the table of the fit.
 
         Raises
         ------
         ShapeError
-            They are other ones, or another number.
+            The columns have other names, or another number.
         """
         if self.points.shape[1] != table.n_features and self.names is None:
             raise ShapeError(
@@ -268,8 +268,8 @@ class GeneralisedSettings(TunedSettings):
 
     Parameters
     ----------
-    newton_tol : the fit ends when a step promises less than this of the loss, relative.
-    max_iterations : of Newton's method, each a sweep.
+    newton_tol : the fit ends when the predicted decrease of a step is less than this share of the loss.
+    max_iterations : limit on Newton steps, one sweep each.
     """
 
     newton_tol: float = 1e-6

@@ -1,4 +1,4 @@
-"""What the estimators of generalised Gaussian process regression share: their parameters."""
+"""The base class of the generalised Gaussian process estimators: their parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fit of a generalised Gaussian process leaves, and what of it a model keeps (docs/model.md)."""
+"""The results of a generalised Gaussian process fit, and what a model stores of them (docs/model.md)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class GeneralisedFitted:
     Parameters
     ----------
     chosen : the basis, how hyper-parameters were tuned, and the rows as the basis sees them.
-    settings : what was asked.
+    settings : options of the fit.
     n : basis size that was asked for.
-    likelihood : of the targets.
+    likelihood : likelihood of the targets.
     start : sums of the first sweep.
     laplace : the minimum, and the normal distribution around it.
-    posterior : what predicts, calibrated.
+    posterior : calibrated posterior, which predicts.
     sweeps : passes over the rows.
     """
 
@@ -62,7 +62,7 @@ class GeneralisedFitted:
         }
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
         fit = self.laplace.fit
         return {
             **model_record(

@@ -29,7 +29,7 @@ class GeneralisedModel(PredictingModel):
     """Parameters
     ----------
     config : everything that is not an array; docs/model.md describes each field.
-    arrays : by name; `components` are basis points in scaled units.
+    arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "generalised-gaussian-process"

@@ -1,4 +1,4 @@
-"""More functions for the basis of a fitted model, where new rows have left it behind."""
+"""More functions for the basis of a fitted model, for new rows that the basis explains badly."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _PER_PICK, _EXTRA, _SCORING = 8, 10, 2000
 
 
 def rows_to_grow_on(table: Table, seen: Seen, found: Recognised) -> tuple[Table, Runs]:
-    """The input without its range, and all rows that the model has seen of it or is to see.
+    """Return the whole input, and the runs of all its rows that the model has seen or will see.
 
     Raises
     ------
     ParameterError
-        It does not hold all rows that the model has seen: of those elsewhere the new functions' sums cannot be had.
+        The input does not hold all rows that the model has seen, but the sums of new functions need all of them.
     """
     if len(found.inputs) < len(seen.inputs):
         raise ParameterError(
@@ -59,27 +59,27 @@ class Growth:
 
     @classmethod
     def of(cls, model: Updatable[Any], rows: Table, picks: int, session: Session) -> Growth:
-        """At most `picks` functions more, from these rows (scaled), by what the basis leaves of each; one sweep."""
+        """Choose at most `picks` more functions from these scaled rows, by their residuals; one sweep."""
         basis, table = model.basis, rows.without_targets()
         rule = as_rule("few-sweep", objective="trace", has_targets=False)
         assert isinstance(rule, Greedy)
         problem = Problem(table, basis.kernel, len(basis) + picks, seed=int(model.config["settings"]["seed"]))
         grown, record = rule.extend(problem, session, RowCache(table, session), basis, picks)
-        # What it looked at are not all rows: its residual trace is none of the model's.
+        # The look did not read all rows, so its residual trace is not the model's.
         return cls(grown, replace(record, residual_trace=None))
 
     @property
     def count(self) -> int:
-        """How many functions more."""
+        """Number of functions added."""
         return self.round.stop - self.round.start
 
     def applied(self, model: M, whole: Table, runs: Runs) -> M:
-        """The model with this basis; its sums and what follows from them are still to be put in.
+        """The model with this basis; the caller must still replace the sums, and what follows from them.
 
         Parameters
         ----------
-        whole : the input that all rows are of.
-        runs : these rows.
+        whole : input that holds all rows.
+        runs : the rows that the model has seen or will see.
         """
         span = replace(whole, start=runs[0][0], stop=runs[-1][1])
         config = {
@@ -90,7 +90,7 @@ class Growth:
             "table_fingerprint": span.fingerprint,
             "rounds": [*model.config["rounds"], self.round.to_config()],
         }
-        # What the rule knew of its own picks does not go on with those of another.
+        # The rule's record of its own picks has no values for the added ones.
         path_of_rule = ("gain_parts", "predicted_gains", "selection_traces")
         arrays = {name: values for name, values in model.arrays.items() if name not in path_of_rule}
         arrays |= {"components": self.basis.points, "component_indices": self.basis.rows, "gains": np.zeros(0)}
@@ -98,12 +98,12 @@ class Growth:
 
 
 def growth_steps(model: Updatable[Any], looked: Table, rows: int, picks: int) -> list[Step]:
-    """What growing costs: a look, and the sums of all rows.
+    """The steps of a growth: a look at the residuals, and the sums of all rows.
 
     Parameters
     ----------
-    looked : where new functions are looked for.
-    rows : how many rows there are.
+    looked : rows that new functions are chosen from.
+    rows : number of all rows.
     """
     n, p = model.basis.points.shape
     problem = Problem(looked.without_targets(), model.basis.kernel, n + picks)
@@ -120,6 +120,6 @@ def growth_steps(model: Updatable[Any], looked: Table, rows: int, picks: int) ->
             scratch_bytes=int(sums.scratch_bytes * more),
             state_bytes=int(sums.state_bytes * more**2),
             held_bytes=40 * (n + picks) ** 2,
-            packings=2,  # the basis that has grown, and the one before
+            packings=2,  # the packed points of the grown basis, and of the old one
         ),
     ]

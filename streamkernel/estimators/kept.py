@@ -1,4 +1,4 @@
-"""What a fit leaves, and what of it a model keeps: named arrays and a configuration (docs/model.md)."""
+"""The results of a ridge fit, and the arrays and fields that a model stores of them (docs/model.md)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Fitted:
 
     Parameters
     ----------
-    chosen : the basis, and the rows as it sees them.
-    settings : what was asked.
+    chosen : basis, and the scaled rows of the fit.
+    settings : options of the fit.
     n : basis size that was asked for.
     solution : coefficients and intercept.
     residual_path : (n + 1,) exact residual traces.
-    own_arrays, own_record : what the model keeps of the solution, as of its solver.
+    own_arrays, own_record : arrays and fields of the solution that the model stores; they depend on the solver.
     sweeps : passes over the rows.
     """
 
@@ -52,7 +52,7 @@ class Fitted:
         return {**basis_arrays(self.chosen, self.residual_path), **self.own_arrays}
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
         return {
             **model_record(
                 self.chosen,
@@ -74,7 +74,7 @@ def solution_arrays(
 
     Parameters
     ----------
-    scale : (d,) in whose units the errors of several targets are added for GCV; None for common units.
+    scale : (d,) squared units in which GCV adds the errors of several targets; None for common units.
     """
     path = system.path
     alphas = path.grid()
@@ -94,13 +94,13 @@ def solution_arrays(
 
 
 def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution) -> dict[str, Any]:
-    """What of the sums is no array, and what was solved for."""
+    """The fields of the sums and of the solution that are not arrays."""
     return {
         "alpha": solution.alpha,
         **_of_rows(sums, system.residual_trace),
         "solution": {
             "solver": "direct",
-            # Infinite where all degrees of freedom are used, for which JSON has no word.
+            # Infinite where all degrees of freedom are used; JSON has no infinity.
             "gcv": solution.gcv if math.isfinite(solution.gcv) else None,
             "effective_df": solution.effective_df,
             "training_rmse": _rmse(solution, sums.count),
@@ -109,12 +109,12 @@ def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolutio
 
 
 def falkon_arrays(solution: FalkonSolution) -> dict[str, NDArray[Any]]:
-    """Coefficients alone: there are no sums of n x n, and nothing is known of another alpha."""
+    """The coefficients only: there are no n x n sums, from which other values of alpha could be solved."""
     return {"dual_coef": solution.coefficients, "intercept": solution.intercept}
 
 
 def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> dict[str, Any]:
-    """What `solution_record` says, and how the iterations went."""
+    """The fields of `solution_record`, and the record of the iterations."""
     assert system.residual_trace is not None
     return {
         "alpha": solution.alpha,

@@ -1,4 +1,4 @@
-"""A saved model that stays in memory as long as nobody else replaces it where it was saved."""
+"""A saved model that stays in memory until another process replaces the saved one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _CONFIG = "config.json"
 
 
 class KeptInMemory(Generic[M]):
-    """What `update_saved` loads models by, for one that is updated again and again.
+    """The `load` argument of `update_saved` for a model that is updated repeatedly: it keeps the model in memory.
 
     Parameters
     ----------
-    location : of the model.
-    load : what reads it.
+    location : path or URL of the model.
+    load : function that reads the model.
 
     Attributes
     ----------
-    generation : the one that the model in memory is; None where it must be read (again).
+    generation : generation of the model in memory; None where the model must be read (again).
     """
 
     def __init__(self, location: str, load: Callable[[Any], M]) -> None:
@@ -38,25 +38,25 @@ class KeptInMemory(Generic[M]):
         self._model: M | None = None
 
     def saved_generation(self) -> Hashable | None:
-        """The one that is saved now; None where there is none."""
+        """The generation that is saved now; None where there is none."""
         return generation_of(self.location)
 
     def __call__(self, location: Any = None) -> M:
-        """The model as it is saved."""
+        """Return the saved model; read it only if it was replaced."""
         now = self.saved_generation()
         if self._model is None or now is None or now != self.generation:
-            # One of them at a time.
+            # Drop the old model first: only one at a time is in memory.
             self._model = self.generation = None
             self._model = self._load(self.location if is_url(self.location) else Path(self.location))
-            # Replaced while it was read: `now` tells that the next time.
+            # If the model was replaced while it was read, the next call sees another generation than `now`.
             self.generation = now
         return self._model
 
     def saved(self, model: M) -> None:
-        """Take a model that was saved a moment ago, if it is still the one that is there."""
+        """Keep a model that was just saved, if it is still the saved one."""
         before = self.saved_generation()
         self._model, self.generation = None, None
-        # With the record of its run, of which no two are alike.
+        # The configuration contains the record of the run, which differs for every run.
         if self._saved_config() == plain(model.config) and self.saved_generation() == before:
             self._model, self.generation = model, before
 

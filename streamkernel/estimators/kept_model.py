@@ -1,4 +1,4 @@
-"""What the models that predict targets share."""
+"""The base class of the models that predict targets."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class PredictingModel(SavedModel, ABC):
         Raises
         ------
         ParameterError
-            Standard deviations are asked of a model that has none.
+            Standard deviations are requested, and the model has none.
         """
 
     @abstractmethod
     def scores(self) -> Reduction[Any]:
-        """What `streamkernel evaluate` scores it by; its result is a dict of numbers or has one, `scalars`."""
+        """The reduction of `streamkernel evaluate`; its result is a dict of numbers, or has one as `scalars`."""
 
     @abstractmethod
     def told(self) -> dict[str, Any]:
-        """What `streamkernel fit` prints of the solution."""
+        """The fields of the solution that `streamkernel fit` prints."""
 
     def fit_summary(self, path: str, seconds: float) -> dict[str, Any]:
-        """What ``streamkernel fit --json`` prints of the model that it wrote to `path`."""
+        """The fields that ``streamkernel fit --json`` prints about the model written to `path`."""
         config = self.config
         run = config["run"]
         return {
@@ -89,13 +89,13 @@ class PredictingModel(SavedModel, ABC):
         Raises
         ------
         ShapeMismatchError, DataError
-            Another number of targets, numbers for labels, or labels that the model does not know.
+            The table has another number of targets, numbers instead of labels, or labels unknown to the model.
         """
         return with_targets_of(table, self.classes, self.target_count)
 
 
 def with_targets_of(table: Table, labels: NDArray[Any] | None, d: int) -> Table:
-    """A table with its targets in a model's classes `labels`, or, where these are None, with d targets.
+    """A table with its targets coded by a model's classes `labels`; for None, after a check that it has d targets.
 
     Raises
     ------

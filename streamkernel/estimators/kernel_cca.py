@@ -32,46 +32,47 @@ __all__ = ["KernelCCA"]
 class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Sparse kernel canonical correlation analysis: functions of two views whose values correlate the most.
 
-    Rows of the data become basis functions of both views, chosen by matching pursuit: each pick is the row with the
-    largest cross quotient ``<R^x_i, R^y_i> / (|R^x_i| |R^y_i|)`` of what the picks before it have left of the two
-    kernel matrices, both of which are then deflated. On the whitened, centred features of the chosen rows stand
-    regularised canonical correlations (Hussain & Shawe-Taylor, section 4). Out of core: one sweep scores a pool of
-    candidates, exactly, and serves some picks; one more brings the sums for the correlations.
+    Matching pursuit chooses the rows that become basis functions of both views. Each pick is the row with the largest
+    cross quotient ``<R^x_i, R^y_i> / (|R^x_i| |R^y_i|)`` of the two residual kernel matrices ``R^x`` and ``R^y``; then
+    both are deflated. Regularised canonical correlations are computed on the whitened, centred features of the chosen
+    rows (Hussain & Shawe-Taylor, section 4). Out of core: one sweep scores a pool of candidates exactly and serves
+    several picks; a last sweep gives the sums for the correlations.
 
     Parameters
     ----------
     n_components : int, default 2
         Pairs of canonical variates.
     basis_size : int, default None
-        Rows n that become functions of both views; None for 100, or as many as there are rows.
+        Number n of rows that become functions of both views; None for 100, or for all rows where there are fewer.
     view_columns : two lists of columns, default None
-        By name or position, which of the columns of X are the first view and which the second. None where the second
-        view is given to `fit`, or is the targets of a stored table.
-    kernel, lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`, for both views
-        A tuple of two has one for each view. The median lengthscale is each view's own; "auto" takes targets, and is
+        Columns of X of the first and of the second view, by name or position. None where the second view is given to
+        `fit`, or is the targets of a stored table.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params : as in `KernelRidge`, for both views
+        A tuple of two has one for each view. Each view has its own median lengthscale; "auto" needs targets, and is
         refused.
     regularization : float, default 1e-3
         Ridge r of either view, as a share of the trace of its kernel matrix: ``G^T G + r I``, and ``|R_i|^2 + r S_ii``
-        in the quotient, without which residuals that are almost zero end up with the largest quotients. 0 is the paper.
+        in the quotient. Without it, residuals that are almost zero would have the largest quotients. 0 is the paper's
+        method.
     pool : "shared", "split" or "all", default "shared"
-        All candidates of a sweep compete at each of its picks; each pick has candidates of its own; or every row is a
-        candidate of every pick, as in the paper, for some thousand rows at most.
+        "shared": all candidates of a sweep compete at each of its picks. "split": each pick has its own candidates.
+        "all": every row is a candidate at every pick, as in the paper, for a few thousand rows at most.
     picks, candidates : int, default None
-        Picks of a sweep, None for ten or more; candidates of a pick, None for 20 of a shared pool and 59 of its own.
+        Picks per sweep, None for ten or more; candidates per pick, None for 20 in a shared pool and 59 in a split one.
     bound_gamma : float, default None
-        The gamma of Theorem 4, which has to be named before the data are seen: variates of a new row are *apart* when
-        they differ by more than this, in units of their deviation. None for no bound, and a sweep less.
+        The gamma of Theorem 4, which must be fixed before the data are seen: variates of a new row are *apart* when
+        they differ by more than this, in units of their deviation. None for no bound, which saves a sweep.
     delta : float, default 0.05
         Probability that the bound fails.
-    scale, random_state, memory_limit, client, progress : as of `Nystroem`
+    scale, random_state, memory_limit, client, progress : as in `Nystroem`
 
     Attributes
     ----------
-    correlations_ : (r,) of the variates over the rows of the fit, in the order of the singular values
-    singular_values_ : (r,) what the ridge leaves of the correlations, descending
+    correlations_ : (r,) correlations of the variates over the rows of the fit, in the order of the singular values
+    singular_values_ : (r,) correlations reduced by the ridge, descending
     components_, components_y_ : (n, p) and (n, q) basis points, in the units of the views
     component_indices_ : (n,) their row numbers, in the order of picking
-    quotients_ : (n,) cross quotient of each pick when it was picked
+    quotients_ : (n,) cross quotient of each pick, at the time of picking
     residual_traces_ : (2,) exact certificates ``tr(K_v - G_v G_v^T)`` of the views
     bound_ : MatchingPursuitBound along the first 1 .. n functions, for the first pair of variates; None without gamma
     bases_, kernels_, lengthscales_, n_sweeps_, n_features_in_
@@ -142,12 +143,12 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
-        y : (m, q) or (m,) the second view, of any of these kinds, aligned with X; None where X brings it.
+        y : (m, q) or (m,) the second view, of any of these kinds, aligned with X; None where X contains it.
 
         Raises
         ------
         StreamKernelError
-            Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
+            An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
         parameters = self.get_params(deep=False)
         CCASettings.from_parameters(parameters, None)
@@ -166,7 +167,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self._adopt(fit_cca(paired, settings, session, memory_limit=limit, driver_bytes=before))
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Arrays by scikit-learn's checks, but for NaN and infinity, whose place our own error names."""
+        """Arrays, checked by scikit-learn; `require_finite` finds NaN and infinity, to name their place."""
         frame_names(X)
         both = self.view_columns is None and (y is None or is_array_like(y))
         if both:
@@ -180,7 +181,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return X, y
 
     def _adopt(self, model: Any) -> Self:
-        """Take a model's parts as fitted attributes."""
+        """Set the fitted attributes from a model's parts."""
         self.model_ = model
         config, arrays = model.config, model.arrays
         self.bases_ = model.bases
@@ -204,10 +205,10 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return bound
 
     def transform(self, X: Any, y: Any = None) -> Any:
-        """Canonical variates of the first view, (m, r); of both, a pair, where y is given.
+        """Canonical variates of the first view, (m, r); a pair of both views' variates where y is given.
 
         Computed now for rows in memory, a lazy Dask array otherwise. Where the views are columns of one input, X holds
-        both; `canonical_variates` has those of both.
+        both; `canonical_variates` then gives the variates of both.
         """
         check_is_fitted(self, "model_")
         first = self._variates(X, 0)
@@ -228,7 +229,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return _aligned(self._variates(X, 0), self._variates(X if y is None else y, 1, of_targets=y is None))
 
     def _variates(self, X: Any, view: int, *, of_targets: bool = False) -> Any:
-        """Of one view of the rows of X, or of its targets."""
+        """The variates of one view for the rows of X, or for its targets."""
         work = self.model_.variates(view, of_targets=of_targets)
         if not is_array_like(X):
             table = warn_of_names(self, self.model_.columns_of(0 if of_targets else view), open_table(X))
@@ -259,7 +260,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
 
 def _aligned(first: Any, second: Any) -> tuple[Any, Any]:
-    """Both, of as many rows."""
+    """Return both, after a check that they have as many rows."""
     if len(first) != len(second):
         raise ShapeMismatchError(f"X has {len(first)} rows and y has {len(second)}; give the same rows of both views")
     return first, second

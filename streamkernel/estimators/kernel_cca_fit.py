@@ -44,7 +44,7 @@ _SAMPLE_STREAM = (6,)
 
 @dataclass(frozen=True)
 class _Look:
-    """A view, once its columns were looked at."""
+    """A view with its scaler, and the kernel with its lengthscale."""
 
     view: View
     kernel: Kernel
@@ -170,7 +170,7 @@ def _curve(
     settings: CCASettings,
     session: Session,
 ) -> dict[str, NDArray[Any]]:
-    """For the first pair of variates of the first t functions: how many rows outside have them apart."""
+    """For the first t functions: the number of other rows on which the first pair of variates is apart."""
     n, ridges = sums.size, settings.regularization * sums.traces
     sizes = curve_sizes(n)
     A, offsets = np.zeros((2, n, len(sizes))), np.zeros((2, len(sizes)))

@@ -1,4 +1,4 @@
-"""What a fitted KernelCCA keeps: two bases of the same rows, and the canonical variates on them."""
+"""The model of a fitted KernelCCA: two bases of the same rows, and the canonical variates on them."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ class KernelCCAModel(TransformerModel):
         return self.basis, Basis(kernel, points, self.arrays["component_indices"])
 
     def with_bases(self, bases: tuple[Basis, Basis]) -> Self:
-        """This; its bases are at hand already, and their factors with them."""
+        """Return this model; it uses the given bases, whose factors are computed already."""
         self.__dict__["bases"] = bases
         return self.with_basis(bases[0])
 
     def scaler_of(self, view: int) -> Scaler | None:
-        """What the columns of a view were scaled by."""
+        """The scaler of a view's columns; None where they are not scaled."""
         stored = self.config["views"][view]["scaler"]
         return None if stored is None else Scaler.from_config(stored)
 
     @property
     def bound(self) -> MatchingPursuitBound | None:
-        """Theorem 4 along the path of picks; None where no gamma was named."""
+        """Theorem 4 along the path of picks; None without a gamma."""
         told = self.config["bound"]
         if told is None:
             return None
@@ -102,14 +102,14 @@ class KernelCCAModel(TransformerModel):
         return ViewTimes(View(own, of_targets, self.scaler_of(view)), times)
 
     def rows_of(self, table: Table, view: int, *, of_targets: bool = False) -> Table:
-        """Rows of which `variates` of this view can be made.
+        """A table whose rows the row map `variates` of this view takes.
 
         Raises
         ------
         ParameterError
-            The view is the table's targets, and it has none, or labels.
+            The view is the table's targets, but it has no targets, or labels.
         ShapeError
-            Another number of columns than the fit had.
+            The number of columns differs from that of the fit.
         """
         if of_targets:
             if table.targets is None or table.classes is not None:
@@ -135,11 +135,11 @@ class KernelCCAModel(TransformerModel):
 
     @property
     def known_columns(self) -> KnownColumns:
-        """Of the first input."""
+        """Columns of the first input."""
         return self.columns_of(0)
 
     def told(self) -> dict[str, Any]:
-        """What `info` says of it beside what it says of every basis; of a bound that it is vacuous, where it is."""
+        """The fields that `info` prints in addition to those of every basis; for a bound also whether it is vacuous."""
         second, bound = self.config["views"][1], self.bound
         told = {
             "components": self.config["cca"]["count"],

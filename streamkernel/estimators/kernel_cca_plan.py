@@ -1,4 +1,4 @@
-"""What a fit of kernel canonical correlations is asked for, and what it will cost."""
+"""The options and the plan of a fit of kernel canonical correlations."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from streamkernel.selection.problem import gather_step
 
 __all__ = ["CCASettings", "curve_sizes", "needs_statistics", "plan_cca", "sampled_rows"]
 
-_CURVE = 48  # sizes at which the bound is looked at
+_CURVE = 48  # most sizes at which the bound is evaluated
 _DEFAULT_SIZE = 100
-_LEVEL = (0.05, 0.95)  # of candidates that no other pick competes for
+_LEVEL = (0.05, 0.95)  # eps and quantile of candidates in a split pool
 _PAIRED = ("kernel", "lengthscale", "gamma", "degree", "coef0", "kernel_params")
 
 
 @dataclass(frozen=True)
 class CCASettings:
-    """What is asked of a fit.
+    """The options of a fit.
 
     Parameters
     ----------
     views : kernel, lengthscale and scaling of either view.
     components : pairs of variates r.
     size : pairs of basis functions n.
-    rule, options : how they are chosen, and the options as they were given.
+    rule, options : rule that chooses the pairs, and its options as given.
     regularization : ridge of either view as a share of the trace of its kernel matrix.
-    gamma : of Theorem 4; None for no bound.
+    gamma : gamma of Theorem 4; None for no bound.
     delta : probability that the bound fails.
-    seed : of every draw.
+    seed : seed of every draw.
     """
 
     views: tuple[BasisSettings, BasisSettings]
@@ -56,7 +56,7 @@ class CCASettings:
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any], rows: int | None) -> Self:
-        """From those of the estimator, for so many rows; None to check them only.
+        """Make settings from the estimator's parameters, for this number of rows; None only checks them.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class CCASettings:
 
 
 def _view(parameters: Mapping[str, Any], view: int, seed: int) -> BasisSettings:
-    """Settings of one view: of a tuple of two its own."""
+    """Settings of one view; a tuple of two has one value per view."""
     given = {name: parameters[name] for name in _PAIRED}
     for name, value in given.items():
         if isinstance(value, tuple):
@@ -142,7 +142,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     features = Features.of_basis(unfilled[0]), Features.of_basis(unfilled[1])
     final = CrossGram(features, paired.views)
     steps.append(step_of("final sweep", final, table, kernel_columns=2 * n, held_bytes=32 * n * n))
-    # The sums, centred; eigenvectors of either block with LAPACK's workspace; the product between, and its vectors.
+    # The centred sums; the eigenvectors of both blocks, with LAPACK's workspace; the cross product and its vectors.
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * 24 * n * n))
     if settings.gamma is not None:
         sizes = curve_sizes(n)
@@ -164,7 +164,7 @@ def sampled_rows(paired: Paired, settings: CCASettings) -> int:
 
 
 def curve_sizes(n: int) -> NDArray[np.int64]:
-    """Where the bound is looked at: everywhere, or at shares that grow."""
+    """Sizes at which the bound is evaluated: all up to 48, else 48 sizes in geometric steps."""
     if n <= _CURVE:
         return np.arange(1, n + 1, dtype=np.int64)
     return np.unique(np.geomspace(1, n, _CURVE).round().astype(np.int64))

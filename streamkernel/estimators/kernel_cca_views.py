@@ -1,4 +1,4 @@
-"""Where the two views of kernel canonical correlations come from: two aligned inputs, or two column groups of one."""
+"""The two views of kernel canonical correlations: two aligned inputs, or two groups of columns of one input."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Paired:
 
     Attributes
     ----------
-    table : its targets are the second view, where that is not a group of its columns.
-    views : without scalers.
-    names : of the columns of each.
-    own_statistics : whether the table's stored statistics, where it has any, are those of both views.
-    named : whether the names of the second view, where that is not a group of columns, are real.
+    table : rows; the targets are the second view, unless that is a group of columns.
+    views : both views, without scalers.
+    names : names of the columns of each view.
+    own_statistics : whether the table's stored statistics, if any, describe both views.
+    named : whether the second view has real column names; for a second view that is not a group of columns.
     """
 
     table: Table
@@ -51,19 +51,19 @@ def paired_table(
     names: Sequence[str] | None = None,
     second_names: Sequence[str] | None = None,
 ) -> Paired:
-    """Rows of both views, aligned, wherever they lie.
+    """One table with the aligned rows of both views, from any kind of input.
 
     Parameters
     ----------
-    X : of any kind that `open_table` takes.
-    y : the second view, of any of these kinds; None where X brings both, as columns or as targets.
+    X : rows, of any kind that `open_table` takes.
+    y : the second view, of any of these kinds; None where X contains both, as columns or as targets.
     view_columns : two groups of the columns of X, by name or position; None for two inputs.
-    names, second_names : of the columns of X and of y, where these do not tell them.
+    names, second_names : column names of X and of y, where the inputs have none.
 
     Raises
     ------
     ParameterError, DataError, StoreError
-        There is no second view, or two of them; the two do not have the same rows.
+        There is no second view, or there are two; or the views do not have the same rows.
     """
     if view_columns is not None:
         if y is not None:
@@ -93,7 +93,7 @@ def paired_table(
 
 
 def _is_table(y: Any) -> bool:
-    """Whether y is rows of its own: a table, or stored ones; a vector is not."""
+    """Whether y is a table or stored rows; a vector is not."""
     if isinstance(y, (Table, str, PathLike)):
         return True
     return type(y).__module__.split(".")[0] in ("zarr", "xarray") and getattr(y, "ndim", 2) == 2
@@ -115,7 +115,7 @@ def column_groups(groups: Any, columns: Sequence[str]) -> Groups:
     Raises
     ------
     ParameterError
-        They are not two, name what is no column, share one, or one is empty.
+        There are not two groups, a name is not a column, the groups share a column, or one is empty.
     """
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or len(groups) != 2:
         raise ParameterError(f"view_columns must be two groups of columns, not {groups!r}")

@@ -30,9 +30,9 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
     More classes than two share their functions, and the largest indicator wins. Parameters and attributes are those of
     `KernelMatchingPursuit`, and ``classes_``: the sorted labels. The path of two classes is that of targets -1 and 1.
 
-    With ``loss="logistic"`` each sweep is a step of Newton's method on more functions, of more than two classes a
-    smaller one, and a few at the end are for the coefficients alone; there are probabilities then. Its path has
-    weighted squares of the last step, and what sweeps measured at their beginning: ``path_.losses``.
+    With ``loss="logistic"`` each sweep is a step of Newton's method on more functions (for more than two classes a
+    smaller step), and a few sweeps at the end fit the coefficients alone. The model then has probabilities. Its path
+    has the weighted squares of the last step, and the losses measured at the start of each sweep: ``path_.losses``.
     """
 
     _kind = "kmp-classifier"
@@ -50,7 +50,7 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
         return self
 
     def decision_function(self, X: Any) -> Any:
-        """Values of the indicators, (m, classes); for two classes the function whose sign tells them, (m,)."""
+        """Values of the indicators, (m, classes); for two classes one function, (m,), whose sign gives the class."""
         values = self._values(X, self._fitted().predictions())
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
@@ -60,14 +60,14 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, (m, C); of the logistic loss alone."""
+        """Probabilities of the classes, (m, C); only with the logistic loss."""
         values = self._values(X, self._fitted().predictions())
         if isinstance(values, np.ndarray):
             return probabilities_of_indicators(values)
         return values.map_blocks(probabilities_of_indicators, dtype=np.float64)
 
     def staged_predict(self, X: Any) -> Iterator[Any]:
-        """Labels by the first 1, 2, ... terms, each as `predict` gives them."""
+        """Labels by the first 1, 2, ... terms, in the form of `predict`."""
         for codes in self._staged(X, argmax=True):
             yield self._labels(codes)
 

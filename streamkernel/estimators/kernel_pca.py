@@ -24,17 +24,17 @@ __all__ = ["KernelPCA"]
 class KernelPCA(BasisTransformer):
     """Principal components in the kernel's feature space: leading eigenvectors of ``C K~ C``, ``C = I - 1 1^T / m``.
 
-    K~ is the Nystroem approximation of the kernel matrix on a basis of n rows, chosen in a few sweeps; one sweep more
-    gives its eigenvectors, whatever m is (Schoelkopf, Smola & Mueller 1998; Hussain & Shawe-Taylor, section 2.1). With
-    all rows as basis it is exact. The sign of a component is that for which its largest value at a basis point is
-    positive. There is no inverse map.
+    K~ is the Nystroem approximation of the kernel matrix on a basis of n rows, chosen in a few sweeps; one more sweep
+    gives its eigenvectors, for any m (Schoelkopf, Smola & Mueller 1998; Hussain & Shawe-Taylor, section 2.1). With all
+    rows as basis it is exact. The sign of a component makes its largest value at a basis point positive. There is no
+    inverse map.
 
-    With ``sparse`` it is sparse kernel PCA: the basis is chosen by matching pursuit, each pick the row with the largest
-    Rayleigh quotient ``e_i^T K^2 e_i / e_i^T K e_i`` of the kernel matrix that the picks before it have left, which is
-    then deflated (Hussain & Shawe-Taylor, Algorithm 1). Out of core: the quotients of a shared pool of candidates are
-    exact over all rows, and one sweep serves some picks. The subspace, and so the components, depends on the set of
-    rows alone, by whatever rule and in whatever order they were picked: it is a compression scheme, and `bound_` says
-    what its residual at a new row can be expected to be at most.
+    With ``sparse`` it is sparse kernel PCA: matching pursuit chooses the basis. Each pick is the row with the largest
+    Rayleigh quotient ``e_i^T K^2 e_i / e_i^T K e_i`` of the residual kernel matrix, which is then deflated (Hussain &
+    Shawe-Taylor, Algorithm 1). Out of core: the quotients of a shared pool of candidates are exact over all rows, and
+    one sweep serves several picks. The subspace, and so the components, depends only on the set of chosen rows, not on
+    the rule or the order of picking. It is therefore a compression scheme, and `bound_` is an upper bound of the
+    expected residual at a new row.
 
     Parameters
     ----------
@@ -42,25 +42,25 @@ class KernelPCA(BasisTransformer):
         Number of components r; None for all that have a positive eigenvalue.
     basis_size : int, default None
         Number of basis functions n, at least r; None for ``sqrt(m) log m``, at most 1000 (or r, where that is more).
-    kernel, lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`
-        A lengthscale of "auto" takes targets, and is refused.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params : as in `KernelRidge`
+        A lengthscale of "auto" needs targets, and is refused.
     sparse : int, "bound" or None, default None
-        Number of basis functions that matching pursuit chooses, in place of ``basis_size``; or "bound", to have
-        ``basis_size`` chosen and then keep those up to the minimum of `bound_`, and n_components at least. With the
-        default rule that is "sgma" with shared pools (``rule_options``: picks of a sweep, candidates of a pick, pool);
+        Number of basis functions that matching pursuit chooses, in place of ``basis_size``. Or "bound": choose
+        ``basis_size`` functions, then keep those up to the minimum of `bound_`, but at least n_components. The default
+        rule becomes "sgma" with shared pools (``rule_options``: picks per sweep, candidates per pick, pool).
         rule="matching-pursuit-kpca" is the paper's, with all rows as candidates, for rows whose kernel matrix fits in
-        memory; any other is as good a compression scheme.
-    rule, rule_options, tol, scale, random_state, memory_limit, client, progress : as of `Nystroem`
+        memory. Any other rule is a compression scheme too.
+    rule, rule_options, tol, scale, random_state, memory_limit, client, progress : as in `Nystroem`
 
     Attributes
     ----------
-    eigenvalues_ : (r,) of ``C K~ C``, largest first
-    residual_trace_ : upper bound of what the r components leave of ``tr C K C``
+    eigenvalues_ : (r,) eigenvalues of ``C K~ C``, largest first
+    residual_trace_ : upper bound of the part of ``tr C K C`` that the r components leave
     relative_residual_trace_ : its share of ``tr K``
-    components_, component_indices_ : the basis, as of `Nystroem`
+    components_, component_indices_ : the basis, as in `Nystroem`
     bound_ : CompressionBound of the residual of a new row outside the span of the first t functions, t = 1 .. n, with
-        probability .95 (Theorem 2); None for kernels whose k(x, x) has no bound, and for points that are no rows
-    eigen_ : FactorEigen, from which `transform` is made
+        probability .95 (Theorem 2); None for kernels whose k(x, x) has no bound, and for points that are not rows
+    eigen_ : FactorEigen, the decomposition that `transform` uses
     basis_, scaler_, kernel_, lengthscale_, n_sweeps_, n_features_in_
     model_ : everything that `save` writes
 
@@ -121,12 +121,12 @@ class KernelPCA(BasisTransformer):
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
-        y : not looked at.
+        y : ignored.
 
         Raises
         ------
         StreamKernelError
-            Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
+            An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
         wanted, size = self._checked_components()
 
@@ -162,7 +162,7 @@ class KernelPCA(BasisTransformer):
         super()._adopt(model)
         self.eigen_ = model.eigen
         self.eigenvalues_ = self.eigen_.values
-        # Of the components, no longer of the basis alone.
+        # The residual of the components replaces that of the basis.
         self.residual_trace_ = model.config["eigen"]["residual_trace"]
         self.relative_residual_trace_ = model.config["eigen"]["relative_residual_trace"]
         return self
@@ -171,7 +171,7 @@ class KernelPCA(BasisTransformer):
     def bound_(self) -> CompressionBound | None:
         """Theorem 2 along the path of picks.
 
-        It holds for independent rows, and a kernel that was not fitted to them: lengthscale and scale given, not found.
+        It holds for independent rows, and a kernel that was not fitted to them: lengthscale and scale are given.
         """
         check_is_fitted(self, "model_")
         assert isinstance(self.model_, KernelPCAModel)
@@ -183,7 +183,7 @@ class KernelPCA(BasisTransformer):
         return super()._settings(n, **pursuit_rule(n, self.rule_options), **others)
 
     def _checked_components(self) -> tuple[int | None, int | None]:
-        """Components and basis size that are asked for."""
+        """The checked number of components and basis size, None where not given."""
         r, n, sparse = self.n_components, self.basis_size, self.sparse
         for name, value in (("n_components", r), ("basis_size", n)):
             if value is not None and not self._is_count(value):
@@ -218,7 +218,7 @@ class KernelPCA(BasisTransformer):
 
 
 def _at_bound(rows: FeatureRows, sums: FeatureSums, at_least: int) -> Stop:
-    """The least compression bound along the picks, but for fewer functions than components."""
+    """Stop at the smallest compression bound along the picks, but keep at least `at_least` functions."""
     assert rows.basis is not None
     assert sums.trace is not None
     left = np.maximum(sums.trace - np.cumsum(sums.squares), 0.0)

@@ -15,8 +15,7 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     """Reduced kernel ridge regression: ``f(x) = sum_j a_j k(x, z_j) + b`` on n chosen rows z_j.
 
     Minimises ``|Y - K a - b|^2 + alpha a^T k(Z, Z) a`` (Smola & Schoelkopf 2000, eq. (7)) from the sums of one sweep.
-    The basis is chosen in a few sweeps more, whatever n is, and never more than a few n x n matrices and some chunks
-    of rows are in memory.
+    A few more sweeps choose the basis, for any n. Memory holds at most a few n x n matrices and some chunks of rows.
 
     Parameters
     ----------
@@ -37,12 +36,13 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         generalised cross-validation from the same sums.
     solver : "auto", "direct" or "cg", default "auto"
         "direct" decomposes the sums of one sweep; "cg" finds the coefficients for a given alpha by preconditioned
-        conjugate gradients, a sweep an iteration, without any n x n sums: such a model cannot be updated. "auto" is the
-        one of less work by the plan's count, and "direct" for "gcv".
+        conjugate gradients, one sweep per iteration, without any n x n sums: such a model cannot be updated. "auto"
+        takes the one with less work by the plan's count, and "direct" for "gcv".
     rule : str or Rule, default "few-sweep"
-        How the basis is chosen: one of `streamkernel.selection.RULES`, described in docs/methods.md.
+        Rule that chooses the basis: one of `streamkernel.selection.RULES`, described in docs/methods.md.
     objective : "prediction", "trace" or float in [0, 1], default "prediction"
-        What few-sweep scores candidates by.
+        Score of candidates in few-sweep: by what they explain of the targets, or by the residual trace; a number mixes
+        both.
     rule_options : dict
         Further options of the rule; see `streamkernel.selection.options_of`.
     tol : float, default 0
@@ -54,12 +54,12 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     random_state : int, default 0
         Seed of every draw: equal seeds, equal bits.
     memory_limit : int or str, default None
-        Most memory, all processes together: bytes, or text such as "4GB"; None for what this machine has and, with a
-        client, what its workers are allowed. A fit that would need more is refused before it reads anything.
+        Limit on the memory of all processes together: bytes, or text such as "4GB". None for the memory of this machine
+        and, with a client, the limits of its workers. A fit that would need more is refused before it reads anything.
     client : distributed.Client, default None
-        Where sweeps run; None for threads of this process.
+        Cluster that runs the sweeps; None for threads of this process.
     progress : Progress, default None
-        Who watches; see `streamkernel.engine.Progress`.
+        Receiver of progress; see `streamkernel.engine.Progress`.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
     component_indices_ : (n,) their row numbers, in the order of picking
     dual_coef_ : (n,) or (n, d)
     intercept_ : float or (d,)
-    alpha_, lengthscale_, kernel_ : what was chosen
+    alpha_, lengthscale_, kernel_ : ridge, lengthscale and kernel of the fit
     residual_trace_, relative_residual_trace_ : exact certificate ``tr(K - K~)``, and its share of ``tr K``
     n_sweeps_ : passes over the rows
     model_ : RidgeModel, everything that `save` writes

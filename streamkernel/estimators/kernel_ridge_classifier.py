@@ -36,7 +36,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):
         return self
 
     def decision_function(self, X: Any) -> Any:
-        """Values of the indicators, (m, classes); for two classes the second less the first, (m,)."""
+        """Values of the indicators, (m, classes); for two classes the second minus the first, (m,)."""
         values = self._values(X, self._fitted().predictions())
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 

@@ -1,4 +1,4 @@
-"""A fitted kernel ridge model: configuration and named arrays, which is also how it lies on disk."""
+"""A fitted kernel ridge model: configuration and named arrays, in memory as on disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RidgeModel(PredictingModel):
     """Parameters
     ----------
     config : everything that is not an array; docs/model.md describes each field.
-    arrays : by name; `components` are basis points in scaled units.
+    arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "kernel-ridge"
@@ -41,7 +41,7 @@ class RidgeModel(PredictingModel):
         "dual_coef": ("n", "d"),
         "intercept": ("d",),
     }
-    # Of a direct solve, which must have them all.
+    # Arrays of a direct solve, which must have them all.
     OF_SUMS: ClassVar[dict[str, tuple[str, ...]]] = {
         "sum_H": ("n", "n"),
         "sum_g": ("n", "d"),
@@ -58,7 +58,7 @@ class RidgeModel(PredictingModel):
 
     @property
     def solver(self) -> str:
-        """What its coefficients were found by: "direct", or "cg", which leaves no sums."""
+        """The solver of its coefficients: "direct", or "cg", which stores no sums."""
         return str(self.config["solution"].get("solver", "direct"))
 
     def checked(self, path: str | PathLike[str]) -> Self:
@@ -72,12 +72,12 @@ class RidgeModel(PredictingModel):
 
     @property
     def sums(self) -> RidgeSums:
-        """The sums of the final sweep: what appended rows are added to.
+        """The sums of the final sweep; an update adds appended rows to them.
 
         Raises
         ------
         ParameterError
-            The model was solved for by conjugate gradients, which make none.
+            The model was solved by conjugate gradients, which compute no sums.
         """
         self._check_sums()
         totals = self.config["totals"]
@@ -95,7 +95,7 @@ class RidgeModel(PredictingModel):
         return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if alpha == "gcv" else alpha)
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
-        """Refuse what `with_sums` does not take; see `Updatable`."""
+        """Refuse choices that `with_sums` does not take; see `Updatable`."""
         self._check_sums()
         for name, value in choices.items():
             if name != "alpha":
@@ -111,11 +111,11 @@ class RidgeModel(PredictingModel):
             )
 
     def with_sums(self, sums: RidgeSums, choices: Mapping[str, Any] | None = None) -> Self:
-        """The model of the rows that the sums are of; see `Updatable`.
+        """The model of the rows in these sums; see `Updatable`.
 
         Parameters
         ----------
-        choices : `alpha` may be "gcv", "keep" or a number; by default it is what the fit was asked for.
+        choices : `alpha` may be "gcv", "keep" or a number; the default is the setting of the fit.
         """
         settings = self.config["settings"]
         alpha = (choices or {}).get("alpha")

@@ -1,4 +1,4 @@
-"""Settings that name a store where the fit wants its rows: query points, held-out rows."""
+"""Settings that name a store in place of its rows: query points, held-out rows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_QUERIES = 5000
 
 
 def with_stores_opened(kind: Predictor, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings with rows in the place of names.
+    """Return the settings with the stores opened.
 
     Raises
     ------
     ParameterError
-        The estimator has no such setting: its store is not looked at. Or there are too many query points.
+        The estimator has no such setting (the store is then not opened), or there are too many query points.
     """
     found = dict(given)
     if isinstance(given.get("queries"), str):
@@ -33,7 +33,7 @@ def with_stores_opened(kind: Predictor, given: dict[str, Any]) -> dict[str, Any]
 
 
 def _points(store: str) -> Table:
-    """A small table."""
+    """Open a store of at most 5000 query points."""
     table = open_table(store).without_targets()
     if table.n_rows > _MOST_QUERIES:
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Names of columns as scikit-learn has them: of a DataFrame, and `feature_names_in_` of what was fitted to names."""
+"""Names of columns, as in scikit-learn: those of a DataFrame, and `feature_names_in_` of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["frame_names", "in_order", "names_of", "tell_names", "warn_of_names"]
 
 
 def names_of(estimator: Any) -> list[str] | None:
-    """Names of the columns of the DataFrame that scikit-learn's checks have just made an array of."""
+    """Column names of the DataFrame that scikit-learn's checks have just converted; None for an array."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
 
 def tell_names(estimator: Any, known: KnownColumns) -> None:
-    """Set or remove `feature_names_in_`: there are such of rows with names only, wherever these lay."""
+    """Set `feature_names_in_` where the rows of the fit have names, else remove it."""
     if known.named:
         estimator.feature_names_in_ = np.array(known.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
@@ -29,12 +29,12 @@ def tell_names(estimator: Any, known: KnownColumns) -> None:
 
 
 def frame_names(X: Any, what: str = "X") -> list[str] | None:
-    """Names of the columns of rows in memory; None of an array, or where some are not text.
+    """Names of the columns of rows in memory; None for an array, or where some names are not text.
 
     Raises
     ------
     ShapeError
-        Two are equal.
+        Two names are equal.
     """
     names = getattr(X, "column_names", None)  # pyarrow
     if names is None:
@@ -47,12 +47,12 @@ def frame_names(X: Any, what: str = "X") -> list[str] | None:
 
 
 def in_order(X: Any, known: KnownColumns, what: str = "X") -> Any:
-    """A DataFrame with its columns in the order of the fit; what has no names is left to scikit-learn's checks.
+    """A DataFrame with its columns in the order of the fit; scikit-learn's checks take rows without names.
 
     Raises
     ------
     ShapeError
-        It has names, and they are not those of the fit.
+        The names are not those of the fit.
     """
     names = frame_names(X, what)
     if names is None:
@@ -60,12 +60,12 @@ def in_order(X: Any, known: KnownColumns, what: str = "X") -> Any:
     order = replace(known, what=what).order_in(names, named=True)
     if order is None:
         return X
-    # A fit without names, and these are called x0, x1, ...: scikit-learn's checks say that it had none.
+    # If the fit had no names and these are x0, x1, ..., scikit-learn's checks warn that it had none.
     return X.select(list(known.names)) if hasattr(X, "column_names") else X[list(known.names)]
 
 
 def warn_of_names(estimator: Any, known: KnownColumns, table: Table) -> Table:
-    """Say of a table what scikit-learn's checks say of rows in memory: only it, or only the fit, has names."""
+    """Warn, as scikit-learn does for rows in memory, where only the table or only the fit has names."""
     kind = type(estimator).__name__
     if table.named and not known.named:
         warn_user(f"X has feature names, but {kind} was fitted without feature names")

@@ -16,7 +16,7 @@ from streamkernel.reductions import FeatureSums
 
 __all__ = ["Nystroem"]
 
-_ROUNDING = 1e-9  # of the certificate, as a share of the trace
+_ROUNDING = 1e-9  # error of the certificate, as a share of the trace
 
 
 class Nystroem(BasisTransformer):
@@ -24,16 +24,16 @@ class Nystroem(BasisTransformer):
 
     Any linear method on G is the kernel method on n chosen rows Z (Williams & Seeger 2001; Smola & Schoelkopf 2000,
     section 3). scikit-learn's transformer of the same name whitens by the symmetric root of ``k(Z, Z)``: the features
-    differ by a rotation, and what is made of them does not.
+    differ by a rotation, but methods that do not depend on a rotation give the same result.
 
     Parameters
     ----------
     n_components : int, default None
         Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
-    kernel, lengthscale, gamma, degree, coef0, kernel_params : as of `KernelRidge`
-        A lengthscale of "auto" takes targets, and is refused.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params : as in `KernelRidge`
+        A lengthscale of "auto" needs targets, and is refused.
     rule : str or Rule, default "few-sweep"
-        How the basis is chosen; targets are not looked at.
+        Rule that chooses the basis; targets are ignored.
     rule_options : dict
         Further options of the rule; see `streamkernel.selection.options_of`.
     tol : float, default 0
@@ -43,11 +43,11 @@ class Nystroem(BasisTransformer):
     random_state : int, default 0
         Seed of every draw: equal seeds, equal bits.
     memory_limit : int or str, default None
-        Most memory, all processes together; a fit that would need more is refused before it reads anything.
+        Limit on the memory of all processes together; a fit that would need more is refused before it reads anything.
     client : distributed.Client, default None
-        Where sweeps run; None for threads of this process.
+        Cluster that runs the sweeps; None for threads of this process.
     progress : Progress, default None
-        Who watches.
+        Receiver of progress.
 
     Attributes
     ----------
@@ -112,12 +112,12 @@ class Nystroem(BasisTransformer):
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
-        y : not looked at.
+        y : ignored.
 
         Raises
         ------
         StreamKernelError
-            Whatever is wrong with parameters, data or machine; see `streamkernel.errors`.
+            An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
         found = self._fit_basis(X, self.n_components, _inverse_factor, rounding=_ROUNDING)
         model = NystroemModel(found.config(self._kind), {**found.arrays(), "normalization": found.solved})

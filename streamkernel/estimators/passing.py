@@ -1,4 +1,4 @@
-"""Errors that may pass while a store is followed, and how long to wait for that."""
+"""Temporary errors of a follower: which errors are temporary, and how long to wait before the next attempt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamkernel.errors import (
 __all__ = ["Trouble", "may_pass"]
 
 _FIRST, _LONGEST = 0.25, 30.0
-# Rows that have changed in a foreign store may be rows that are being written; not if it is said so often in a row.
+# Changed rows in a foreign store may still be in writing. After this number of such errors in a row they are not.
 _SURE = 4
 
 _LASTING = (ModelFormatError, StoreExistsError, CheckpointMismatchError, SecurityError)
@@ -29,31 +29,31 @@ _LASTING_AT_FIRST = (StoreNotFoundError, StoreAccessError, ClusterError)
 
 
 def may_pass(error: Exception, *, begun: bool, moved: bool, foreign: bool, times: int) -> bool:
-    """Whether it is worth while to try again.
+    """Whether an error is temporary, so that another attempt may succeed.
 
     Parameters
     ----------
-    begun : whether it went well before: where nothing is at the path from the first, the path is wrong.
-    moved : whether store or model were replaced by other processes meanwhile.
-    foreign : whether the store is none that `ingest` made; then rows may be seen before they are whole.
-    times : how often in a row something has gone wrong.
+    begun : whether an earlier attempt succeeded; where nothing was ever at the path, the path is wrong.
+    moved : whether other processes replaced the store or the model during the attempt.
+    foreign : whether the store was not made by `ingest`; its rows may then be visible before they are complete.
+    times : number of failures in a row.
     """
     if isinstance(error, _LASTING) or (not begun and isinstance(error, _LASTING_AT_FIRST)):
         return False
     if isinstance(error, InputChangedError):
         return moved or (foreign and times < _SURE)
     if isinstance(error, NonFiniteDataError):
-        # Fill values, until the rows are written.
+        # Rows that are not written yet have fill values, which may be NaN.
         return foreign
     return isinstance(error, (StoreError, ClusterError, OSError)) and not isinstance(error, MemoryError)
 
 
 class Trouble:
-    """What has gone wrong in a row: how often, since when, and how long to wait now.
+    """The failures in a row: their number, their start, and the time to wait now.
 
     Parameters
     ----------
-    patience : seconds after which an error does not count as passing any more.
+    patience : seconds after which an error no longer counts as temporary.
     """
 
     def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,7 +62,7 @@ class Trouble:
         self.times = 0
 
     def again(self) -> float | None:
-        """Seconds to wait after another failure; None once patience is at its end."""
+        """Count another failure; return the seconds to wait, or None after `patience` seconds."""
         now = self._clock()
         if self._since is None:
             self._since = now
@@ -73,7 +73,7 @@ class Trouble:
         return min(_FIRST * 2.0 ** min(self.times - 1, 20), _LONGEST, left)
 
     def over(self) -> bool:
-        """It went well; whether it had not before."""
+        """Count a success; return whether there were failures before it."""
         had = self.times > 0
         self._since, self.times = None, 0
         return had

@@ -1,4 +1,4 @@
-"""What a ridge fit will cost: its steps, added up before anything is read."""
+"""The plan of a ridge fit: its steps, added up before anything is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["needs_moments", "plan_factor", "plan_ridge", "steps_of_choice"]
 
 
 def needs_moments(table: Table, settings: BasisSettings) -> bool:
-    """Whether means and deviations of the columns have to be swept for: the store does not bring them."""
+    """Whether the fit needs a sweep for means and deviations of the columns, because the store has none."""
     wanted = settings.scale == "standard" or (table.n_targets > 0 and table.classes is None)
     return table.statistics is None and wanted
 
@@ -38,12 +38,12 @@ def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Prob
 
 
 def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:
-    """What the fit will cost: sweeps, bytes, flops, memory.
+    """The cost of the fit: sweeps, bytes, flops, memory.
 
     Parameters
     ----------
     machine : workers and threads, with the bytes their processes hold already.
-    n : another basis size than the settings', for finding one that fits.
+    n : basis size in place of the settings', to find one that fits.
     """
     n = settings.components(table) if n is None else n
     problem, steps = steps_of_choice(table, settings, n)
@@ -69,18 +69,18 @@ def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], 
 
 
 def _iterations(problem: Problem, n: int, sample: int, machine: Machine) -> tuple[list[Step], int]:
-    """The same of conjugate gradients, as many as are usual.
+    """Steps and bytes on disk of conjugate gradients, for the usual number of iterations.
 
     Parameters
     ----------
-    sample : rows that the preconditioner is made from.
+    sample : number of rows that the preconditioner is computed from.
     """
     table = problem.table
     basis, d = unfilled_basis(problem, n), table.n_targets
     gather = gather_step(problem, sample)
     gather = replace(gather, name="rows for the preconditioner", held_bytes=gather.held_bytes + 8 * n * n)
     steps = [gather, *falkon_steps(basis, table.n_rows, d, sample=sample)]
-    # Threads end with their sweep; what the allocator holds for them does not, and the factors come on top of it.
+    # Threads end with their sweep, but the allocator keeps their memory; the factors are in addition to it.
     here = [step for step in steps if step.where == "sample" or not machine.workers]
     kept = machine.driver_threads * sum(step.scratch_bytes for step in here)
     steps[-1] = replace(steps[-1], held_bytes=steps[-1].held_bytes + kept)
@@ -98,13 +98,13 @@ def plan_factor(
     *,
     sums: bool = False,
 ) -> Plan:
-    """What a factor will cost.
+    """The plan of a factor.
 
     Parameters
     ----------
-    chunk_rows : of G; a task holds whole chunks of it.
-    dtype : of G on disk, or None where its columns are only summed.
-    sums : whether a sweep of sums tells how many picks to keep.
+    chunk_rows : rows of a chunk of G; a task holds whole chunks.
+    dtype : dtype of G on disk, or None where its columns are only summed.
+    sums : whether a sweep of sums decides how many picks to keep.
     """
     problem, steps = steps_of_choice(table, settings, n)
     basis = unfilled_basis(problem, n)
@@ -117,8 +117,8 @@ def plan_factor(
         steps.append(step_of("final sweep", gram, table, kernel_columns=n, held_bytes=16 * n * n))
     else:
         features = FeatureMap(Features.of_basis(basis), dtype=dtype)
-        # Beside its block a task holds the chunk that it computes, and the one before on its way to the disk; the
-        # allocator was seen to keep as much as another one.
+        # Beside its block a task holds the chunk that it computes, and the one before, which is being written. By
+        # measurement the allocator keeps the memory of another one.
         chunk = 3 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
         step = step_of("write the factor", features, table, kernel_columns=n)
         steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
@@ -127,7 +127,7 @@ def plan_factor(
 
 
 def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:
-    """The rule's steps, with so many rows more in its first sweep for rows by number, or in one of their own."""
+    """The rule's steps, with sampled rows added to its first sweep for rows by number, or in a sweep of their own."""
     if rows == 0:
         return steps
     sample = gather_step(problem, rows)

@@ -1,4 +1,4 @@
-"""What the estimators of matching pursuit share: their parameters, their path, their stages."""
+"""The base class of the estimators of matching pursuit: parameters, path and stages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["PursuitEstimator"]
 
 Float = NDArray[np.float64]
 
-_ROWS = 4096  # of a block, of staged predictions
+_ROWS = 4096  # of a block in staged predictions
 
 
 class PursuitEstimator(SupervisedEstimator):
@@ -122,7 +122,7 @@ class PursuitEstimator(SupervisedEstimator):
             yield self._values(X, model.predictions(argmax=argmax, terms=terms))
 
     def _staged_here(self, model: PursuitModel, X: Any, argmax: bool) -> Iterator[Any]:
-        """Rows in memory are looked at once: a step adds a column, which has been computed for all of them."""
+        """Stages for rows in memory: all columns are computed once, then each step adds one."""
         table, stages = self._here(X), model.stages
         along = np.concatenate(
             [

@@ -1,4 +1,4 @@
-"""What a matching pursuit leaves, and what of it a model keeps: arrays and fields (docs/model.md)."""
+"""The results of a matching pursuit, and the arrays and fields that a model stores of them (docs/model.md)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class PursuitFitted:
 
     Parameters
     ----------
-    chosen : the functions, with the model that they were chosen for, and the rows as it sees them.
-    settings : what was asked.
-    n : terms that were asked for.
+    chosen : functions with their coefficients, and the scaled rows of the fit.
+    settings : options of the fit.
+    n : number of terms that was asked for.
     sweeps : passes over the rows.
     """
 
@@ -38,14 +38,14 @@ class PursuitFitted:
 
     @property
     def selection(self) -> PursuitSelection:
-        """The chosen functions, as a pursuit leaves them."""
+        """The chosen functions, with their coefficients and path."""
         assert isinstance(self.chosen.selection, PursuitSelection)
         return self.chosen.selection
 
     def _values(self) -> tuple[Stages, Float]:
-        """The stages of what is predicted, and what they are added to (d,); of two classes a column for each.
+        """The stages of the predictions, and the offset (d,) to add; two classes have one column each.
 
-        With f the one target whose signs are the classes, indicators are ``(1 - f) / 2, (1 + f) / 2``.
+        For two classes the target is f = -1 or 1, and the indicators are ``(1 - f) / 2, (1 + f) / 2``.
         """
         stages, offset = self.selection.stages, self.selection.offset
         classes = self.chosen.table.classes
@@ -61,7 +61,7 @@ class PursuitFitted:
         return OddsProbabilities(values) if self.settings.loss == "logistic" else values
 
     def _residual_path(self) -> Float:
-        """(n + 1,); all of the trace throughout where the kernel has no features to whiten, so that none is certain."""
+        """(n + 1,) residual traces; all of the trace for kernels without whitened features, which certifies nothing."""
         trace, squares = self.selection.trace, self.selection.squares
         if squares is None:
             return np.full(len(self.selection.basis) + 1, max(trace, 0.0))
@@ -81,7 +81,7 @@ class PursuitFitted:
         }
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: all of it that is a function of the rows and the settings, and the software."""
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
         selection = self.selection
         path, terms, trail = selection.path, selection.stages.terms, self._residual_path()
         return {
@@ -117,7 +117,7 @@ class PursuitFitted:
 
 
 def _share(rss: Float, terms: int) -> list[float]:
-    """What is left of each target's square, of what a constant leaves; of a constant target nothing."""
+    """Residual squares of each target as a share of those of a constant; 0 for a constant target."""
     first = np.where(rss[0] > 0.0, rss[0], 1.0)
     shares: list[float] = (rss[terms] / first).tolist()
     return shares

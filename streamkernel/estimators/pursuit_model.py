@@ -1,4 +1,4 @@
-"""A fitted matching pursuit: configuration and named arrays, which is also how it lies on disk."""
+"""A fitted matching pursuit: configuration and named arrays, in memory as on disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PursuitModel(PredictingModel):
     """Parameters
     ----------
     config : everything that is not an array; docs/model.md describes each field.
-    arrays : by name; `components` are basis points in scaled units.
+    arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "matching-pursuit"
@@ -63,18 +63,18 @@ class PursuitModel(PredictingModel):
 
     @property
     def terms(self) -> int:
-        """Steps of the model."""
+        """Number of steps of the model."""
         return int(self.config["solution"]["terms"])
 
     @cached_property
     def stages(self) -> Stages:
-        """The model step by step; `arrays["offset"]` is to be added."""
+        """The model step by step, without `arrays["offset"]`, which must be added."""
         arrays = self.arrays
         return Stages(arrays["directions"], arrays["amounts"], bool(self.config["solution"]["constant"]))
 
     @property
     def path(self) -> PursuitPath:
-        """How it went, beyond the size that was kept too."""
+        """The path of the fit, including steps beyond the size that was kept."""
         totals = self.config["totals"]
         counted = int(totals.get("counted_rows", 0))
         return PursuitPath.from_arrays(self.arrays, totals["rows"], totals["validation_rows"], counted)
@@ -83,21 +83,21 @@ class PursuitModel(PredictingModel):
     def bound(self) -> MatchingPursuitBound | None:
         """Theorem 3 for the first 1, 2, ... terms, with probability .95; None where wrong rows were not counted.
 
-        A row of two classes is wrong when its class is told wrongly, one of one target when it is missed by more than
-        ``bound_gamma``. It is not about more classes, or several targets.
+        With two classes, a row is wrong when its predicted class is wrong. With one target, a row is wrong when the
+        error is larger than ``bound_gamma``. There is no bound for more classes, or several targets.
         """
         path, labels = self.path, self.classes
         if path.outside is None or len(path.outside) < 2 or (labels is not None and len(labels) != 2):
             return None
         terms = path.rows[: len(path.outside) - 1]
-        # Basic may take a function again, which makes it no larger.
+        # Basic may pick a function twice, which does not add a function.
         first = np.unique(terms, return_index=True)[1]
         functions = np.cumsum(np.isin(np.arange(len(terms)), first))
         return matching_pursuit_bound(path.counted, functions, path.outside[1:])
 
     @property
     def active_set(self) -> NDArray[np.int64]:
-        """(terms,) row number of the function of each step; basic may have one twice."""
+        """(terms,) row number of the function of each step; basic may pick a function twice."""
         return np.asarray(self.arrays["path_rows"][: self.terms])
 
     def predictions(self, *, argmax: bool = False, terms: int | None = None) -> Predictions:
@@ -158,7 +158,7 @@ class PursuitModel(PredictingModel):
             "least_weakness": solution["least_weakness"],
         }
         if settings["loss"] == "squared":
-            # Squares of the logistic loss are of weighted responses, in the units of nobody.
+            # Squares of the logistic loss are squares of weighted responses, whose units mean nothing to a user.
             told["relative_rss"] = float(np.mean(solution["relative_rss"]))
         if settings["loss"] == "squared" and solution["validation_rmse"] is not None:
             told["validation_rmse"] = float(np.mean(solution["validation_rmse"]))
@@ -167,7 +167,7 @@ class PursuitModel(PredictingModel):
                 told[name] = solution[name]
         bound = self.bound
         if bound is not None:
-            # Infinite where hardly a row is right, for which JSON has no word.
+            # Infinite where hardly a row is right; JSON has no infinity.
             told["bound"] = bound.minimum if np.isfinite(bound.minimum) else None
             told |= {"bound_size": bound.best_size, "bound_is_vacuous": bound.says_nothing}
         return told

@@ -1,4 +1,4 @@
-"""What a user asks of a matching pursuit."""
+"""Options of a matching pursuit."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from streamkernel.table import KnownColumns, Table
 
 __all__ = ["AUTO", "PursuitSettings"]
 
-# What the pool and its size are called where rules have such options, too.
+# Names of the pool options that rules have, too.
 _OWN_OF_RULES = ("pool", "candidates", "picks")
 
 
 @dataclass(frozen=True)
 class PursuitSettings(BasisSettings):
-    """Options of a matching pursuit: those of a basis but for its rule, which the pursuit is, and
+    """Options of a matching pursuit: those of a basis, without its rule (the pursuit is the rule), and
 
     Parameters
     ----------
     variant : "pre-fitting", "back-fitting" or "basic".
-    shrinkage : of the steps of basic, in (0, 1].
+    shrinkage : share of each step that "basic" takes, in (0, 1].
     pool, draw, candidates, picks, eps, quantile : candidates of each sweep; see `Pools`.
-    validation : share of the rows that is held out and watched, in [0, 1); or a table of other rows. Of a job where
-        that table is, which it opens before it fits. None for no such rows; "auto" for a tenth, of fewer than 500 rows
-        50 but at most a quarter, and none where fewer than 20 rows differ.
-    patience : end once so many terms have not bettered the error on these.
-    choose_by : "loss" or "error": whether the size is that of their least loss, or, of classes, of their fewest errors.
-    bound_gamma : of one target, by how much a row is missed that Theorem 3 calls wrong; None for no bound.
-    loss : "squared", or, of classes, "logistic".
-    tol : end once the residual sum of squares is ``tol`` times what a constant leaves.
+    validation : share of the rows that is held out, in [0, 1); or a table of other rows; in a job the path of that
+        table, which the job opens before the fit. None for no such rows. "auto" for a tenth of the rows; for fewer than
+        500 rows, 50 but at most a quarter; none where fewer than 20 rows are distinct.
+    patience : end after this number of terms without a smaller error on these rows.
+    choose_by : keep the number of terms with the smallest "loss" on these rows or, for classes, the fewest errors
+        ("error").
+    bound_gamma : for one target, the error above which Theorem 3 counts a row as wrong; None for no bound.
+    loss : "squared" or, for classes, "logistic".
+    tol : end when the residual sum of squares is ``tol`` times that of a constant.
     """
 
     # Without a ridge more terms are seldom better, and each costs as much in every prediction.
@@ -57,7 +58,7 @@ class PursuitSettings(BasisSettings):
 
     def __post_init__(self) -> None:
         for name in _OWN_OF_RULES:
-            # On the command line these stand among the options of the rules.
+            # The command line passes these among the options of the rules.
             if name in self.rule_options:
                 object.__setattr__(self, name, self.rule_options[name])
         further = [name for name in self.rule_options if name not in _OWN_OF_RULES]
@@ -70,7 +71,7 @@ class PursuitSettings(BasisSettings):
         number = isinstance(self.validation, (int, float, np.number)) and not isinstance(self.validation, bool)
         if number and self.validation == 0:
             object.__setattr__(self, "validation", None)
-        # Before the rule is made of them, which that does.
+        # Checked before `super().__post_init__`, which makes the rule of them.
         checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
         checked_choice("choose_by", self.choose_by, ("loss", "error"))
         if self.bound_gamma is not None:
@@ -111,16 +112,16 @@ class PursuitSettings(BasisSettings):
         )
 
     def watching(self, table: Table) -> PursuitSettings:
-        """These for a fit to `table`: rows of another table as it sees its own, but for the scale.
+        """The settings for a fit to `table`: other validation rows get its columns, classes and dtype, but no scale.
 
         Raises
         ------
         DataError
-            Other columns, other targets, or labels that the rows of the fit do not have.
+            The validation rows have other columns or targets, or labels that the rows of the fit do not have.
         """
         other = self.validation
         if isinstance(other, str) and other == AUTO:
-            # Of so few rows none are held out, whatever they are.
+            # Where the share is 0, the rows are too few: none are held out.
             return self if share_of(table.n_rows) else replace(self, validation=None)
         if not isinstance(other, Table) or table.targets is None:
             return self
@@ -161,12 +162,12 @@ class PursuitSettings(BasisSettings):
         return float(self.validation) if isinstance(self.validation, (int, float)) else self.validation
 
     def held_out(self, watched: float, rows: int) -> PursuitSettings:
-        """These with the share that "auto" has come to be, of a fit with so many rows that watched so many."""
+        """The settings with "auto" replaced by the share that a fit to `rows` rows held out; None if `watched` is 0."""
         automatic = isinstance(self.validation, str) and self.validation == AUTO
         return replace(self, validation=share_of(rows) if watched > 0.0 else None) if automatic else self
 
     def _watched_rows(self) -> float | str | Table:
-        """Of a table that is not open nothing is known."""
+        """The rule's `watch` argument; a table that is not open counts as no held-out rows."""
         if isinstance(self.validation, str) and self.validation != AUTO:
             return 0.0
         return 0.0 if self.validation is None else self.validation

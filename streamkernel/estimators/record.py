@@ -1,4 +1,4 @@
-"""What every fit leaves of its basis, and of itself: fields and arrays that models, factors and transformers share."""
+"""The fields and arrays of a basis and a run that models, factors and transformers share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Float = NDArray[np.float64]
 
 
 def basis_record(chosen: Chosen, settings: BasisSettings, n: int) -> dict[str, Any]:
-    """Configuration of a chosen basis: all of it that is a function of the rows and the settings, and the software.
+    """Configuration of a chosen basis: the fields that depend only on the rows and the settings, and the software.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def basis_record(chosen: Chosen, settings: BasisSettings, n: int) -> dict[str, A
 def model_record(
     chosen: Chosen, settings: BasisSettings, n: int, *, estimator: str, targets_are_2d: bool, sweeps: int
 ) -> dict[str, Any]:
-    """Configuration that every model of targets has: `basis_record`, and what its rows and targets are.
+    """Configuration of every model of targets: `basis_record`, and fields of its rows and targets.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def model_record(
 
 
 def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, NDArray[Any]]:
-    """The basis, and the path on which it was chosen: what each pick scored, and what it left."""
+    """The basis, and the path of its selection: score and residual of each pick."""
     selection = chosen.selection
     followed = {
         "gain_parts": selection.gain_parts,
@@ -87,9 +87,10 @@ def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, NDArray[Any]
 
 
 def path_of(trace: float, squares: Float) -> Float:
-    """``tr(K - K~_t)`` for t = 0 .. n, (n + 1,): each function takes the squares of its column off the trace.
+    """``tr(K - K~_t)`` for t = 0 .. n, (n + 1,): each function reduces the trace by the squares of its column.
 
-    Whitening is triangular in the order of picking, so that one sweep over all n functions tells it of the first t.
+    Whitening is triangular in the order of picking, so that one sweep over all n functions gives the values for the
+    first t.
     """
     return np.maximum(trace - np.concatenate([[0.0], np.cumsum(squares)]), 0.0)
 
@@ -104,7 +105,7 @@ def certificate_of(trace: float, residual_trace: float) -> dict[str, float]:
 
 
 def run_record(session: Session, plan: Plan, seconds: float, peak_bytes: int) -> dict[str, Any]:
-    """Times, memory, and where it ran: no part of the digest."""
+    """Times, memory and executor of a run; not part of the digest."""
     executor = session.executor
     return {
         "seconds": seconds,

@@ -1,4 +1,4 @@
-"""What the ridge estimators share: their parameters."""
+"""The base class of the ridge estimators: their parameters."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Runs = tuple[tuple[int, int], ...]
 
 
 def joined(runs: Iterable[tuple[int, int]]) -> Runs:
-    """The rows of any of these."""
+    """The union of these runs."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(runs):
         if first >= last:
@@ -23,12 +23,12 @@ def joined(runs: Iterable[tuple[int, int]]) -> Runs:
 
 
 def clipped(runs: Iterable[tuple[int, int]], start: int, stop: int) -> Runs:
-    """Those of the rows that lie in [start, stop)."""
+    """The part of these runs in [start, stop)."""
     return joined((max(first, start), min(last, stop)) for first, last in runs)
 
 
 def without(runs: Runs, start: int, stop: int) -> Runs:
-    """The rows of [start, stop) that are not among these."""
+    """The rows of [start, stop) that are in none of these runs."""
     rest = []
     for first, last in clipped(runs, start, stop):
         rest.append((start, first))
@@ -37,5 +37,5 @@ def without(runs: Runs, start: int, stop: int) -> Runs:
 
 
 def count(runs: Iterable[tuple[int, int]]) -> int:
-    """How many rows."""
+    """Number of rows."""
     return sum(last - first for first, last in runs)

@@ -1,4 +1,4 @@
-"""Fitted models on disk, and the estimators that are made of them: saved and loaded in one manner."""
+"""Base classes of models and estimators that are saved and loaded in the same way."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["SavedEstimator", "SavedModel"]
 
 
 class SavedModel(KeptBasis):
-    """Base of what an estimator keeps: everything that `save` writes and `load` reads back."""
+    """Base of the models: everything that `save` writes and `load` reads back."""
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the model as a Zarr group with JSON beside it, whole or not at all.
+        """Write the model as a Zarr group with JSON beside it, in one step: a reader never sees a part of it.
 
         Raises
         ------
@@ -36,8 +36,7 @@ class SavedModel(KeptBasis):
 
         Parameters
         ----------
-        kernels : classes of kernels that are not ours, of which the model's may be one: nothing is imported by a name
-            in a file.
+        kernels : classes of the user's own kernels that the model may have; nothing is imported by a name in a file.
 
         Raises
         ------
@@ -48,17 +47,17 @@ class SavedModel(KeptBasis):
 
 
 class SavedEstimator(ABC):
-    """Base of the estimators: all they know once they are fitted is in `model_`."""
+    """Base of the estimators: `model_` holds everything that a fit has found."""
 
     _kind: ClassVar[str]
     _model: ClassVar[type[SavedModel]]
 
     @abstractmethod
     def _adopt(self, model: Any) -> Self:
-        """Take a model's parts as fitted attributes."""
+        """Set the fitted attributes from a model's parts."""
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write what was fitted as a Zarr group with JSON beside it: no pickle.
+        """Write the fitted model as a Zarr group with JSON beside it: no pickle.
 
         Raises
         ------
@@ -67,29 +66,29 @@ class SavedEstimator(ABC):
         """
         check_is_fitted(self, "model_")
         model: SavedModel = self.model_  # type: ignore[attr-defined]  # set by _adopt
-        # As `load` would take it; `model.save` would look at it once more.
+        # Check that `load` would accept the model. `model.save` would do the same check again.
         self._taken(model.as_read(path), path)
         write_bundle(path, model.bundle(), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
-        """A fitted estimator from a saved model, whoever saved it; its parameters are the defaults.
+        """A fitted estimator from a saved model; its parameters are the defaults, not those of the fit.
 
         Parameters
         ----------
-        kernels : classes of kernels of your own, of which the model's may be one: ``kernels=[MyKernel]``. Nothing is
-            imported by a name in a file.
+        kernels : classes of your own kernels that the model may have: ``kernels=[MyKernel]``. Nothing is imported by a
+            name in a file.
 
         Raises
         ------
         StoreError
-            There is no whole model, or one of another kind or version.
+            There is no complete model, or one of another kind or version.
         """
         return cls._taken(cls._model.load(path, kernels=kernels), path)
 
     @classmethod
     def _taken(cls, model: SavedModel, path: str | PathLike[str]) -> Self:
-        """An estimator of a model that is at the path, or is to be."""
+        """An estimator with this model; `path` is where it is or will be saved, for messages."""
         try:
             if model.config["estimator"] != cls._kind:
                 raise ModelFormatError(f"{path} holds a {model.config['estimator']!r} model, not {cls._kind!r}")
@@ -97,7 +96,7 @@ class SavedEstimator(ABC):
         except StreamKernelError:
             raise
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-            # Whole to its digests, and yet a field is not there or is not what it should be.
+            # The digests match, but a field is missing or has a wrong type or value.
             raise ModelFormatError(
                 f"{path} is not a whole {cls._kind!r} model ({error!r:.200}); fit it again"
             ) from error

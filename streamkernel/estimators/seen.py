@@ -1,9 +1,8 @@
-"""Which rows a model has seen: known by their content, so that none is folded in twice, by whatever path it comes.
+"""The rows that a model has seen, recognised by content, so that none is folded in twice, from any path.
 
-A model keeps, for every input whose rows it has seen, their row numbers and **marks**: digests of pieces of the input
-as it was then. Of an ingested table these are the digests of its chunks, which cost nothing; rows in memory are
-digested as quickly as they are read; of other inputs a few chunks are read. An input offered later is held against
-the marks:
+For every input whose rows it has seen, a model stores their row numbers and **marks**: digests of pieces of the input
+at that time. For an ingested table these are the digests of its chunks, which cost nothing. Rows in memory are digested
+as fast as they are read. For other inputs a few chunks are read. An input offered later is compared with the marks:
 
 ========================  ===========================================================================================
 all that it reaches hold  the same input, or a part of it, or one with rows appended: what is new in it is unseen
@@ -11,8 +10,8 @@ none holds                another input, all of it unseen
 some hold                 the same input, changed since: refused
 ========================  ===========================================================================================
 
-Rows that are inserted or put in another order are changes. Equal rows under other row numbers are not recognised, nor
-is a table that ends before its first mark does.
+Inserted rows and rows in another order are changes. Equal rows under other row numbers are not recognised, and neither
+is a table that ends before the end of its first mark.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from streamkernel.table import Table
 
 __all__ = ["Comparison", "Mark", "Recognised", "Seen", "SeenInput", "marks_of", "seen_by_fit", "spread"]
 
-# Of inputs whose digests are not known, so many chunks are read to tell them by.
+# Number of chunks that are read to recognise an input whose digests are not known.
 _SAMPLED = 8
 
 
@@ -43,19 +42,19 @@ class Mark:
 
     @property
     def last(self) -> int:
-        """The row after them."""
+        """The row after the mark."""
         return self.first + self.rows
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """An input held against a table.
+    """The result of comparing an input with a table.
 
     Attributes
     ----------
-    holding : how many marks hold, of those that the table reaches.
-    broken : the first of them that does not.
-    reach : row up to which they tell of the table.
+    holding : number of marks that match, of those that the table reaches.
+    broken : first mark that does not match; None where all do.
+    reach : end of the last mark that the table reaches.
     """
 
     holding: int
@@ -65,22 +64,22 @@ class Comparison:
 
 @dataclass(frozen=True)
 class SeenInput:
-    """An input that a model has seen rows of.
+    """An input with rows that a model has seen.
 
     Attributes
     ----------
-    rows : that were folded in.
-    marks : by which the input is known. None where the model is older than this record: then it is known by the rows
-        of the basis.
+    rows : runs of rows that were folded in.
+    marks : marks that identify the input. Empty where the model is older than this record: then the rows of the basis
+        identify it.
     """
 
     rows: Runs
     marks: tuple[Mark, ...]
 
     def compare(self, table: Table, digest: Callable[[int, int], str]) -> Comparison:
-        """Which marks hold for a table.
+        """Compare the marks with a table.
 
-        Where every mark would have to be read, a few are looked at first: if none of them holds it is another input.
+        Where every mark would need a read, a few are compared first: if none of them matches, it is another input.
         """
         reached = [mark for mark in self.marks if mark.last <= _end(table)]
         known = [mark for mark in reached if table.digest_known(mark.first, mark.last)]
@@ -98,7 +97,7 @@ class SeenInput:
         return Comparison(holding, broken, max((mark.last for mark in reached), default=0))
 
     def with_rows(self, rows: Runs, marks: Iterable[Mark]) -> SeenInput:
-        """The same with more rows; marks within new ones, as of a last chunk that has grown, are dropped."""
+        """The same input with more rows; a new mark replaces an old one inside it (a last chunk that has grown)."""
         fresh = tuple(marks)
         edges = {mark.first: mark.last for mark in fresh}
         kept = [mark for mark in self.marks if edges.get(mark.first, -1) < mark.last]
@@ -113,18 +112,18 @@ class SeenInput:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> SeenInput:
-        """The one that `to_config` wrote."""
+        """Read the result of `to_config`."""
         rows = joined((int(first), int(last)) for first, last in config["rows"])
         return cls(rows, tuple(Mark(int(first), int(rows), str(text)) for first, rows, text in config["marks"]))
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """What of a table was seen.
+    """The rows of a table that were seen, and those that were not.
 
     Attributes
     ----------
-    inputs : positions, among those seen, of the inputs that the table is.
+    inputs : positions in `Seen.inputs` of the inputs that match the table.
     seen, unseen : rows of the table's range.
     """
 
@@ -141,12 +140,12 @@ class Seen:
 
     @classmethod
     def from_config(cls, config: list[dict[str, Any]]) -> Seen:
-        """The one that `to_config` wrote.
+        """Read the result of `to_config`.
 
         Raises
         ------
         ModelFormatError
-            It is not what we write.
+            The record does not have the form that `to_config` writes.
         """
         try:
             return cls(tuple(SeenInput.from_config(entry) for entry in config))
@@ -160,19 +159,19 @@ class Seen:
         return [entry.to_config() for entry in self.inputs]
 
     def recognise(self, table: Table, by_basis: Callable[[], Comparison], *, as_new: bool = False) -> Recognised:
-        """Which rows of a table's range were seen.
+        """Find the rows of a table's range that were seen.
 
         Parameters
         ----------
-        by_basis : the rows of the basis held against the table, for inputs without marks.
-        as_new : take an input that has changed since it was seen for another one.
+        by_basis : function that compares the rows of the basis with the table, for inputs without marks.
+        as_new : treat an input that has changed since it was seen as another one.
 
         Raises
         ------
         InputChangedError
-            Rows that were seen are no longer what they were.
+            Rows that were seen have changed.
         ParameterError
-            The table ends among rows of which one cannot tell without those behind it.
+            The table ends within a mark, whose rows cannot be recognised without the rest.
         """
         cache: dict[tuple[int, int], str] = {}
 
@@ -208,7 +207,7 @@ class Seen:
         return Recognised(tuple(same), clipped(seen, table.start, table.stop), unseen)
 
     def check_grown(self, table: Table, found: Recognised) -> None:
-        """Raise `InputChangedError` unless the table is one that was seen, with no rows fewer than then."""
+        """Raise `InputChangedError` unless the table was seen before, and has not lost rows since."""
         if not found.inputs:
             raise InputChangedError(
                 "the table holds none of the rows that the model has seen: it is another one; if its rows are to be "
@@ -222,10 +221,10 @@ class Seen:
             )
 
     def with_rows(self, table: Table, found: Recognised) -> Seen:
-        """The record once the unseen rows of a table were folded in."""
+        """The record after the unseen rows of a table are folded in."""
         if not found.inputs:
             return Seen((*self.inputs, SeenInput(found.unseen, marks_of(table, found.unseen))))
-        # Of several that it is, the one that has most of it.
+        # If the table matches several inputs, take the one with the most of its rows.
         most = max(found.inputs, key=lambda position: self.inputs[position].rows[-1][1])
         entry = self.inputs[most]
         marked = found.unseen if entry.marks else joined([*clipped(entry.rows, 0, _end(table)), *found.unseen])
@@ -234,7 +233,7 @@ class Seen:
 
 
 def marks_of(table: Table, rows: Runs) -> tuple[Mark, ...]:
-    """Marks of the chunks that hold these rows; of a few, spread over them, where each would have to be read."""
+    """Marks of the chunks that hold these rows; of a few chunks, spread evenly, where each would need a read."""
     features = table.features
     cuts = features.cuts(0, _end(table))
     touched: set[int] = set()
@@ -248,18 +247,18 @@ def marks_of(table: Table, rows: Runs) -> tuple[Mark, ...]:
 
 
 def _end(table: Table) -> int:
-    """Rows of the whole input, whatever the range."""
+    """Number of rows of the whole input, not of the table's range."""
     return table.features.n_rows
 
 
 def spread(items: list[Any]) -> list[Any]:
-    """Some of a list, the first and the last among them."""
+    """At most 8 items of a list, spread evenly, with the first and the last."""
     if len(items) <= _SAMPLED:
         return items
     return [items[index] for index in sorted({round(step) for step in np.linspace(0, len(items) - 1, _SAMPLED)})]
 
 
 def seen_by_fit(table: Table) -> dict[str, Any]:
-    """Fields of a fitted model: the rows it has seen; that it was not updated yet."""
+    """Fields of a fitted model: the rows that it has seen, and no updates."""
     rows: Runs = ((table.start, table.stop),)
     return {"seen": Seen((SeenInput(rows, marks_of(table, rows)),)).to_config(), "updates": None}

@@ -1,7 +1,7 @@
-"""Models that are older than the record of the rows they have seen: they are known by their basis.
+"""Models that are older than the record of seen rows: their basis identifies their table.
 
-Such a model says which rows of its table it was fitted to, and has n of them as its basis, with their row numbers. A
-table that has some of these n rows where they were is that table; targets cannot be compared.
+Such a model stores the range of rows that it was fitted to, and n of them as its basis, with their row numbers. A table
+that has some of these n rows at the same row numbers is that table. Targets cannot be compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["rows_of_basis", "seen_by"]
 
 
 def seen_by(model: Updatable[Any]) -> Seen:
-    """The record of a model, or what can be said of one without."""
+    """The record of a model; for a model without one, the rows of its fit, without marks."""
     record = model.config.get("seen")
     if record is not None:
         return Seen.from_config(record)
@@ -30,17 +30,17 @@ def seen_by(model: Updatable[Any]) -> Seen:
 
 
 def rows_of_basis(model: Updatable[Any], table: Table, *, as_new: bool) -> Comparison:
-    """Rows of the basis held against a table that should have them where they were.
+    """Compare the rows of the basis with the rows of the same numbers in a table.
 
     Parameters
     ----------
-    table : scaled as the basis is.
-    as_new : whether a table of which this cannot be said is another one.
+    table : rows, scaled as the basis.
+    as_new : whether a table that cannot be compared counts as another one.
 
     Raises
     ------
     ParameterError
-        It cannot be said: the basis is not made of rows, or the table ends before them.
+        The table cannot be compared: the basis points are not rows, or the table ends before them.
     """
     rows = model.config["rows"]
     m = table.features.n_rows

@@ -1,4 +1,4 @@
-"""What a user asks of a fit, checked before any I/O."""
+"""Options of a fit, checked before any I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["BasisSettings", "RidgeSettings", "checked_choice", "checked_number",
 
 
 def default_components(rows: int, most: int = 1000) -> int:
-    """Basis size when none is asked for: ``sqrt(m) log m``, at most `most` (Rudi, Camoriano & Rosasco 2015)."""
+    """Default basis size: ``sqrt(m) log m``, at most `most` (Rudi, Camoriano & Rosasco 2015)."""
     return max(1, min(rows, most, math.ceil(math.sqrt(rows) * max(1.0, math.log(rows)))))
 
 
@@ -35,7 +35,7 @@ def checked_seed(value: Any) -> int:
 
 
 def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse what is none of the choices."""
+    """Raise `ParameterError` for a value that is not one of the choices."""
     if value not in choices:
         raise ParameterError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
@@ -52,24 +52,24 @@ def checked_number(name: str, value: Any, *, least: float, exclusive: bool = Fal
 
 @dataclass(frozen=True)
 class BasisSettings:
-    """How a basis is chosen; the names are those of the command line and the estimators.
+    """Options of the choice of a basis; the names are those of the command line and the estimators.
 
     Parameters
     ----------
     n_components : basis size n, or None for `default_components`.
-    kernel : name, `Kernel`, or its configuration. A `Kernel` brings its own lengthscale.
+    kernel : name, `Kernel`, or its configuration. A `Kernel` has its own lengthscale.
     lengthscale : "median", "auto", a number, or one number per feature.
-    gamma, degree, coef0, kernel_params : as scikit-learn's; `gamma` takes the place of the lengthscale.
+    gamma, degree, coef0, kernel_params : as in scikit-learn; `gamma` replaces the lengthscale.
     tol : stop the selection at a residual trace of ``tol * trace``.
-    rule, objective, rule_options : how the basis is chosen.
+    rule, objective, rule_options : rule that chooses the basis, and its options.
     scale : "standard" or "none".
     fit_intercept : whether to fit a constant; targets are centred.
-    seed : of every draw.
+    seed : seed of every draw.
     """
 
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
     LENGTHSCALES: ClassVar[tuple[str, ...]] = tuple(SAMPLE_ROWS)
-    MOST_COMPONENTS: ClassVar[int] = 1000  # where no size is asked for
+    MOST_COMPONENTS: ClassVar[int] = 1000  # limit on the default size
 
     n_components: int | None = None
     kernel: str | Kernel | dict[str, Any] = "gaussian"
@@ -108,7 +108,7 @@ class BasisSettings:
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        """From a scikit-learn estimator's parameters, of which those of the run are left aside."""
+        """Make settings from a scikit-learn estimator's parameters; those of the run (memory, client) are ignored."""
         known = {each.name for each in fields(cls)}
         given = {name: value for name, value in parameters.items() if name in known}
         given |= {
@@ -119,16 +119,16 @@ class BasisSettings:
 
     @property
     def needs_positive_definite(self) -> bool:
-        """Whether the fit stands on whitened features, which only positive definite kernels have."""
+        """Whether the fit uses whitened features, which only positive definite kernels have."""
         return True
 
     @property
     def needs_regular_system(self) -> bool:
-        """Whether a basis of fewer independent functions than asked for is an error: nothing regularises the fit."""
+        """Whether fewer independent functions than asked for are an error, because nothing regularises the fit."""
         return False
 
     def sampled_rows(self, table: Table) -> int:
-        """How many rows are sampled to find the lengthscale, or the shares of the classes."""
+        """Number of rows to sample for the lengthscale, or for the shares of the classes."""
         wanted = 0
         if self.searches_lengthscale:
             wanted = self.SAMPLE_ROWS[self.lengthscale]
@@ -138,7 +138,7 @@ class BasisSettings:
 
     @property
     def searches_lengthscale(self) -> bool:
-        """Whether the lengthscale is to be found from a sample of rows."""
+        """Whether the fit finds the lengthscale on a sample of rows."""
         named = not isinstance(self.kernel, (Kernel, dict))
         return (
             isinstance(self.lengthscale, str)
@@ -148,7 +148,7 @@ class BasisSettings:
         )
 
     def kernel_template(self) -> Kernel:
-        """The kernel, with lengthscale 1 where it is still to be found."""
+        """The kernel, with lengthscale 1 where the fit still has to find it."""
         lengthscale = self.lengthscale
         if isinstance(lengthscale, str):
             lengthscale = None
@@ -160,11 +160,11 @@ class BasisSettings:
             raise ParameterError(f"kernel_params {self.kernel_params!r} do not fit the kernel ({error})") from None
 
     def selection_rule(self, *, has_targets: bool) -> Rule:
-        """The rule by which the basis is chosen."""
+        """The rule that chooses the basis."""
         return as_rule(self.rule, objective=self.objective, has_targets=has_targets, **self.rule_options)
 
     def components(self, table: Table) -> int:
-        """Basis size for a table, whose width must suit the kernel.
+        """Basis size for a table, after a check that the kernel fits its number of features.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class RidgeSettings(BasisSettings):
     """
 
     SOLVERS: ClassVar[tuple[str, ...]] = ("auto", "direct", "cg")
-    SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows that the preconditioner is made from
+    SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
     alpha: Any = "gcv"
     solver: str = "auto"
@@ -231,7 +231,7 @@ class RidgeSettings(BasisSettings):
             )
 
     def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:
-        """What "auto" stands for: the solver of less work by the plan's count; the direct one, where alpha needs it.
+        """The solver; "auto" gives the one with less work by the plan's count, or the direct one where alpha needs it.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class RidgeSettings(BasisSettings):
         return choose_solver(m, n, p, d, sample=self.preconditioner_rows(table, n)).solver
 
     def preconditioner_rows(self, table: Table, n: int) -> int:
-        """How many rows conjugate gradients are preconditioned by."""
+        """Number of rows that the preconditioner of conjugate gradients is computed from."""
         return min(self.SAMPLE_PER_FUNCTION * n, table.n_rows)
 
     @property

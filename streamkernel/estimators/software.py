@@ -1,4 +1,4 @@
-"""Versions and machine on which the bits of a model were made."""
+"""Versions and machine of a fit, on which the bits of a model depend."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def software_record() -> dict[str, str]:
 
 
 def _cpu() -> str:
-    """Model of the processor, where the system tells."""
+    """Model of the processor, where the system reports it."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""Whether the basis of a model spans new rows as well as those that it was chosen from."""
+"""The staleness of a model's basis: does it span new rows as well as the rows it was chosen from?"""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from streamkernel.estimators.updatable import Sums
 __all__ = ["STALE", "Staleness"]
 
 STALE = 2.0
-# A basis that leaves less than this of the rows is not stale, whatever it left of those that it was chosen from.
+# A basis that leaves a smaller share than this of the new rows is never stale.
 _NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True)
 class Staleness:
-    """Shares of the trace of K that the basis leaves: ``tr(K - K~) / tr K``, the mean residual where k(x, x) = 1.
+    """Shares of the trace of K that the basis does not explain: ``tr(K - K~) / tr K``, the mean residual where k(x, x)
+    = 1.
 
     Attributes
     ----------
-    of_fit : of the rows that the basis was chosen from.
-    of_new : of the rows folded in last; None where none were.
-    now : whether the latter exceeds the former by the factor asked for.
-    before : whether it did at an earlier update, and the basis has not grown since.
+    of_fit : share for the rows that the basis was chosen from.
+    of_new : share for the rows folded in last; None where none were.
+    now : whether `of_new` is larger than `of_fit` times the factor of the update.
+    before : whether it was so at an earlier update, and the basis has not grown since.
     """
 
     of_fit: float
@@ -34,30 +35,30 @@ class Staleness:
 
     @classmethod
     def known(cls, config: dict[str, Any]) -> Staleness:
-        """What a model's configuration says."""
+        """The staleness that a model's configuration records."""
         updates = config.get("updates") or {}
         of_fit = updates.get("residual_of_fit", config["certificate"]["relative_residual_trace"])
         return cls(float(of_fit), before=bool(updates.get("stale", False)))
 
     @property
     def stale(self) -> bool:
-        """Now or before."""
+        """Whether the basis is stale, now or before."""
         return self.now or self.before
 
     def with_rows(self, fresh: Sums | None, factor: float) -> Staleness:
-        """What the sums of new rows say."""
+        """The staleness after the sums of new rows; None where there are none."""
         if fresh is None:
             return self
         left = fresh.residual_trace / fresh.trace if fresh.trace else 0.0
         return replace(self, of_new=left, now=left > factor * self.of_fit and left > _NEGLIGIBLE)
 
     def warn(self, factor: float, grown: int, left: float) -> None:
-        """Tell the user.
+        """Warn the user where the basis is stale now.
 
         Parameters
         ----------
-        grown : functions that the basis has more for it.
-        left : share of the trace of all rows that it leaves.
+        grown : number of functions that were added for this reason.
+        left : share of the trace of all rows that the basis now leaves.
         """
         if not self.now or self.of_new is None:
             return

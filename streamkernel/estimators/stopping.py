@@ -1,7 +1,7 @@
-"""How many of the picks to keep: a basis is cut where a bound says that more would not pay.
+"""The number of picks to keep: a bound decides where more picks would not pay, and the basis is cut there.
 
-The first t picks are a basis of their own, and the sums of one sweep over all n of them hold what each t would leave
-out, so that stopping by a bound costs one sweep, whatever n is.
+The first t picks are a basis of their own, and the sums of one sweep over all n picks give the residual for each t.
+Stopping by a bound therefore costs one sweep, for any n.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ STOPS = ("trace", "bound", "gap")
 
 @dataclass(frozen=True)
 class Stopped:
-    """What is kept of the picks, and why.
+    """The picks that are kept, and the reason.
 
     Attributes
     ----------
-    chosen : with the basis that is kept.
-    rule : of `STOPS`.
-    stop : where it stopped; None for "trace", which the selection itself heeds.
+    chosen : choice with the basis that is kept.
+    rule : one of `STOPS`.
+    stop : place where the rule stopped; None for "trace", which the selection itself applies.
     """
 
     chosen: Chosen
@@ -48,7 +48,7 @@ class Stopped:
 
 
 def check_stop(stop: str, table: Table, settings: BasisSettings) -> None:
-    """Refuse, before any work, a stopping rule that has nothing to go by."""
+    """Raise `ParameterError`, before any work, for a stopping rule that lacks the input it needs."""
     if stop not in STOPS:
         raise ParameterError(f"stop must be one of {', '.join(STOPS)}, not {stop!r}")
     if stop == "gap" and table.n_targets == 0:
@@ -61,13 +61,13 @@ def check_stop(stop: str, table: Table, settings: BasisSettings) -> None:
 
 
 def stopped(chosen: Chosen, stop: str, settings: BasisSettings, session: Session) -> Stopped:
-    """The basis, cut where `stop` says; one sweep but for "trace".
+    """Cut the basis by the rule `stop`; one sweep, none for "trace".
 
     Parameters
     ----------
-    stop : "bound", the least compression bound along the path (Hussain & Shawe-Taylor, Theorem 2); "gap", the first
-        basis of which a full fit could gain 1 % of the regularised risk at most, at the alpha that the whole basis
-        would take (Smola & Schoelkopf 2000, eqs. (5) to (7)).
+    stop : "bound" cuts at the smallest compression bound along the path (Hussain & Shawe-Taylor, Theorem 2); "gap" at
+        the first basis that a full fit could improve by at most 1 % of the regularised risk, at the alpha chosen for
+        the whole basis (Smola & Schoelkopf 2000, eqs. (5) to (7)).
     """
     basis, table = chosen.selection.basis, chosen.table
     if stop == "trace" or len(basis) == 0:
@@ -92,7 +92,7 @@ def _at_gap(chosen: Chosen, settings: BasisSettings, session: Session, name: str
     sums = session.sweep(NormalEquations.of(basis, chosen.centre, table.n_rows), table, name)
     system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale**2, independent=chosen.independent)
     path = system.path
-    # The eigenvectors give the centred sums back, whitened in the order of picking.
+    # The product with the eigenvectors restores the centred sums, whitened in the order of picking.
     H = (path.vectors * path.values) @ path.vectors.T
     g = (path.vectors @ path.rotated) / scale
     yy = float((path.square / scale**2).sum())

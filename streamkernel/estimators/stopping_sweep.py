@@ -1,4 +1,4 @@
-"""A word to stop, said by a handler of signals or by another thread, and sweeps that hear it."""
+"""A request to stop, set by a signal handler or another thread, and sweeps that end at it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ __all__ = ["Abandoned", "Stop", "StopWord", "Stoppable"]
 
 
 class Stop(Protocol):
-    """Whether to stop; an Event will do."""
+    """A request to stop; a `threading.Event` is one."""
 
     def is_set(self) -> bool: ...
 
 
 class StopWord:
-    """Said once; other than an Event it has no lock, so that a handler of signals may say it at any moment."""
+    """A request to stop without a lock, unlike an Event, so that a signal handler may set it at any moment."""
 
     def __init__(self) -> None:
         self._said = False
 
     def set(self) -> None:
-        """Say it."""
+        """Request the stop."""
         self._said = True
 
     def is_set(self) -> bool:
-        """Whether it was said."""
+        """Whether the stop was requested."""
         return self._said
 
 
 class Abandoned(Exception):
-    """A sweep that was not to go on; nothing was written."""
+    """A sweep was ended by a request to stop; nothing was written."""
 
 
 class Stoppable:
-    """Watches a session for another watcher, and ends it at the next task once the word is said."""
+    """A `Progress` that passes on each call to another one, and raises `Abandoned` once the stop was requested."""
 
     def __init__(self, progress: Progress, stop: Stop) -> None:
         self._progress, self._stop = progress, stop

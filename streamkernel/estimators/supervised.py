@@ -1,4 +1,4 @@
-"""What every fit to targets shares: its checks, its promise of memory, its clock, and the picture on held-out rows."""
+"""The frame of every fit to targets: checks, memory limits, times, and the picture on held-out rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["FittedParts", "FittedSteps", "Watched", "fit_supervised"]
 
 
 class FittedSteps(Protocol):
-    """What the steps of a fit leave."""
+    """The results of a fit's steps."""
 
     @property
     def chosen(self) -> Chosen: ...
@@ -34,7 +34,7 @@ class FittedSteps(Protocol):
     def arrays(self) -> dict[str, NDArray[Any]]: ...
 
     def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """All of the configuration that is a function of the rows and the settings, and the software."""
+        """The fields that depend only on the rows and the settings, and the software."""
         ...
 
 
@@ -50,7 +50,7 @@ Watched = tuple[Table | None, Mask | None]
 
 
 def check_numbers(table: Table, estimator: str) -> None:
-    """Refuse class labels as targets of a regression, or ParameterError."""
+    """Raise ParameterError for class labels as targets of a regression."""
     if table.classes is None:
         return
     if estimator == "ridge":
@@ -77,21 +77,21 @@ def fit_supervised(
     Parameters
     ----------
     table : rows of the fit, with targets.
-    settings : what is asked.
-    session : where and with what checkpoints it runs.
-    steps : what is done, for a basis size.
-    plan_of : what that will cost on a machine, for a basis size.
-    estimator : its name.
-    whole : the table that `table` is a slice of; its other rows serve for the held-out picture.
+    settings : options of the fit.
+    session : session that runs the sweeps, with its checkpoints.
+    steps : function that runs the steps for a basis size.
+    plan_of : function that plans them for a machine and a basis size.
+    estimator : name of the estimator.
+    whole : table that `table` is a slice of; its other rows are used for the held-out picture.
     memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`). A plan beyond
         it is refused before anything is read.
-    watched : rows of `check_rows` that the fit has held out itself.
-    targets_are_2d : predictions have a column a target even where there is one; where there are several, always.
+    watched : function that gives the rows that the fit itself has held out, for `check_rows`.
+    targets_are_2d : whether predictions of a single target have shape (m, 1); several targets always have columns.
 
     Raises
     ------
     ParameterError
-        The table has no targets, or more basis functions are asked for than there are rows.
+        The table has no targets, or the basis is larger than the number of rows.
     ResourceLimitError
         The plan exceeds a limit.
     SingleClassError

@@ -1,4 +1,4 @@
-"""What the fitted transformers keep: configuration and named arrays, which is also how they lie on disk."""
+"""The models of the transformers: configuration and named arrays, in memory as on disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TransformerModel(SavedModel, ABC):
     """Parameters
     ----------
     config : everything that is not an array; docs/model.md describes each field.
-    arrays : by name; `components` are basis points in scaled units.
+    arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     _MADE: ClassVar[str] = "the transformer was fitted on"
@@ -48,7 +48,7 @@ class NystroemModel(TransformerModel):
     _NOUN: ClassVar[str] = "Nystroem transformer"
 
     def transformation(self) -> FeatureMap:
-        # By solves with L, which are more accurate than products with its inverse.
+        # Features by solves with L, which are more accurate than products with its inverse.
         return FeatureMap(Features.of_basis(self.basis))
 
 
@@ -71,7 +71,7 @@ class KernelPCAModel(TransformerModel):
     def of(
         cls, eigen: FactorEigen, config: dict[str, Any], arrays: dict[str, NDArray[Any]], wanted: int | None
     ) -> KernelPCAModel:
-        """From a decomposition; configuration and arrays are those of its basis."""
+        """Make the model from a decomposition; `config` and `arrays` are those of its basis."""
         scores, residual, trace = eigen.scores(), eigen.residual_trace, config["certificate"]["trace"]
         assert residual is not None
         told = {
@@ -93,7 +93,7 @@ class KernelPCAModel(TransformerModel):
 
     @property
     def bound(self) -> CompressionBound | None:
-        """Theorem 2 along the path of picks; None where k(x, x) has no bound, and for points that are no rows."""
+        """Theorem 2 along the path of picks; None where k(x, x) has no bound, and for points that are not rows."""
         kernel, points, rows = self.basis.kernel, self.basis.points, self.component_indices
         if not kernel.stationary or np.any(rows < 0):
             return None
@@ -120,7 +120,7 @@ class KernelPCAModel(TransformerModel):
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
         with self._of_fields(path):
-            # All that the bound takes beside the basis.
+            # The number of rows is the only other input of the bound.
             fits = int(self.config["rows"]["count"]) >= len(self.residual_path) - 1
         if not fits:
             raise ModelFormatError(f"{path} has more functions than rows; {self._AGAIN}")

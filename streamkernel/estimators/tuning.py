@@ -1,4 +1,4 @@
-"""Hyper-parameters of a Gaussian process: when they are tuned, what a model keeps of it, and variances from sums."""
+"""Hyper-parameters of a Gaussian process: their search, its record in the model, and variances from sums."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ __all__ = ["GaussianTuner", "evidence_steps", "solved", "tuning_arrays", "tuning
 Float = NDArray[np.float64]
 
 SAMPLE_BASIS = 400  # points of the sparse process on the sample
-TUNING_BYTES = 100 << 20  # that a search leaves behind: the optimiser, compiled loops, buffers of BLAS
-FULL_EVALUATIONS = 10  # of the evidence over all rows, two sweeps each
+TUNING_BYTES = 100 << 20  # resident after a search: the optimiser, compiled loops, buffers of BLAS
+FULL_EVALUATIONS = 10  # evaluations of the evidence over all rows, two sweeps each
 
-_ROUNDS, _LOOKS = 4, 60  # of a search on the sample, about
+_ROUNDS, _LOOKS = 4, 60  # about so many in a search on the sample
 _SINGLE = np.dtype(np.float32)
 
-FULL = "full"  # stage of a point that all rows were asked about
+FULL = "full"  # stage of a point that was evaluated on all rows
 
 
 @dataclass(frozen=True)
 class GaussianTuner:
-    """Moves what is to be found by evidence, on the sample; `choose_basis` calls it."""
+    """The search on the sample for the hyper-parameters of the largest evidence; `choose_basis` calls it."""
 
     settings: GaussianSettings
     session: Session
@@ -75,9 +75,10 @@ class GaussianTuner:
         return found
 
     def polished(self, chosen: Chosen) -> tuple[Chosen, GaussianSums | None]:
-        """The same basis points with hyper-parameters that all rows agree on, where that was asked for.
+        """The same basis points with hyper-parameters optimised over all rows, where the settings ask for it.
 
-        With the sums there, which those of the final sweep of "fitc" would be; None where nothing was asked for.
+        Also returns the sums at the optimum, which equal those of the final sweep of "fitc"; None without such a
+        search.
         """
         if not self.settings.polishes or not isinstance(chosen.tuning, Tuning):
             return chosen, None
@@ -103,13 +104,13 @@ class GaussianTuner:
 
 
 def _places(part: Basis, whole: Basis) -> NDArray[np.int64]:
-    """Where the points of a basis, some of those of another in their order, are in it; centres have no row numbers."""
+    """Positions in `whole` of the points of `part`, a subsequence; by value, because centres have no row numbers."""
     points = enumerate(whole.points)
     return np.asarray([next(i for i, z in points if np.array_equal(z, point)) for point in part.points], np.int64)
 
 
 def tuning_steps(problem: Problem, rows: int) -> list[Step]:
-    """What a search on so many sampled rows costs: points chosen for each round, and some 60 looks of two passes."""
+    """The steps of a search on sampled rows: points for each round, and about 60 evaluations of two passes."""
     n = min(SAMPLE_BASIS, rows)
     half = n // 2
     pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, 4 * (n - half)), np.zeros(0), _SINGLE)
@@ -123,28 +124,28 @@ def tuning_steps(problem: Problem, rows: int) -> list[Step]:
 
 
 def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: str = "sweep") -> list[Step]:
-    """What so many evaluations of the evidence and its gradient cost, two passes each."""
+    """The steps of this many evaluations of the evidence and its gradient, two passes each."""
     basis, d = unfilled_basis(problem, n), max(len(problem.centre), 1)
     ones = np.ones(d)
     sums = GaussianEquations(basis, np.zeros(d), DiagonalNoise(1.0, 1.0))
     slopes = EvidenceGradient(basis, np.zeros(d), ones, 1.0, 1.0, np.zeros((n, n)), np.zeros((n, d)), True)
-    held = 8 * 10 * n * n  # the precision, its factors and inverse, and what is made of them
+    held = 8 * 10 * n * n  # the precision, its factors and inverse, and products of them
     return [
         step_of(name, work, rows, kernel_columns=n, where=where, times=times, held_bytes=held, packings=packings)
-        # Those of the basis that was chosen stay; slopes have panels of their own.
+        # The packed points of the chosen basis stay in memory; slopes have panels of their own.
         for name, work, packings in (("evidence", sums, 2), ("its gradient", slopes, 3))
     ]
 
 
 def solved(system: GaussianSystem, signal: Any, noise: Any) -> GaussianSolution:
-    """The posterior for variances that are given, or "evidence": those that the sums make likeliest."""
+    """The posterior for given variances; "evidence" stands for those that maximise the evidence of the sums."""
     signal, noise = (None if value == EVIDENCE else float(value) for value in (signal, noise))
     found = system.choose(signal=signal, noise=noise)
     return system.solve(found.signal, found.noise)
 
 
 def tuning_record(chosen: Chosen) -> dict[str, Any] | None:
-    """How hyper-parameters were found; None where none were looked for."""
+    """The record of the search for hyper-parameters; None without a search."""
     tuning = chosen.tuning
     if not isinstance(tuning, (Tuning, LikelihoodTuning)):
         return None
@@ -180,7 +181,7 @@ def tuning_arrays(chosen: Chosen) -> dict[str, NDArray[Any]]:
 
 
 def _best(tuning: Tuning | LikelihoodTuning) -> int:
-    """The point that the model has: the best of the last stage."""
+    """Index of the point that the model uses: the best of the last stage."""
     full = any(point.stage == FULL for point in tuning.points)
     values = [point.value if (point.stage == FULL) == full else -np.inf for point in tuning.points]
     return int(np.argmax(values))

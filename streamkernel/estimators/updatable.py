@@ -1,4 +1,4 @@
-"""What a model must have to be updated: sums of which it is made, and a way from sums to the model.
+"""The interface of a model that can be updated: its sums, and a method that makes a model from sums.
 
 ::
 
@@ -26,12 +26,12 @@ __all__ = ["Sums", "Updatable"]
 
 
 class Sums(Protocol):
-    """Sums over rows, which say by themselves how well the basis spans these rows.
+    """Sums over rows, with the traces that measure how well the basis spans these rows.
 
     Attributes
     ----------
     count : number of rows.
-    trace, residual_trace : of K and of ``K - K~`` over the rows, exact.
+    trace, residual_trace : exact traces of K and of ``K - K~`` over the rows.
     """
 
     @property
@@ -42,7 +42,7 @@ class Sums(Protocol):
     def residual_trace(self) -> float: ...
 
     def merge(self, other: Self) -> Self:
-        """The sums of both lots of rows."""
+        """The sums over the rows of both."""
         ...
 
 
@@ -69,7 +69,7 @@ class Updatable(Protocol[S]):
 
     @property
     def sums(self) -> S:
-        """Of all rows that it has seen."""
+        """The sums over all rows that the model has seen."""
         ...
 
     def prepare(self, table: Table) -> Table:
@@ -81,7 +81,7 @@ class Updatable(Protocol[S]):
         ...
 
     def told(self) -> dict[str, Any]:
-        """What was chosen, for people."""
+        """The fields of the solution that commands print."""
         ...
 
     def predictions(self) -> Predicting:
@@ -91,11 +91,11 @@ class Updatable(Protocol[S]):
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None: ...
 
     def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The same kind of model of other parts."""
+        """A model of the same kind with other parts."""
         ...
 
     def with_basis(self, basis: Basis) -> Self:
-        """This; its basis is at hand already."""
+        """Return this model; it uses the given basis, which has its factor already."""
         ...
 
     def reduction_of_rows(self, rows: int) -> Reduction[S]:
@@ -103,22 +103,22 @@ class Updatable(Protocol[S]):
 
         Parameters
         ----------
-        rows : how many there are with those that it has seen, by which the way of summing is chosen.
+        rows : number of rows, those seen included; the method of summing depends on it.
         """
         ...
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
-        """Refuse, before any work, what `with_sums` would not take: `ParameterError`."""
+        """Raise `ParameterError`, before any work, for choices that `with_sums` does not take."""
         ...
 
     def with_sums(self, sums: S, choices: Mapping[str, Any] | None = None) -> Self:
-        """The model that a fit with this basis, scaler and centre makes of the sums of all rows.
+        """The model that a fit with this basis, scaler and centre would give for the sums of all rows.
 
         Arrays and fields that follow from the sums are new, all others are kept.
 
         Parameters
         ----------
-        choices : what is chosen from sums (`alpha` of ridge regression): a value, "keep" for that of the model, or
-            another word that a fit knows. By default it is chosen as it was by the fit.
+        choices : parameters that follow from sums (`alpha` of ridge regression): a value, "keep" for that of the model,
+            or another option of the fit. The default is the choice of the fit.
         """
         ...

@@ -1,7 +1,7 @@
-"""New rows folded into a fitted model: sums are added, and the model is what a fit of its basis to all rows is.
+"""New rows folded into a fitted model: sums are added, and the result is the fit of its basis to all rows.
 
-Exactly once: rows that the model has seen, known by their content (`seen`), are left out. Exact: the sums are those of
-one sweep over all rows, to rounding, so that coefficients, alpha and certificate are too.
+Exactly once: rows that the model has seen, recognised by content (`seen`), are left out. Exact: up to rounding, the
+sums equal those of one sweep over all rows, and so do coefficients, alpha and certificate.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ M = TypeVar("M", bound=Updatable[Any])
 
 @dataclass(frozen=True)
 class Update(Generic[M]):
-    """What an update did.
+    """The result of an update.
 
     Attributes
     ----------
-    model : the new model, or the old one where nothing was to be done.
-    changed : which of the two.
-    rows_folded, rows_seen_before : of the rows given.
-    staleness : how well the basis spans the new rows; that of the old basis, if it has grown.
-    grown : functions that the basis has more.
-    sweeps, resumed_sweeps : passes over rows, and how many of them a checkpoint spared.
+    model : the new model, or the old one where there was nothing to do.
+    changed : whether it is the new one.
+    rows_folded, rows_seen_before : numbers of new and of known rows among those given.
+    staleness : staleness of the basis for the new rows; of the old basis, if it has grown.
+    grown : number of functions added to the basis.
+    sweeps, resumed_sweeps : passes over rows, and the number of them taken from a checkpoint.
     """
 
     model: M
@@ -60,16 +60,16 @@ class Update(Generic[M]):
 
     @property
     def stale(self) -> bool:
-        """Whether the basis is, now."""
+        """Whether the basis is stale after the update."""
         return self.staleness.stale and not self.grown
 
 
 def new_rows(model: Updatable[Any], X: Any, y: Any = None) -> Table:
-    """Rows to update a model with, opened; its labels are known and need not be looked for."""
+    """Open the rows of an update; the model knows the labels, so that no scan for them is needed."""
     try:
         return open_table(X, y)
     except DTypeError:
-        # Labels that are text.
+        # Text labels raise DTypeError; a classifier opens them as classes.
         if model.config["classes"] is None:
             raise
         return open_table(X, y, classify=True)
@@ -92,26 +92,27 @@ def update_model(
 
     Parameters
     ----------
-    model : fitted; it is not changed.
+    model : fitted model; it is not changed.
     table : rows as they are stored, with targets.
-    session : where and with what checkpoints it runs, or what gives one: it is asked for once there is work. One sweep
-        for each run of unseen rows, two more if the basis grows.
+    session : session with its checkpoints, or a function that returns one, called only if there is work. An update
+        costs one sweep for each run of unseen rows, and two more if the basis grows.
     choices : see `Updatable.with_sums`; ``{"alpha": "keep"}``, ``{"variances": "keep"}``.
-    stale : warn where the basis leaves more than this times as much of the new rows as of those of the fit.
-    grow : if the basis is stale, add at most so many functions chosen from the new rows. The sums of all rows are
-        swept for anew, so that the table must hold them all.
-    as_new : take a table whose rows have changed since they were seen for another one.
-    grown_only : refuse a table of which the model has seen nothing, or more rows than it has: `InputChangedError`.
+    stale : warn where the share of the new rows that the basis leaves is more than this times that of the fit.
+    grow : if the basis is stale, add at most this many functions chosen from the new rows. A new sweep then sums all
+        rows, so that the table must hold all of them.
+    as_new : treat a table whose rows have changed since they were seen as another one.
+    grown_only : raise `InputChangedError` for a table with no rows that the model has seen, or with fewer rows than
+        then.
     memory_limit : bytes of all processes together; None for what the machines have.
-    driver_bytes : resident before.
+    driver_bytes : bytes resident in the driver before the update.
 
     Raises
     ------
     ParameterError
-        The table has no targets, the model cannot tell what it has seen of it, or an option is wrong; growth is asked
-        for and the table does not hold all rows.
+        The table has no targets, its seen rows cannot be recognised, or an option is wrong; or growth is requested and
+        the table does not hold all rows.
     InputChangedError
-        Some rows that were seen are no longer what they were.
+        Some rows that were seen have changed.
     ShapeError, ShapeMismatchError, DataError, StoreError, ResourceLimitError, NumericalError
         See `streamkernel.errors`.
     """
@@ -120,7 +121,7 @@ def update_model(
     model.check_choices(chosen)
     if table.n_targets == 0:
         raise ParameterError("the table has no targets; ingest it with --target, or give y")
-    # Rows are held against those seen in the order of the model's columns, as it saw them.
+    # Rows are compared with those seen in the order of the model's columns.
     table = model.prepare(model.prepare_targets(table))
     seen = seen_by(model)
     found = seen.recognise(table, lambda: rows_of_basis(model, table, as_new=as_new), as_new=as_new)
@@ -129,7 +130,7 @@ def update_model(
     known = Staleness.known(model.config)
     room = rows_to_grow_on(table, seen, found) if grow else None
     if room:
-        # Nor are there more functions than rows; the plan counts them.
+        # No more functions than rows can be added; without the limit the plan would count them.
         grow = min(grow, room[0].n_rows)
     if not found.unseen and not (room and known.before):
         return Update(model, False, 0, count(found.seen), known)
@@ -165,16 +166,16 @@ def update_model(
 
 
 def _record(config: dict[str, Any], done: Update[Any]) -> dict[str, Any]:
-    """What the model says of its updates.
+    """The model's record of its updates.
 
     Parameters
     ----------
-    config : of the model before this one.
+    config : configuration of the model before this update.
     """
     before = config.get("updates") or {}
     of_fit = done.staleness.of_fit
     if done.grown:
-        # From now on the grown basis is what new rows are held against.
+        # From now on the staleness of new rows is relative to the grown basis.
         of_fit = done.model.config["certificate"]["relative_residual_trace"]
     return {
         "times": before.get("times", 0) + 1,
@@ -187,7 +188,7 @@ def _record(config: dict[str, Any], done: Update[Any]) -> dict[str, Any]:
 
 
 def check_options(stale: float, grow: int) -> None:
-    """Refuse what cannot be asked, whatever the model and the rows are: `ParameterError`."""
+    """Raise `ParameterError` for options that are wrong for any model and any rows."""
     if isinstance(stale, bool) or not isinstance(stale, (int, float)) or not math.isfinite(stale) or stale < 0:
         raise ParameterError(f"stale must be a finite number >= 0, not {stale!r}")
     if isinstance(grow, bool) or not isinstance(grow, int) or grow < 0:

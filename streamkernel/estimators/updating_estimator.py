@@ -26,7 +26,7 @@ class UpdatingEstimator(SupervisedEstimator):
 
     Attributes
     ----------
-    last_update_ : Update, what the last call of `update` did.
+    last_update_ : Update, the result of the last call of `update`.
     """
 
     last_update_: Update[Any]
@@ -34,21 +34,21 @@ class UpdatingEstimator(SupervisedEstimator):
     def update(
         self, X: Any, y: Any = None, *, stale: float = STALE, grow: int = 0, as_new: bool = False, **choices: Any
     ) -> Self:
-        """Fold in the rows that the model has not seen: the fit of its basis to all rows, from the sums of both.
+        """Fold in the rows that the model has not seen; the result is the fit of its basis to all rows.
 
-        Other than with `partial_fit` of scikit-learn, rows count once: those that it has seen, in `fit` or `update`,
-        known by their content, are left out. They may be given again with more rows behind them; an array or a store
-        that begins with other rows is another one, all of whose rows are new. Basis, scaler and lengthscale stay.
+        Unlike in `partial_fit` of scikit-learn, rows count once: rows seen in `fit` or `update` are recognised by
+        content and left out. They may be given again with more rows after them. An array or a store that begins with
+        other rows is another one, and all its rows are new. Basis, scaler and lengthscale stay.
 
         Parameters
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
-        y : (m,) or (m, d); may be left out where X brings its targets.
-        stale : warn where the basis leaves more than this times as much of the new rows as of those of the fit.
-        grow : if it does, add at most so many functions to the basis; X must then hold all rows, old and new.
-        as_new : take rows of which some, but not all, were changed since they were seen for others.
-        choices : of ridge models ``alpha="gcv"``, "keep" or a number; of processes and committees
-            ``variances="evidence"`` or "keep". By default they are chosen as by `fit`, where what was given stays.
+        y : (m,) or (m, d) targets; may be left out where X contains them.
+        stale : warn where the share of the new rows that the basis leaves is more than this times that of the fit.
+        grow : if it is, add at most this many functions to the basis; X must then hold all rows, old and new.
+        as_new : treat rows of which some, but not all, have changed since they were seen as new ones.
+        choices : for ridge models ``alpha="gcv"``, "keep" or a number; for processes and committees
+            ``variances="evidence"`` or "keep". The default is as in `fit`: given values stay.
 
         Returns
         -------
@@ -57,7 +57,7 @@ class UpdatingEstimator(SupervisedEstimator):
         Raises
         ------
         StreamKernelError
-            Whatever is wrong with parameters, rows or machine; the estimator is as it was.
+            An error of the parameters, the rows or the machine; the estimator is unchanged.
         """
         model = self._fitted()
         if is_array_like(X):
@@ -82,7 +82,7 @@ class UpdatingEstimator(SupervisedEstimator):
         return self._adopt(done.model)
 
     def _more(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Arrays, by the checks of `fit`, and with its columns."""
+        """Arrays, after the checks of `fit`, with the columns of the fit."""
         if y is not None:
             y = plain_labels(y) if self._classify else y
             require_finite(y, "y")

@@ -1,12 +1,12 @@
-"""A model on disk, updated in its place: at any moment the old one or the new one is there, whole.
+"""A model on disk, updated in place: at any moment the complete old or the complete new model is there.
 
 ::
 
     .MODEL.update/     lock of the one update at work, and what its finished sweeps ended with (`store.Checkpoints`)
     MODEL/             read under the lock, replaced in one step
 
-An update that is killed before that step has changed nothing, and is resumed by the same call; one that is killed after
-it is found done, since the model says which rows it has seen.
+An update that is killed before that step has changed nothing, and the same call resumes it. After that step, the same
+call finds nothing to do, because the model records the rows that it has seen.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ __all__ = ["update_saved"]
 
 M = TypeVar("M", bound=Updatable[Any])
 
-# After these there is nothing to resume.
+# After these errors there is nothing to resume: they would come again.
 _WOULD_COME_AGAIN = (DataError, ParameterError, InputChangedError, NumericalError)
 
-# How often it follows other updates that end just as it begins.
+# Number of attempts when other updates end just as this one begins.
 _TRIES = 10
 
 
@@ -54,26 +54,26 @@ def update_saved(
     session_of: Callable[[Checkpoints], Session],
     **options: Any,
 ) -> Update[M]:
-    """Fold the rows of a table that a saved model has not seen into it, and save it in the old one's place.
+    """Fold the rows of a table that a saved model has not seen into it, and replace the saved model.
 
     Parameters
     ----------
-    path : of the model.
-    load : what reads it, such as ``RidgeModel.load``.
+    path : path or URL of the model.
+    load : function that reads the model, such as ``RidgeModel.load``.
     table : rows as they are stored, with targets.
-    session_of : what gives the session that runs it, with these checkpoints, if there is work.
-    options : of `update_model`.
+    session_of : function that returns the session for these checkpoints; called only if there is work.
+    options : options of `update_model`.
 
     Raises
     ------
     RunLockedError
         Another process is updating the model; nothing was done.
     InputChangedError
-        The model was replaced while this ran, by a fit that overwrites; or see `update_model`.
+        A fit with overwrite replaced the model during the update; or see `update_model`.
     StreamKernelError
-        See `update_model`; the model is as it was.
+        See `update_model`; the model is unchanged.
     """
-    # Before they become part of the checkpoints' configuration.
+    # Check the options before they become part of the checkpoints' configuration.
     check_options(options.get("stale", STALE), options.get("grow", 0))
     folder = spelled(path)
     for _ in range(_TRIES):
@@ -88,11 +88,12 @@ def update_saved(
         }
         with _checkpoints(beside(target, ".{}.update"), config) as checkpoints:
             if generation_of(folder) != before:
-                # Another update ended between the reading and the lock: what was read is no longer the model.
+                # Another update ended between the read and the lock: the model that was read is outdated.
                 checkpoints.discard()
                 continue
             if isinstance(target, Path):
-                # Of one that was killed after the step: where nothing is left to be done, nobody else looks.
+                # An update that was killed after its step left partial files. Where there is no work, nothing else
+                # removes them.
                 with translated_os_errors(target, "updating"):
                     remove_stray_partials(target.parent, target.name)
             update = update_model(model, table, partial(session_of, checkpoints), **options)
@@ -109,24 +110,24 @@ def update_saved(
 
 @contextlib.contextmanager
 def _checkpoints(folder: str | Path, config: dict[str, Any]) -> Iterator[Checkpoints]:
-    """Those of an interrupted update, if it was this one; none are left behind where there is nothing to resume.
+    """The checkpoints of an interrupted run of this update; they are removed where there is nothing to resume.
 
     Raises
     ------
     RunLockedError
-        Another process is at work.
+        Another process is updating the model.
     """
     try:
         checkpoints = Checkpoints(folder, config)
     except CheckpointMismatchError:
-        # Of another update, which changed nothing: what it swept is of no use to this one.
+        # Checkpoints of another update, which changed nothing: this one cannot use its sweeps.
         checkpoints = Checkpoints(folder, config, fresh=True)
     with checkpoints:
         try:
             yield checkpoints
         except BaseException as error:
             if type(error) is StoreError:
-                # A place that does not answer: asking it what to remove would take as long again.
+                # The store does not answer: removing the checkpoints would only wait once more.
                 raise
             if isinstance(error, _WOULD_COME_AGAIN) or not checkpoints.steps():
                 checkpoints.discard()
