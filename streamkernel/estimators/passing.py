@@ -21,7 +21,7 @@ from streamkernel.errors import (
 __all__ = ["Trouble", "may_pass"]
 
 _FIRST, _LONGEST = 0.25, 30.0
-# Changed rows in a foreign store may still be in writing. After this number of such errors in a row they are not.
+# Changed rows in a foreign store may be rows that are being written; not after this number of errors in a row.
 _SURE = 4
 
 _LASTING = (ModelFormatError, StoreExistsError, CheckpointMismatchError, SecurityError)

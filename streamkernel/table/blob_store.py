@@ -1,8 +1,8 @@
-"""A Zarr store, for reading, over the byte strings at a URL: the generation that was current when it was opened.
+"""A read-only Zarr store over the byte strings at a URL: the generation that was current when the store was opened.
 
-One class for object stores and fsspec's drivers alike, so that all of them fail with the same typed errors
+One class serves object stores and fsspec's drivers, so that all of them raise the same typed errors
 (`streamkernel.blobs`), and an absent chunk is an error and never fill. It pickles as its URL and the generation's name:
-whoever receives it opens it with the credentials of its own environment.
+the receiver opens it with the credentials of its own environment.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class BlobStore(Store):
 
     Parameters
     ----------
-    url : of a table or output, or of any Zarr array or group.
-    generation : which one; the current one by default.
-    chunks_required : an absent or empty chunk raises `MissingChunkError`.
+    url : URL of a table or output, or of any Zarr array or group.
+    generation : generation to read; the current one by default.
+    chunks_required : whether an absent or empty chunk raises `MissingChunkError`.
     """
 
     supports_writes = False
@@ -45,17 +45,17 @@ class BlobStore(Store):
 
     @property
     def generation(self) -> Generation:
-        """The one that is read."""
+        """The generation that is read."""
         return self._generation
 
     @property
     def listable(self) -> bool:
-        """Whether `stamps` can be asked for."""
+        """Whether the store supports `stamps`."""
         return self._place.blobs.listable
 
     @property
     def identity(self) -> Hashable:
-        """Of the generation that is read."""
+        """Identity of the generation that is read."""
         return self._generation.identity
 
     def requiring_chunks(self) -> BlobStore:
@@ -63,7 +63,7 @@ class BlobStore(Store):
         return BlobStore(self.url, self._generation, chunks_required=True)
 
     def follow(self) -> bool:
-        """Take the generation that is current now; False if it is the one that is read already."""
+        """Switch to the generation that is current now; False if it is the one that is read already."""
         latest = self._place.latest()
         if latest is None or latest.identity == self.identity:
             return False
@@ -73,8 +73,8 @@ class BlobStore(Store):
     def read(self, key: str, first: int = 0, last: int | None = None) -> bytes | None:
         """The value of a key, or a part of it; None where there is none.
 
-        Of a generation that has been removed, the one that is current now is read instead: whoever pinned what they
-        read (`ZarrRows`) finds that it holds the same, or not.
+        If the generation was removed, the current one is read instead. A reader that pinned digests (`ZarrRows`) then
+        finds whether its content is the same.
         """
         content = self._read(key, first, last)
         if content is None and self._generation.record is not None and self.follow():
@@ -92,7 +92,7 @@ class BlobStore(Store):
         return blobs.read(full) if first == 0 and last is None else blobs.read_part(full, first, last)
 
     def _located(self, key: str) -> str:
-        """Where a key of the generation is: a chunk in the layer that its number belongs to."""
+        """Full key of a key of the generation; a chunk is in the layer of its number."""
         layers = self._generation.layers
         if len(layers) > 1 and (found := _CHUNK.search(key)):
             number = int(found[1])
@@ -114,7 +114,7 @@ class BlobStore(Store):
         return self._place.blobs.size(self._located(key))
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
-        """Zarr's way of reading."""
+        """Zarr's read method."""
         first, last = _bounds(byte_range)
         content = await asyncio.to_thread(self.read, key, first, last)
         return None if content is None else prototype.buffer.from_bytes(content)

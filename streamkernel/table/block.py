@@ -1,4 +1,4 @@
-"""What a table yields: a few thousand consecutive rows, ready for a kernel."""
+"""The block that a table yields: a few thousand consecutive rows, ready for a kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RowBlock:
     weights
         (b,) float64, or None where every row counts once.
     keys
-        (b,) of the features as they are stored (`row_keys`), of a table that was asked for them; else None.
+        (b,) `row_keys` of the features as stored, from a table with keys (`Table.with_keys`); else None.
     """
 
     start: int

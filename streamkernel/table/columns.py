@@ -1,4 +1,4 @@
-"""Names of columns: the one place where those of a table are held against those that a fit has known.
+"""Names of columns: the one place that compares the names of a table with those of a fit.
 
 ================================  =====================================================================================
 both have names, the same set     the table's columns are put in the order of the fit
@@ -7,8 +7,8 @@ one of the two has none           taken as they come, if they are as many (estim
                                   a table whose names are all of x0, x1, ... by these, also where the fit had an array
 ================================  =====================================================================================
 
-Arrays have no names. Theirs are ``x0, x1, ...`` in messages, and a record says beside these whether they are real: a
-CSV file may have a header of such names.
+Arrays have no names. Messages call their columns ``x0, x1, ...``, and a record stores whether names are real, because a
+CSV file may have a header of these names.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _DEFAULT = re.compile(r"x(0|[1-9][0-9]{0,17})", re.ASCII)
 
 
 def default_names(width: int) -> tuple[str, ...]:
-    """What columns without names are called."""
+    """Names for columns without names."""
     return tuple(f"x{index}" for index in range(width))
 
 
 def are_real(names: Sequence[str]) -> bool:
-    """Whether columns have names, of a record that does not say: all but those that we give are real.
+    """Whether names are real, for a record without that field: all are, except the default names.
 
-    Of an array whose column 0 is the target the others are called x1, x2, ...
+    An array whose column 0 is the target has the default names x1, x2, ...
     """
     numbers = [int(name[1:]) if _DEFAULT.fullmatch(name) else -1 for name in names]
     return -1 in numbers or numbers != sorted(set(numbers))
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    """Refuse names of which two are equal: `ShapeError`."""
+    """Raise `ShapeError` where two names are equal."""
     if len(set(names)) < len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -51,12 +51,12 @@ def check_distinct(names: Sequence[str], what: str) -> None:
 
 
 def with_names(table: Table, names: Sequence[str] | None) -> Table:
-    """The table with these names of its columns, where there are any.
+    """The table with these names of its columns; unchanged for None.
 
     Raises
     ------
     ShapeError
-        Two of them are equal.
+        Two names are equal.
     """
     if names is None:
         return table
@@ -66,15 +66,15 @@ def with_names(table: Table, names: Sequence[str] | None) -> Table:
 
 @dataclass(frozen=True)
 class KnownColumns:
-    """The columns that something was made of.
+    """The columns of a fit, to compare with those of a table.
 
     Parameters
     ----------
-    names : in their order.
-    named : whether they are real names.
-    made : in messages, such as "the model was fitted on".
-    way_out : what to give instead.
-    what : in messages, what is held against them.
+    names : names in the order of the fit.
+    named : whether the names are real.
+    made : words for messages, such as "the model was fitted on".
+    way_out : remedy, for messages.
+    what : name of the compared input, for messages.
     """
 
     names: tuple[str, ...]
@@ -84,14 +84,15 @@ class KnownColumns:
     what: str = "the table"
 
     def order_in(self, found: Sequence[str], *, named: bool) -> tuple[int, ...] | None:
-        """Positions of these among the columns found; None where they are as they should be, or have no names.
+        """Positions of the known columns among those found; None where the order is right already, or there are no
+        names.
 
         Raises
         ------
         ShapeError
-            They are others, or another number, or a name is there twice.
+            The names or their number differ, or a name occurs twice.
         """
-        # Names x0, x1, ... that a table has for real are those that an array's columns are called by.
+        # A table's real names x0, x1, ... also match the default names of an array.
         if not named or not (self.named or sorted(found) == sorted(self.names)):
             if len(found) != len(self.names):
                 raise ShapeError(f"{self._counted(found)} ({_listed(self.names, quoted=False)}); {self.way_out}")
@@ -115,7 +116,7 @@ class KnownColumns:
         return table if order is None else table.reordered(order)
 
     def matched_targets(self, targets: Targets) -> Targets:
-        """The same of columns that are a table's targets, where these have the names of a second view."""
+        """The targets of a table in the known order, where their names are those of a second view."""
         if targets.rows.width == len(self.names) and set(targets.names) == set(self.names):
             order = self.order_in(targets.names, named=True) if self.named else None
             if order is not None:

@@ -1,4 +1,4 @@
-"""Rows of a Dask array, by duck typing: `.chunks`, slicing and `.compute` are asked of it; dask is not imported."""
+"""Rows of a Dask array, by duck typing: the array needs `.chunks`, slicing and `.compute`; dask is not imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which state a store is in, for whoever waits for the next: told by a few stat(2), no row is read."""
+"""The state of a store, for processes that wait for the next one: a few calls of stat(2), no row is read."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["table_generation"]
 
 _ARRAY_METADATA = ("zarr.json", ".zarray")
 
-# What is written anew when rows are added, by us (a folder of its own for every generation) or by others in place.
+# Files that an append writes anew: `ingest` makes a folder for every generation, other writers change them in place.
 _METADATA = (*(prefix + name for name in _ARRAY_METADATA for prefix in ("", "X/", "y/")), COMPLETE)
 
 
 def table_generation(store: str | os.PathLike[str]) -> Hashable | None:
-    """What tells one state of the store at a path or URL from those with other rows; None where there is no store.
+    """A value that differs between states of the store with other rows; None where there is no store.
 
-    An append to an ingested table changes it once, when all is there; one to a foreign array when its metadata says so,
-    which may be before its chunks are written.
+    An append to an ingested table changes it once, when the append is complete. An append to a foreign array changes it
+    with the array's metadata, which may be before its chunks are written.
 
     Raises
     ------
     StoreError
-        Of an object store that does not answer.
+        An object store does not answer.
     """
     if not is_url(store):
         folder = local_path(store)
@@ -36,7 +36,7 @@ def table_generation(store: str | os.PathLike[str]) -> Hashable | None:
     blobs = blobs_at(store)
     if generation is None or not blobs.listable:
         return generation
-    # Arrays of others may grow in a group that stays as it is; their chunks, a level deeper, are not listed.
+    # Foreign arrays may grow while the metadata of their group stays. Their chunks, a level deeper, are not listed.
     stamps = {**blobs.level("X/").stamps, **blobs.level("y/").stamps}
     metadata = {key: stamp for key, stamp in stamps.items() if key.rpartition("/")[2] in _ARRAY_METADATA}
     return (generation, tuple(sorted((key, tuple(stamp)) for key, stamp in metadata.items())))

@@ -1,4 +1,4 @@
-"""What a stored table says of itself: the answer of `ingest` and of `streamkernel info STORE`."""
+"""The description of a stored table: the result of `ingest` and of `streamkernel info STORE`."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ class TableInfo:
     Attributes
     ----------
     path, ingested
-        Where it is; True for a store that `ingest` made.
+        Path or URL; True for a store that `ingest` made.
     rows, features, targets
         Sizes m, p, d; `targets` is the number of classes for class labels.
     columns, target_names, classes
         Names; sorted labels or None.
     dtype, chunk_rows, chunks
-        Of X.
+        dtype, rows per chunk and number of chunks of X.
     bytes_decoded, bytes_stored
-        Of X and y; `bytes_stored` is None where the store cannot tell.
+        Sizes of X and y; `bytes_stored` is None where the store cannot list its objects.
     checksummed
-        True where a flipped bit is found.
+        True where checksums or digests find a flipped bit.
     statistics
         Per column count, mean, std, min, max, or None for foreign stores.
     source, seed
         Name of the source and seed of the shuffle (None: stored in the source's order).
     fingerprint
-        Digest of what is pinned.
+        Digest of the pinned content.
     seconds
-        That the ingest took; None otherwise.
+        Duration of the ingest; None otherwise.
     """
 
     path: str
@@ -108,7 +108,7 @@ class TableInfo:
 
 
 def _bytes_stored(store: Store, path: str) -> int | None:
-    """Of all its files or objects; None where the store cannot tell."""
+    """Bytes of all its files or objects; None where the store cannot list them."""
     if isinstance(store, LocalStore):
         return sum(file.stat().st_size for file in (store.root / path).rglob("*") if file.is_file())
     if isinstance(store, BlobStore) and store.listable:
@@ -117,5 +117,5 @@ def _bytes_stored(store: Store, path: str) -> int | None:
 
 
 def table_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `streamkernel info STORE` prints: `TableInfo` as plain JSON."""
+    """The output of `streamkernel info STORE`: `TableInfo` as plain JSON."""
     return TableInfo.of(path).to_config()

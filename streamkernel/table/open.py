@@ -1,4 +1,4 @@
-"""open_table: whatever holds rows, pinned and checked, as a Table. Nothing is copied that can be read where it is."""
+"""open_table: any input with rows as a Table, pinned and checked. Data that can be read in place is not copied."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def open_table(
     Parameters
     ----------
     X
-        A Table; a NumPy array or what becomes one; a pandas DataFrame; a Dask array; a zarr Array or Group; an
-        xarray Dataset (variables X[, y], or one-dimensional columns) or 2-d DataArray; or the path of a store
-        (an ingested one, a Zarr group with X[, y], or a bare 2-d array).
+        A Table; a NumPy array or an object that NumPy converts to one; a pandas DataFrame; a Dask array; a zarr Array
+        or Group; an xarray Dataset (variables X[, y], or one-dimensional columns) or 2-d DataArray; or the path of a
+        store (an ingested one, a Zarr group with X[, y], or a bare 2-d array).
     y
-        Targets (m,) or (m, d), of any of these kinds, where X does not bring them.
+        Targets (m,) or (m, d), of any of these kinds, where X does not contain them.
     rows
         Half-open row range (A, B) or slice, as numbered in the whole input.
     target
@@ -63,7 +63,7 @@ def open_table(
     Raises
     ------
     DataError, StoreError, ResourceLimitError
-        Whatever is wrong with the input that its metadata can tell, before any block is read.
+        An error of the input that its metadata shows, before any block is read.
     """
     if isinstance(X, Table):
         return _reopen(X, y, rows, target, dtype, classify, weights)
@@ -100,7 +100,7 @@ def _reopen(
     classify: bool,
     weights: ArrayLike | None,
 ) -> Table:
-    """A Table, narrowed: other rows, dtype, classes; targets and weights where it has none."""
+    """A Table with other rows, dtype, classes, targets or weights."""
     if target is not None:
         raise ParameterError("target cannot be chosen again for a Table; give it where the table is opened first")
     targets = table.targets
@@ -252,7 +252,7 @@ def _from_pandas(frame: Any, target: str | int | None) -> Opened:
     # Missing values of nullable columns become NaN, which the finite check then names.
     nullable = any(type(column).__module__.split(".")[0] == "pandas" for column in values.dtypes)
     X = values.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else values.to_numpy()
-    # As scikit-learn has it: only text is a name.
+    # As in scikit-learn, only text is a name.
     named = all(isinstance(name, str) for name in frame.columns)
     opened = Opened(NumpyRows(X, "X"), tuple(names[index] for index in features), named=named)
     if position is not None:

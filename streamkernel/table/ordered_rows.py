@@ -1,4 +1,4 @@
-"""Rows with their columns in another order than they are stored in."""
+"""Rows with their columns in another order than stored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["OrderedRows"]
 
 
 class OrderedRows(RowArray):
-    """Column j is column ``order[j]`` of the rows as stored; cut, checked and named as these are.
+    """Rows whose column j is column ``order[j]`` as stored; chunks, checks and names are those of the stored rows.
 
-    `RowReader` puts blocks in order as it cuts them from a chunk, so that there is never a second chunk.
+    `RowReader` reorders each block as it cuts it from a chunk, so that memory never holds a second chunk.
     """
 
     def __init__(self, stored: RowArray, order: Sequence[int]) -> None:
@@ -35,7 +35,7 @@ class OrderedRows(RowArray):
 
     @property
     def in_memory(self) -> bool:
-        """As the stored rows."""
+        """Whether the stored rows are in memory."""
         return self.stored.in_memory
 
     @property
@@ -45,7 +45,7 @@ class OrderedRows(RowArray):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of that of the stored rows and the order."""
+        """Digest of the stored rows' fingerprint and of the order."""
         return text_digest(f"{self.stored.fingerprint}/{self.order.tolist()}")
 
     def chunk_span(self, row: int) -> tuple[int, int]:
@@ -53,7 +53,7 @@ class OrderedRows(RowArray):
         return self.stored.chunk_span(row)
 
     def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Of the stored rows: sweeps are cut as if they were stored in this order."""
+        """Cuts of the stored rows: sweeps are cut as if the columns were stored in this order."""
         return self.stored.cuts(start, stop)
 
     def where(self, row: int) -> str:

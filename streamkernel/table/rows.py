@@ -1,4 +1,4 @@
-"""An array that is read by rows, a chunk at a time: what every kind of input is reduced to."""
+"""An array that is read by rows, one chunk at a time: the common interface of all inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["NumpyRows", "RowArray", "RowReader", "content_digest", "values_diges
 
 
 class RowArray(ABC):
-    """m rows of some width behind one question: the chunk that holds row i.
+    """m rows of some width, read through one operation: load the chunk that holds row i.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class RowArray(ABC):
     shape
         (m, p), or (m,) for one target.
     dtype
-        As stored.
+        dtype as stored.
     """
 
     name: str
@@ -54,7 +54,7 @@ class RowArray(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Digest of what was pinned; equal data pinned elsewhere gives the same."""
+        """Digest of the pinned content; equal data at another place has the same digest."""
 
     @abstractmethod
     def chunk_span(self, row: int) -> tuple[int, int]:
@@ -62,7 +62,7 @@ class RowArray(ABC):
 
     @abstractmethod
     def load(self, first: int, last: int) -> NDArray[Any]:
-        """Decode the chunk of rows [first, last), exactly as `chunk_span` gave it."""
+        """Decode the chunk of rows [first, last), which must be a result of `chunk_span`."""
 
     def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
         """Increasing row numbers, from `start` to `stop`, between which whole chunks (or their clipped ends) lie."""
@@ -71,36 +71,36 @@ class RowArray(ABC):
         return np.concatenate(([start], inner, [stop])).astype(np.int64)
 
     def digest_known(self, first: int, last: int) -> bool:
-        """Whether the digest of rows [first, last) can be had without reading them from a disk."""
+        """Whether the digest of rows [first, last) is available without reading them from a disk."""
         return self.in_memory
 
     def digest(self, first: int, last: int) -> str:
-        """Digest of the values of rows [first, last) as they are stored; shape and dtype are not part of it."""
+        """Digest of the values of rows [first, last) as stored; shape and dtype are not part of it."""
         return values_digest(RowReader(self).read(first, last))
 
     def where(self, row: int) -> str:
-        """What holds `row`, for messages."""
+        """Name of the array or chunk that holds `row`, for messages."""
         return f"the {self.name} array"
 
     @property
     def proved(self) -> bool:
-        """Whether every read is compared with a digest that was pinned."""
+        """Whether every read is compared with a pinned digest."""
         return False
 
     def check_unchanged(self) -> None:
-        """Raise where the input is no longer what was pinned; nothing to look at in memory."""
+        """Raise where the input has changed since it was pinned; rows in memory need no check."""
         return
 
     @property
     def as_stored(self) -> tuple[RowArray, NDArray[np.intp] | None]:
-        """The rows whose chunks are decoded, and which of their columns these rows have; None for all, as they are."""
+        """The rows whose chunks are decoded, and the positions of these columns in them; None for all, in order."""
         return self, None
 
 
 class RowReader:
     """Reads any rows of a `RowArray` while holding one decoded chunk, so that a pass decodes each chunk once.
 
-    Columns in another order are put into it block by block: of a chunk there is no second copy.
+    Columns are reordered block by block, so that there is no second copy of a chunk.
     """
 
     def __init__(self, rows: RowArray) -> None:
@@ -139,7 +139,7 @@ class RowReader:
 
 
 class NumpyRows(RowArray):
-    """Rows that are in memory already; chunks are a fixed 1,024 rows, so that spans are fine and the same anywhere."""
+    """Rows that are in memory already; chunks are 1,024 rows, so that spans are fine and equal on any machine."""
 
     CHUNK_ROWS = 1024
 
@@ -162,7 +162,7 @@ class NumpyRows(RowArray):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of the values, taken at the first question: hashing 1 GB costs most of a second."""
+        """Digest of the values, computed at the first call: hashing 1 GB takes almost a second."""
         if self._fingerprint is None:
             self._fingerprint = content_digest(self._values)
         return self._fingerprint

@@ -20,7 +20,7 @@ _PIECE_BYTES = 1 << 19
 class Scaler:
     """``x -> (x - mean) / scale``, column by column, computed in float64.
 
-    A constant column has ``scale = 1`` (whoever makes the scaler warns of it).
+    A constant column has ``scale = 1`` (the code that makes the scaler warns of it).
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class Scaler:
     def apply(self, X: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
         """Scaled rows (b, p), a new C-contiguous array of `dtype`.
 
-        float32 rows that sit at 1e4 lose their digits if they are centred in float32 after a cast of the mean,
-        so the subtraction is done in float64 and only its result is cast.
+        Rows in float32 with an offset of 1e4 lose digits if they are centred in float32 after a cast of the mean.
+        Therefore the subtraction is in float64, and only its result is cast.
         """
         if X.ndim != 2 or X.shape[1] != self.mean.size:
             raise ShapeError(
@@ -65,7 +65,7 @@ class Scaler:
             )
         out = np.empty(X.shape, dtype=dtype)
         step = max(1, _PIECE_BYTES // max(1, 8 * X.shape[1]))
-        # Overflow shows as infinity, which the table's range check reports with its row.
+        # Overflow gives infinity, which the table's range check reports with its row.
         with np.errstate(over="ignore", invalid="ignore"):
             for first in range(0, X.shape[0], step):
                 piece = np.subtract(X[first : first + step], self.mean, dtype=np.float64)
@@ -73,7 +73,7 @@ class Scaler:
         return out
 
     def of_columns(self, columns: list[int]) -> Scaler:
-        """Of some columns, in this order."""
+        """The scaler of some columns, in this order."""
         return Scaler(self.mean[columns], self.scale[columns])
 
     def to_config(self) -> dict[str, list[float]]:

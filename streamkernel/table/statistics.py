@@ -40,12 +40,12 @@ class ColumnStatistics:
     def of(cls, values: NDArray[Any]) -> ColumnStatistics:
         """Statistics of rows (b, p), b >= 1."""
         rows = np.asarray(values, dtype=np.float64)
-        # One row is subtracted first: the mean of a column at 1e8 then keeps the digits of its deviations.
+        # One row is subtracted first: the mean of a column with offset 1e8 then keeps the digits of its deviations.
         origin = rows[0]
         shifted = rows - origin
         shift = shifted.mean(axis=0)
         shifted -= shift
-        # The rounding of `shift` leaves a small mean behind; taking it out makes the two-pass sum exact to rounding.
+        # The rounding of `shift` leaves a small mean; subtracting it makes the two-pass sum exact to rounding.
         rest = shifted.mean(axis=0)
         squares = np.einsum("ij,ij->j", shifted, shifted) - rows.shape[0] * rest * rest
         std = np.sqrt(np.maximum(squares, 0.0) / rows.shape[0])
@@ -70,7 +70,7 @@ class ColumnStatistics:
         )
 
     def of_columns(self, columns: list[int]) -> ColumnStatistics:
-        """Those of some columns, in this order."""
+        """Statistics of some columns, in this order."""
         parts = (self.mean, self.std, self.minimum, self.maximum)
         return ColumnStatistics(self.count, *(values[columns] for values in parts))
 
@@ -98,12 +98,12 @@ class ColumnStatistics:
         return cls(int(config["count"]), mean, std, low, high)
 
     def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:
-        """Its fields as arrays, by their names after `prefix`: what a sweep combines and a checkpoint keeps."""
+        """Fields as arrays, named by `prefix` and the field: a sweep combines them, a checkpoint stores them."""
         return {f"{prefix}{field.name}": np.asarray(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> ColumnStatistics:
-        """The statistics that `to_arrays` gave; there may be other arrays beside them."""
+        """Read the result of `to_arrays`; `arrays` may contain other arrays."""
         count, *rest = (arrays[f"{prefix}{field.name}"] for field in fields(cls))
         return cls(int(count), *rest)
 
@@ -116,7 +116,7 @@ class TableStatistics:
     y: ColumnStatistics | None
 
     def of_columns(self, columns: list[int]) -> TableStatistics:
-        """With X of some columns, in this order."""
+        """The statistics with some columns of X, in this order."""
         return TableStatistics(self.X.of_columns(columns), self.y)
 
     def to_config(self) -> dict[str, Any]:

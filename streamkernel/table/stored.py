@@ -34,13 +34,13 @@ from streamkernel.table.zarr_rows import ZarrRows
 
 __all__ = ["Opened", "open_node", "open_stored", "open_zarr_array"]
 
-# How often an opener follows writers that keep replacing the store before it takes what it finds.
+# Number of attempts to open the parts in one generation while writers keep replacing the store.
 _GENERATIONS = 10
 
 
 @dataclass
 class Opened:
-    """What an input brought: rows, names, and where it has them targets, labels and statistics."""
+    """The parts of an input: rows, names and, where it has them, targets, labels and statistics."""
 
     X: RowArray
     columns: tuple[str, ...] = ()
@@ -49,13 +49,13 @@ class Opened:
     classes: NDArray[Any] | None = None
     coded: bool = False
     statistics: TableStatistics | None = None
-    named: bool = True  # of columns, where there are any
+    named: bool = True  # whether `columns` are real names
 
 
 def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
-    """A read-only store, and where in it the node at a local path or URL is: of an array, its group's store.
+    """A read-only store and the path in it of the node at a local path or URL; for an array, its group's store.
 
-    Of an output in an object store only the output itself knows which generation of it is current.
+    In an object store, only an output's own record says which of its generations is current.
     """
     store = open_store(path)
     if not isinstance(store, BlobStore) or store.generation.record is not None:
@@ -69,17 +69,17 @@ def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
 
 
 def open_stored(path: str | os.PathLike[str], name: str = "X") -> Opened:
-    """The store at a path or URL; `name` is what a bare array is taken for."""
+    """Open the store at a path or URL; `name` ("X" or "y") is the role of a bare array."""
     return _open_settled(*open_node(path), name)
 
 
 def open_zarr_array(node: zarr.Array[Any] | zarr.Group, name: str) -> Opened:
-    """An open zarr Array or Group, read again from its store: what it holds in memory may be older."""
+    """Open a zarr Array or Group again from its store, because the object's metadata in memory may be older."""
     return _open_settled(node.store, node.path, name)
 
 
 def _open_settled(store: Store, path: str, name: str) -> Opened:
-    """Open all parts in one generation: where rows are appended meanwhile, the new one is opened."""
+    """Open all parts in one generation; if rows are appended meanwhile, open the new one."""
     if not isinstance(store, (BlobStore, LocalStore)):
         return _open_node(store, path, name)
     for _ in range(_GENERATIONS):
@@ -87,7 +87,7 @@ def _open_settled(store: Store, path: str, name: str) -> Opened:
         try:
             opened = _open_node(store, path, name)
         except (DataError, StoreError) as error:
-            if isinstance(store, BlobStore) and type(error) is StoreError:  # the place does not answer
+            if isinstance(store, BlobStore) and type(error) is StoreError:  # the store does not answer
                 raise
             if _identity(store) == before and not (isinstance(store, BlobStore) and store.follow()):
                 raise
@@ -98,7 +98,7 @@ def _open_settled(store: Store, path: str, name: str) -> Opened:
 
 
 def _identity(store: BlobStore | LocalStore) -> Hashable:
-    """Of the generation: number of the store's folder, of which every generation has its own."""
+    """Identity of the generation: the inode of the store's folder, which differs for every generation."""
     if isinstance(store, BlobStore):
         return store.identity
     try:
@@ -138,11 +138,11 @@ def _open_node(store: Store, path: str, name: str) -> Opened:
 
 
 def _array(store: Store, path: str, name: str) -> ZarrRows:
-    """One array; where the group around it is ours, it is read by that group's manifest."""
+    """One array; if streamkernel wrote the group around it, that group's manifest checks the reads."""
     group_store = store
     group, _, entry = path.rpartition("/")
     if not path and isinstance(store, LocalStore):
-        # The path of an array: its group is the folder around it.
+        # The path leads to an array: its group is the folder around it.
         root = Path(os.path.abspath(store.root))
         group_store, entry = LocalStore(root.parent, read_only=True), root.name
     try:
@@ -156,7 +156,7 @@ def _array(store: Store, path: str, name: str) -> ZarrRows:
 
 
 def _manifest(store: Store, path: str, attributes: dict[str, Any], content: bytes) -> tuple[str, Manifest]:
-    """Key and content of the manifest of a group of ours, checked against the group's own metadata."""
+    """Key and content of the manifest of a group that streamkernel wrote, checked against the group's metadata."""
     where = place(store, path)
     key = join(path, COMPLETE)
     if attributes.get("version") != VERSION:
@@ -198,7 +198,7 @@ def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content:
 
 
 def _open_values(store: Store, path: str, attributes: dict[str, Any], content: bytes, name: str) -> Opened:
-    """Values per row (predictions, a factor): its only array; as X, one with columns."""
+    """Open the only array of an output with values per row (predictions, a factor); X must have columns."""
     key, manifest = _manifest(store, path, attributes, content)
     where = place(store, path)
     if len(manifest.arrays) != 1:

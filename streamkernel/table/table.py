@@ -33,19 +33,19 @@ class Table:
     features
         The rows X (m, p) as stored.
     dtype
-        float32 or float64: what blocks are cast to.
+        float32 or float64: dtype of the blocks.
     columns
         p names.
     start, stop
-        The row range; row numbers stay those of the whole input.
+        The row range; row numbers are those of the whole input.
     targets
         y, or None.
     weights
         (m,) float64 row weights of the whole input, or None.
     statistics
-        Stored ones of the whole input (an ingested store), or None.
+        Stored statistics of the whole input (an ingested store), or None.
     scaler
-        Applied to every block, or None.
+        Scaler that is applied to every block, or None.
     named
         Whether `columns` are real names; an array's are x0, x1, ...
     keyed
@@ -101,17 +101,17 @@ class Table:
 
     @property
     def bytes_per_row(self) -> int:
-        """Bytes of one row of X as it is stored, decoded."""
+        """Bytes of one decoded row of X, in the stored dtype."""
         return self.n_features * self.features.dtype.itemsize
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of one decoded chunk of X; 0 in memory, where none is decoded."""
+        """Bytes of one decoded chunk of X; 0 for rows in memory, which need no decoding."""
         return 0 if self.in_memory else self.bytes_per_row * self.chunk_rows
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of what was pinned: rows, targets, classes, weights, dtype, row range; not path, not scaler."""
+        """SHA-256 of the pinned rows, targets, classes, weights, dtype and row range; without path and scaler."""
         targets = self.targets
         classes = None if targets is None or targets.classes is None else [str(label) for label in targets.classes]
         pinned = {
@@ -125,18 +125,18 @@ class Table:
         return hashlib.sha256(canonical_json(pinned).encode()).hexdigest()
 
     def digest_known(self, first: int, last: int) -> bool:
-        """Whether `digest` need not read: for chunks of an ingested store, and in memory."""
+        """Whether `digest` needs no read: for chunks of an ingested store, and in memory."""
         targets = self.targets
         return self.features.digest_known(first, last) and (targets is None or targets.rows.digest_known(first, last))
 
     def digest(self, first: int, last: int) -> str:
-        """Digest of the content of rows [first, last), of the whole input: X, y and weights as they are stored."""
+        """Digest of rows [first, last), numbered as in the whole input: X, y and weights as stored."""
         parts = [(self.features.dtype, self.features.digest(first, last))]
         if self.targets is not None:
             parts.append((self.targets.rows.dtype, self.targets.rows.digest(first, last)))
         if self.weights is not None:
             parts.append((self.weights.dtype, array_digest(self.weights[first:last])))
-        # In the byte order that the digests are in; what text is stored as makes no difference to them.
+        # Digests are of little-endian values, so use that byte order here. They do not depend on how text is stored.
         words = [f"{'U' if dtype.kind in 'UTO' else dtype.newbyteorder('<').str}:{text}" for dtype, text in parts]
         return array_digest(np.frombuffer(" ".join(words).encode(), dtype=np.uint8))
 
@@ -160,7 +160,7 @@ class Table:
         return replace(self, scaler=scaler)
 
     def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Rows X (b, p) from elsewhere, as blocks of this table are: in its dtype, by its scaler."""
+        """Other rows X (b, p), cast and scaled as the blocks of this table."""
         return cast_rows(X, self.dtype) if self.scaler is None else self.scaler.apply(X, self.dtype)
 
     def reordered(self, order: Sequence[int]) -> Table:
@@ -175,7 +175,7 @@ class Table:
         )
 
     def with_keys(self) -> Table:
-        """The same rows, whose blocks tell equal ones by a key: of what is stored, which no scaler has rounded."""
+        """The same rows, with a key per row in every block; keys are of stored values, which no scaler has rounded."""
         return replace(self, keyed=True)
 
     def without_targets(self) -> Table:
@@ -183,19 +183,19 @@ class Table:
         return replace(self, targets=None)
 
     def check_unchanged(self) -> None:
-        """Raise `InputChangedError`, `MissingChunkError` or `CorruptChunkError` unless all is as it was pinned."""
+        """Raise `InputChangedError`, `MissingChunkError` or `CorruptChunkError` where the input is not as pinned."""
         self.features.check_unchanged()
         if self.targets is not None:
             self.targets.rows.check_unchanged()
 
     def check_read(self) -> None:
-        """The same after a sweep, for rows of which no read proves that they are what was pinned."""
+        """The same check after a sweep, only for rows whose reads are not compared with a pinned digest."""
         for rows in (self.features, *(() if self.targets is None else (self.targets.rows,))):
             if not rows.proved:
                 rows.check_unchanged()
 
     def spans(self, rows: int) -> list[tuple[int, int]]:
-        """Cut the range into spans of whole chunks, each of about `rows` rows or more; a function of the layout alone.
+        """Cut the range into spans of whole chunks, each of about `rows` rows or more; they depend on the layout only.
 
         The number of spans is ``max(1, n_rows // rows)``; each end is the chunk boundary nearest to its even share.
         """
@@ -213,13 +213,13 @@ class Table:
     def blocks(self, start: int, stop: int, rows: int) -> Iterator[RowBlock]:
         """Rows [start, stop) in ``ceil((stop - start) / rows)`` blocks of nearly equal size.
 
-        Each chunk is decoded once per call and at most one chunk of X, one of y and the block are held. Several
+        Each chunk is decoded once per call. Memory holds at most one chunk of X, one of y, and the block. Several
         threads may iterate over one Table.
         """
         return self.blocks_between([(start, stop)], rows)
 
     def blocks_between(self, runs: Sequence[tuple[int, int]], rows: int) -> Iterator[RowBlock]:
-        """The blocks of each run of rows, one run after another, ascending; none holds rows of two runs."""
+        """The blocks of each run of rows, one run after another, ascending; a block never spans two runs."""
         _check_rows_argument(rows)
         for start, stop in runs:
             if not self.start <= start <= stop <= self.stop:

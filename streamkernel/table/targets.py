@@ -32,9 +32,9 @@ class Targets:
     coded
         True where the stored values are already positions in `classes`.
     positions
-        In `classes`, of what the stored codes stand for, where that is another order of labels.
+        Position in `classes` of each stored code, where the codes are of another order of labels.
     of_model
-        Whether `classes` are those of a model, not of all stored values.
+        Whether `classes` are those of a model, not those found in the stored values.
     """
 
     rows: RowArray
@@ -54,7 +54,7 @@ class Targets:
         return self.rows.width if self.classes is None else len(self.classes)
 
     def encode(self, values: NDArray[Any], start: int) -> NDArray[np.float64]:
-        """Y (b, d) float64 of stored values (b,) or (b, d): as they are, or ``Y_ic = 1 if y_i == class_c else 0``."""
+        """Y (b, d) float64 of stored values (b,) or (b, d): unchanged, or ``Y_ic = 1 if y_i == class_c else 0``."""
         if self.classes is None:
             Y = np.ascontiguousarray(values, dtype=np.float64).reshape(values.shape[0], -1)
             check_targets(Y, start, self.names, self.rows.where)
@@ -65,12 +65,12 @@ class Targets:
         return one_hot
 
     def recoded(self, classes: NDArray[Any]) -> Targets:
-        """The same labels as positions in other classes, of which theirs are some.
+        """The same labels as positions in other classes, which must include them.
 
         Raises
         ------
         DataError
-            One of theirs is not among them.
+            A label is not among the other classes.
         """
         assert self.classes is not None
         place = {label: position for position, label in enumerate(classes.tolist())}
@@ -86,7 +86,7 @@ class Targets:
         return replace(self, classes=classes, positions=positions, of_model=True)
 
     def of_classes(self, classes: NDArray[Any]) -> Targets:
-        """The same stored labels, each of which is to be one of a model's classes."""
+        """The same stored labels, coded by a model's classes; reading another label raises DataError."""
         return replace(self, classes=classes, of_model=True)
 
     def codes(self, values: NDArray[Any], start: int) -> NDArray[np.int64]:
@@ -161,12 +161,12 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
 
 
 def plain_labels(y: Any) -> Any:
-    """Labels in memory, of Python objects or a list, as text or numbers; all else as it is.
+    """Convert labels in a list or of Python objects to text or numbers; return anything else unchanged.
 
     Raises
     ------
     DTypeError
-        They mix text and numbers (a list of both would become text), or one is missing or neither.
+        The labels mix text and numbers (NumPy would make text of both), or one is missing or of another type.
     """
     values = y
     if not isinstance(y, (list, tuple)):
@@ -186,7 +186,7 @@ def plain_labels(y: Any) -> Any:
 
 
 def _text(values: NDArray[Any]) -> NDArray[Any]:
-    """Labels of one kind: Python objects must all be text, or all numbers (both together would not sort)."""
+    """Labels of one kind: Python objects must all be text, or all numbers (a mixture cannot be sorted)."""
     if values.dtype.kind == "T":
         return values.astype(np.str_)
     if values.dtype.kind != "O":

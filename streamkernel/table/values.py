@@ -1,4 +1,4 @@
-"""Which numbers are taken, what they are cast to, and the one pass that looks for NaN, infinity and overflow.
+"""The accepted number types, their casts, and the one pass that checks for NaN, infinity and overflow.
 
 | given                                   | becomes  |
 |-----------------------------------------|----------|
@@ -41,12 +41,12 @@ _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
 
 
 def unmasked(values: Any, name: str, where: str = "", start: int = 0) -> Any:
-    """The values, of a masked array those under its mask, which must mask none; anything else as it is.
+    """The values of a masked array, which must mask none of them; anything else unchanged.
 
     Parameters
     ----------
     where, start
-        For the message: what holds the first row, if not the array itself, and its number.
+        For the message: name of the part that holds the first row (default: the array), and that row's number.
     """
     data: Any
     if isinstance(values, (list, tuple)):
@@ -67,7 +67,7 @@ def unmasked(values: Any, name: str, where: str = "", start: int = 0) -> Any:
 
 
 def _masks(row: Any) -> bool:
-    """Whether an item of a list is masked, or holds what is."""
+    """Whether an item of a list is masked, or holds a masked value."""
     if isinstance(row, (list, tuple)):
         return any(value is np.ma.masked for value in row)
     return isinstance(row, np.ma.MaskedArray) and bool(np.ma.is_masked(row))
@@ -86,7 +86,7 @@ def float_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
 
 
 def table_dtype(dtype: np.dtype[Any], wanted: str, name: str) -> np.dtype[Any]:
-    """dtype of a table's blocks: `wanted`, or what `float_dtype` keeps."""
+    """dtype of a table's blocks: `wanted`, or for "keep" the result of `float_dtype`."""
     kept = float_dtype(dtype, name)
     if wanted == "keep":
         return kept
@@ -96,7 +96,7 @@ def table_dtype(dtype: np.dtype[Any], wanted: str, name: str) -> np.dtype[Any]:
 
 
 def cast_rows(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """C-contiguous rows of `dtype`, a view where nothing has to change; overflow becomes infinity, found later."""
+    """C-contiguous rows of `dtype`, a view where nothing changes; overflow gives infinity, which `check_rows` finds."""
     with np.errstate(over="ignore", invalid="ignore"):
         cast = np.ascontiguousarray(values, dtype=dtype)
     # Compiled kernels are typed for writable arrays; a read-only memory map would not match their signature.
@@ -113,17 +113,17 @@ def check_rows(
 ) -> None:
     """Refuse NaN, infinity, and rows whose squared norm overflows, in one pass over `rows` (b, p).
 
-    A finite ``sum of squares`` proves every value finite and every squared norm in range; only when it is not
-    finite does a second look decide what is wrong and where.
+    A finite ``sum of squares`` proves that every value is finite and every squared norm in range. Only otherwise does a
+    second pass find the error and its place.
 
     Parameters
     ----------
     raw, rows
-        The values as stored and as they go to the kernel (cast, scaled).
+        The stored values, and the same rows cast and scaled for the kernel.
     start
         Row number of the first one.
     columns, where, name
-        For the message: column names, what holds a row (a chunk's key), the array's name.
+        For the message: column names, a function that names the place of a row (a chunk's key), the array's name.
     """
     flat = rows.reshape(-1)
     with np.errstate(all="ignore"):
@@ -142,7 +142,7 @@ def check_rows(
 
 
 def check_targets(Y: NDArray[np.float64], start: int, names: Sequence[str], where: Callable[[int], str]) -> None:
-    """Refuse NaN, infinity, and targets whose squares, of all rows together, could overflow."""
+    """Refuse NaN, infinity, and targets so large that their sum of squares over all rows could overflow."""
     flat = Y.reshape(-1)
     if not flat.size or max(-float(flat.min()), float(flat.max())) <= _MOST_TARGET:
         return
@@ -158,7 +158,7 @@ def check_targets(Y: NDArray[np.float64], start: int, names: Sequence[str], wher
 def check_finite(
     values: NDArray[Any], start: int, columns: Sequence[str], where: Callable[[int], str], name: str
 ) -> None:
-    """Refuse NaN and infinity in rows (b, p): array, chunk, first row and column, count."""
+    """Refuse NaN and infinity in rows (b, p); the error names array, chunk, first row and column, and the count."""
     if values.dtype.kind != "f":
         return
     finite = np.isfinite(values)

@@ -1,4 +1,4 @@
-"""Rows of xarray objects, used as they are: NumPy, Dask or a file behind them is sliced, never copied whole."""
+"""Rows of xarray objects: the NumPy array, Dask array or file behind them is sliced, never copied as a whole."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class LazyRows(RowArray):
 
     @property
     def chunk_rows(self) -> int:
-        """Rows of a stored chunk where the file says so, else about 8 MiB of rows."""
+        """Rows of a stored chunk where the file records it, else about 8 MiB of rows."""
         return self._step
 
     @property
     def fingerprint(self) -> str:
-        """Digest of what the file says of itself: xarray keeps no more of a lazily opened variable."""
+        """Digest of the variable's metadata: xarray has nothing else of a lazily opened variable."""
         encoding = self._array.encoding
         pinned = [str(encoding.get(key)) for key in ("source", "preferred_chunks", "dtype")]
         return text_digest(f"{self._array.name}{self._array.dims}{self.shape}{self.dtype.str}{pinned}")
@@ -56,14 +56,14 @@ class LazyRows(RowArray):
         return first, min(first + self._step, self.n_rows)
 
     def load(self, first: int, last: int) -> NDArray[Any]:
-        """Read one slice; the object itself stays unread."""
-        # `.values` would take what lies under a mask.
+        """Read one slice; the rest of the variable is not loaded."""
+        # `.values` would drop the mask and return the values under it.
         rows = self._array.isel({self._array.dims[0]: slice(first, last)}).load().data
         return np.asarray(unmasked(rows, self.name, start=first))
 
 
 class ColumnsRows(RowArray):
-    """Rows put together, chunk by chunk, from columns that are separate one-dimensional arrays."""
+    """Rows assembled chunk by chunk from columns that are separate one-dimensional arrays."""
 
     def __init__(self, columns: Sequence[RowArray], name: str) -> None:
         self.name = name
@@ -124,7 +124,7 @@ def rows_of_variable(array: Any, name: str) -> RowArray:
 def dataset_columns(
     dataset: Any, target: str | int | None
 ) -> tuple[RowArray, tuple[str, ...], RowArray | None, tuple[str, ...]]:
-    """X, its column names, y and its names, of a Dataset with variables X[, y] or with one-dimensional columns."""
+    """X, its column names, y and its names from a Dataset with variables X[, y] or with one-dimensional columns."""
     names = [str(name) for name in dataset.data_vars]
     if "X" in names and dataset["X"].ndim == 2:
         if target not in (None, "y"):

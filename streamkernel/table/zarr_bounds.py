@@ -1,8 +1,9 @@
-"""Chunks that would inflate beyond their declared shape are refused before a codec makes room for them.
+"""Chunks that would inflate beyond their declared shape are refused before a codec allocates memory for them.
 
-A chunk's size follows from its shape and dtype, but what a compressor makes of its bytes is said by these bytes alone:
-6 kB can become 200 MB. Blosc, LZ4 and (as a rule) Zstandard say so in their headers, and decode no further than these
-say; for gzip and zlib the bytes are counted while they are thrown away, which costs as much as decoding them.
+A chunk's decoded size follows from its shape and dtype, but only the compressed bytes determine the size that a codec
+really decodes: 6 kB can become 200 MB. Blosc, LZ4 and (usually) Zstandard store the size in their headers, and never
+decode more than that. For gzip and zlib the bytes are decoded, counted and discarded, which doubles the cost of
+decoding.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from zarr.registry import get_numcodec
 
 __all__ = ["bounded"]
 
-# Checksums, headers of a codec inside another one, blocks of a small chunk that were flushed: not worth a refusal.
+# Allowance for checksums, headers of a codec inside another one, and flushed blocks of a small chunk.
 _HEADROOM = 1 << 20
-# Without a declared size each compressed block counts as a full one; writers that flush make them shorter.
+# Without a declared size each compressed block counts as a full one; divide, because writers that flush make shorter
+# ones.
 _FLUSHES = 16
 _ZSTD_BLOCK = 1 << 17
 _PIECE = 1 << 16
@@ -47,7 +49,7 @@ def bounded(array: zarr.Array[Any]) -> zarr.Array[Any]:
 
 
 def _bounded(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
-    # Of anything else than plain bytes (text of variable length, shards) the size does not follow from the shape.
+    # The size follows from the shape only for plain bytes, not for text of variable length or shards.
     fixed = any(isinstance(codec, BytesCodec) for codec in codecs)
     made: list[Codec] = []
     for codec in codecs:
@@ -65,7 +67,7 @@ def _name(codec: Codec) -> str:
 
 @dataclass(frozen=True)
 class _BoundedCodec(BytesBytesCodec):
-    """A codec of a version 3 array; all that is known of a chunk is in its specification."""
+    """A codec of a version 3 array; the chunk's specification gives the expected size."""
 
     inner: BytesBytesCodec
     name: str
@@ -73,7 +75,7 @@ class _BoundedCodec(BytesBytesCodec):
 
     async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
         size = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize
-        # Counting takes its time, and all threads' chunks pass through zarr's one loop.
+        # Counting is slow, and zarr's single event loop decodes the chunks of all threads: count in another thread.
         await asyncio.to_thread(_check, self.name, chunk_data.as_numpy_array(), size)
         return await self.inner._decode_single(chunk_data, chunk_spec)
 
@@ -82,7 +84,7 @@ class _BoundedCodec(BytesBytesCodec):
 
 
 class _BoundedNumcodec:
-    """The compressor of a version 2 array whose chunks have `limit` bytes; configured as the one inside."""
+    """The compressor of a version 2 array whose chunks have `limit` bytes; its configuration is that of `inner`."""
 
     codec_id = ""
 
@@ -120,7 +122,7 @@ def _lz4(content: memoryview, limit: int) -> int:
 
 def _deflate(content: memoryview, limit: int) -> int:
     size = 0
-    # 32: gzip or zlib, whichever it is. gzip has members, one after another.
+    # + 32 accepts gzip and zlib. A gzip stream may have several members, one after another.
     member = zlib.decompressobj(zlib.MAX_WBITS + 32)
     for first in range(0, len(content), _PIECE):
         piece = bytes(content[first : first + _PIECE])
@@ -129,14 +131,15 @@ def _deflate(content: memoryview, limit: int) -> int:
                 member = zlib.decompressobj(zlib.MAX_WBITS + 32)
             try:
                 size += len(member.decompress(piece, _PIECE))
-            except zlib.error:  # for the codec to report
+            except zlib.error:  # the codec reports it
                 return size
             piece = member.unused_data if member.eof else member.unconsumed_tail
     return size
 
 
 def _zstd(content: memoryview, limit: int) -> int:
-    """Of all frames (RFC 8878, section 3.1.1): their declared sizes, or a share of what their blocks can hold."""
+    """Size of all frames (RFC 8878, section 3.1.1): declared sizes, or a share of the most that their blocks can
+    hold."""
     size = position = 0
     while position + 9 <= len(content) and size <= limit:
         magic = int.from_bytes(content[position : position + 4], "little")

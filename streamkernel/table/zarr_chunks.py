@@ -1,4 +1,4 @@
-"""Which chunk files an array must have, and what can be said of them without decoding: there, size, checksum."""
+"""The chunk files that an array must have, and checks of them without decoding: presence, size, checksum."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ChunkFiles:
         self.n_bands = counts[0]
         self._across = math.prod(counts[1:])
         self._counts = counts
-        # True where a flipped bit in a chunk cannot be read as a number.
+        # True where a codec detects a flipped bit in a chunk.
         self.checksummed = _has_checksum(array)
 
     def keys(self, first: int, last: int) -> list[str]:
@@ -75,7 +75,7 @@ class ChunkFiles:
 
     def require(self, first: int, last: int) -> None:
         """Raise `MissingChunkError` unless every object of rows [first, last) is there and not of zero length."""
-        if not isinstance(self._store, BlobStore):  # which says so itself, when it is read
+        if not isinstance(self._store, BlobStore):  # a BlobStore raises by itself when a chunk is read
             for key in self.keys(first, last):
                 if self.stat(key)[0] <= 0:
                     raise self.missing(key)
@@ -83,7 +83,7 @@ class ChunkFiles:
             self._require_inner(first, last)
 
     def missing(self, key: str) -> MissingChunkError:
-        """The error for a chunk that is not there."""
+        """The error for a missing chunk."""
         return MissingChunkError(
             f"{self.describe(key)} is missing or empty; restore it (or, if the writer leaves out chunks of fill "
             "values, "
@@ -92,15 +92,16 @@ class ChunkFiles:
         )
 
     def corrupt(self, key: str, why: str) -> CorruptChunkError:
-        """The error for a chunk whose bytes are not what was written."""
+        """The error for a chunk whose bytes differ from those written."""
         return CorruptChunkError(
             f"{self.describe(key)} is corrupt ({why}); restore it or write the table again", join(self._path, key)
         )
 
     def stat(self, key: str) -> tuple[int, int, int]:
-        """(size, time of change in ns, number of the file); (-1, 0, 0) where there is none.
+        """(size, time of change in ns, inode number); (-1, 0, 0) where there is no file.
 
-        Only local stores know more than the size; two files that were written at once may have the same time.
+        Only local stores have more than the size. The inode number is needed because two files written at once may have
+        the same time.
         """
         full = join(self._path, key)
         if isinstance(self._store, LocalStore):
@@ -111,7 +112,7 @@ class ChunkFiles:
                     found = os.stat(local)
                 except (FileNotFoundError, NotADirectoryError):
                     return -1, 0, 0
-                # Some file systems number with 64 bits.
+                # Some file systems have 64-bit inode numbers, which a signed integer cannot hold.
                 return found.st_size, found.st_mtime_ns, found.st_ino & (2**63 - 1)
         else:
 
@@ -125,7 +126,7 @@ class ChunkFiles:
         return retried(look, self.describe(key))
 
     def survey(self) -> NDArray[np.int64]:
-        """(chunks, 3) size, time and number of every object of the grid; raises for the first one that is missing."""
+        """(chunks, 3) size, time and inode number of every object of the grid; raises for the first missing one."""
         shape = self._array.shape
         if math.prod(shape) == 0:
             return np.zeros((0, 3), dtype=np.int64)
@@ -142,7 +143,7 @@ class ChunkFiles:
         return found
 
     def _looked_up(self) -> Callable[[str], tuple[int, int, int]]:
-        """What says of a chunk as `stat` does: at a URL, from a listing of all of them."""
+        """A function with the result of `stat`; at a URL it looks up one listing of all chunks."""
         if not isinstance(self._store, BlobStore) or not self._store.listable:
             return self.stat
         stamps, absent = self._store.stamps(join(self._path, "")), Stamp(-1, 0, 0)
@@ -158,7 +159,7 @@ class ChunkFiles:
         first = (index // self._across) * self._grid[0]
         return first, min(first + self._grid[0], self._array.shape[0])
 
-    # A shard that is there may still lack inner chunks, which zarr reads as the fill value: the index at its end tells.
+    # An existing shard may lack inner chunks, which zarr reads as the fill value; the index at its end lists them.
     def _require_inner(self, first: int, last: int) -> None:
         metadata = self._array.metadata
         assert isinstance(metadata, ArrayV3Metadata)

@@ -1,7 +1,8 @@
-"""Strict reading of Zarr metadata: what a file says is checked before zarr, or memory, is asked to believe it.
+"""Strict reading of Zarr metadata: files are checked before zarr parses them or memory is allocated for them.
 
-zarr answers an empty `zarr.json` with a JSONDecodeError, a `[]` with an AttributeError, opens a shape of 10^15 rows
-happily, and makes a group where nothing was. Here each of these is one typed error, and nothing is ever created.
+zarr raises a JSONDecodeError for an empty `zarr.json` and an AttributeError for `[]`, opens a shape of 10^15 rows
+without an error, and creates a group where nothing was. Here each of these raises one typed error, and nothing is ever
+created.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _T = TypeVar("_T")
 
 # A grid of more chunks than this cannot be listed; 16 million chunks of 8 MiB are 128 TiB.
 MAX_CHUNKS = 1 << 24
-# Rules 16 and the bad-input table: three decoded chunks must fit into this machine before one is decoded.
+# Three decoded chunks must fit into this machine's memory before one is decoded.
 CHUNKS_IN_MEMORY = 3
 _ATTEMPT_DELAYS = (0.1, 0.5)
 _TRANSIENT = {
@@ -72,7 +73,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     Raises
     ------
     StoreNotFoundError, StoreAccessError
-        Nothing there, or not ours to read.
+        There is no store, or this user may not read it.
     """
     local = as_written(path)
     if isinstance(local, str):
@@ -106,14 +107,14 @@ def join(path: str, name: str) -> str:
 
 
 def retried(action: Callable[[], _T], what: str) -> _T:
-    """`action()`, tried three times for errors that may pass (rule 17); every OSError becomes one of ours.
+    """Return `action()`, with three attempts for temporary errors; every OSError becomes a `StoreError`.
 
     Raises
     ------
     StoreAccessError
         Permission denied (403).
     StoreError
-        Still failing after three attempts, or not an error that passes.
+        Three attempts failed, or the error is not temporary.
     """
     for delay in (*_ATTEMPT_DELAYS, None):
         try:
@@ -136,7 +137,7 @@ def retried(action: Callable[[], _T], what: str) -> _T:
 
 @contextmanager
 def remote_errors() -> Iterator[None]:
-    """Drivers of object stores raise classes of their own for a dead endpoint: here they are connection errors."""
+    """Turn the drivers' own error classes for a dead endpoint into ConnectionError."""
     try:
         yield
     except (OSError, MemoryError, StreamKernelError):
@@ -154,7 +155,8 @@ def read_bytes(store: Store, key: str) -> bytes | None:
         return None if buffer is None else bytes(buffer.to_bytes())
 
     if isinstance(store, LocalStore):
-        # LocalStore.get answers None for a folder and for a file in the way alike; both mean "no such key" here too.
+        # LocalStore.get returns None also for a folder, and for a file in place of a folder; here both mean "no such
+        # key" too.
         local = store.root / key
 
         def get() -> bytes | None:
@@ -194,7 +196,7 @@ def node_kind(store: Store, path: str) -> tuple[str, dict[str, Any], bytes]:
     StoreNotFoundError
         No metadata file there.
     CorruptMetadataError
-        Empty, truncated, or not what Zarr writes.
+        The metadata is empty, truncated, or not of Zarr's form.
     """
     key = join(path, "zarr.json")
     found = _json_object(store, key)
@@ -238,7 +240,7 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array
             f"{name} at {place(store, path)} has shape {tuple(shape)}; a table needs 2-d X (and 1-d or 2-d y)"
         )
     try:
-        # Without its format, zarr would ask for the files of the other one, too.
+        # Without the format, zarr would also request the files of the other format.
         array = zarr.open_array(store=store, path=path, mode="r", zarr_format=3 if raw.get("zarr_format") == 3 else 2)
         itemsize = max(1, array.dtype.itemsize)
         band = (array.shards or array.chunks)[0]
@@ -249,7 +251,7 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array
         raise StoreError(f"{where} cannot be read ({_first_line(error)}); check the disk") from error
     except (
         Exception
-    ) as error:  # zarr raises whatever its parsers meet: KeyError, TypeError, ValueError, AttributeError ...
+    ) as error:  # zarr's parsers raise errors of any class: KeyError, TypeError, ValueError, AttributeError ...
         raise CorruptMetadataError(f"{where} is not valid array metadata ({_first_line(error)}); restore it") from error
     if min(band, *chunks) < 1:
         raise CorruptMetadataError(f"{where} has a chunk of no rows {chunks}; restore it")
@@ -260,7 +262,7 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array
 def _check_size(array: zarr.Array[Any], itemsize: int, where: str, name: str) -> None:
     chunks = array.chunks
     width = array.shape[1] if array.ndim == 2 else 1
-    # Chunks are stored whole, so that the last one decodes to its full size even where the array is shorter.
+    # Zarr stores full chunks, so that the last one decodes to full size even where the array is shorter.
     across = math.ceil(width / chunks[1]) * chunks[1] if array.ndim == 2 else 1
     decoded = chunks[0] * max(across, 1) * itemsize
     limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,4 +1,4 @@
-"""Rows of a Zarr array, pinned when opened: what is read later is what was there then, or an error."""
+"""Rows of a Zarr array, pinned when opened: a later read gives the same values, or raises an error."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class ZarrRows(RowArray):
     """Rows of the Zarr array at `path` in `store`.
 
     It pickles as store, path and pin (digests of the metadata file and of COMPLETE); the receiver opens the
-    array again and refuses one whose pin differs. Where rows were appended since, by `ingest`, the manifest proves that
-    the rows that were pinned are there as they were: these are what is seen then, and no others.
+    array again and refuses one whose pin differs. If `ingest` has appended rows since, the manifest proves that the
+    pinned rows are unchanged; only these are visible then.
 
     Parameters
     ----------
     store, path
-        Where the array is.
+        Store and path of the array.
     name
-        "X" or "y": what the rows are taken for, in messages.
+        "X" or "y": role of the rows, for messages.
     manifest_key
         Key of the COMPLETE file whose digests are checked at every read; None for foreign arrays.
     """
@@ -57,7 +57,7 @@ class ZarrRows(RowArray):
         self._open()
         if not self.checksummed:
             self._warn_unchecked()
-        # Time and size of every chunk: one rewritten in mid-fit is noticed even where nothing checks its bytes.
+        # Time and size of every chunk: a rewrite during a fit is noticed even where nothing checks the bytes.
         self._survey: NDArray[np.int64] | None = self._files.survey()
 
     def _open(self) -> None:
@@ -84,7 +84,7 @@ class ZarrRows(RowArray):
             )
 
     def _readable(self, array: zarr.Array[Any]) -> zarr.Array[Any]:
-        """The array whose chunks are bounded, and at a URL never absent without a word."""
+        """The array with bounded chunks; at a URL an absent chunk raises an error."""
         made = bounded(array)
         if not isinstance(self._store, BlobStore):
             return made
@@ -92,14 +92,14 @@ class ZarrRows(RowArray):
         return zarr.Array(zarr.AsyncArray(metadata=made.metadata, store_path=path))
 
     def _pinned(self, metadata: str, what: str) -> ArrayManifest | None:
-        """The array's manifest as it was pinned, or is now for the first time; None for a foreign array.
+        """The array's pinned manifest, which the first call pins; None for a foreign array.
 
         Parameters
         ----------
         metadata
-            Digest of the metadata file as it is now.
+            Digest of the present metadata file.
         what
-            Of the metadata file, if it should not be the one that was pinned.
+            Words for the error where the metadata file is not the pinned one.
         """
         changed = f"its metadata file {join(self._path, 'zarr.json')} {what}"
         if self._manifest_key is None:
@@ -115,7 +115,7 @@ class ZarrRows(RowArray):
         then = now if self._manifest_pin is None else now.at(self._manifest_pin)
         if then is None:
             raise self._changed("its COMPLETE manifest is another one" if metadata == self._metadata_pin else changed)
-        # The file read a moment ago may be that of a generation before.
+        # The metadata file was read before the manifest, so it may be that of an earlier generation.
         known = [now.metadata, then.metadata, *(earlier.metadata for earlier in now.history)]
         if all(metadata != digests.get(entry) for digests in known):
             if self._metadata_pin is not None:
@@ -182,7 +182,7 @@ class ZarrRows(RowArray):
         return self._manifest is not None and (first, last) == self.chunk_span(first)
 
     def digest(self, first: int, last: int) -> str:
-        """Of a whole chunk what the manifest says, which every read compares; of other rows what is read."""
+        """For a whole chunk the digest in the manifest, which every read is compared with; for other rows a read."""
         if self._manifest is not None and self.digest_known(first, last):
             return self._manifest.digests[first // self.chunk_rows]
         return super().digest(first, last)
@@ -197,7 +197,8 @@ class ZarrRows(RowArray):
         return self._files.describe(self._files.keys(row, row + 1)[0])
 
     def load(self, first: int, last: int) -> NDArray[Any]:
-        """Decode one row of chunks: presence, checksum and digest are checked, passing I/O errors tried three times."""
+        """Decode one row of chunks, with checks of presence, checksum and digest; three attempts at temporary
+        errors."""
         return retried(lambda: self._decode(first, last), self.where(first))
 
     def _decode(self, first: int, last: int) -> NDArray[Any]:
@@ -210,9 +211,9 @@ class ZarrRows(RowArray):
             raise
         except (
             Exception
-        ) as error:  # codecs raise ValueError, RuntimeError, zlib.error ... for bytes that are not theirs
+        ) as error:  # codecs raise ValueError, RuntimeError, zlib.error ... for bytes that they cannot decode
             raise self._blame(first, last, error) from error
-        # zarr reads a chunk that vanished meanwhile as fill: looking again after the read leaves no gap.
+        # zarr reads a chunk that vanished meanwhile as fill; a second check after the read finds it.
         self._files.require(first, last)
         if self._manifest is not None:
             wanted = self._manifest.digests[first // self.chunk_rows]
@@ -222,7 +223,7 @@ class ZarrRows(RowArray):
         return values
 
     def _blame(self, first: int, last: int, error: Exception) -> CorruptChunkError:
-        """The chunk, of one row of chunks, that cannot be decoded."""
+        """The error for the chunk that cannot be decoded, in one row of chunks."""
         keys = self._files.keys(first, last)
         why = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         if len(keys) > 1:
@@ -254,7 +255,8 @@ class ZarrRows(RowArray):
         changed = np.flatnonzero((survey != self._survey).any(axis=1))
         for index in changed:
             self._recheck(int(index))
-        # What was touched but proved, by its digest, to hold the same values.
+        # The rewritten chunks have the same values, by their digests: their new sizes and times are the pin from now
+        # on.
         self._survey = survey
 
     def _check_pins(self) -> None:
@@ -265,7 +267,7 @@ class ZarrRows(RowArray):
         self._pinned(text_digest(content.decode("utf-8", "replace")), "was rewritten or resized")
 
     def _recheck(self, index: int) -> None:
-        """A chunk file that was rewritten: damaged, replaced, or (only digests can say so) still the same values."""
+        """Check a chunk file that was rewritten: raise, unless digests prove that it has the same values."""
         first, last = self._files.rows_at(index)
         row = first
         while row < last:

@@ -1,4 +1,4 @@
-"""append_rows: any source into a table that is there already, whole or not at all."""
+"""append_rows: add any source to an existing table, completely or not at all."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def append_rows(
     target: str | int | None = None,
     progress: Progress | Callable[[int, int | None, str], object] | None = None,
 ) -> TableInfo:
-    """Stream a source into the Zarr table at `store`, after the rows that it has.
+    """Stream a source into the Zarr table at `store`, after its existing rows.
 
     The new rows become those numbered m, m + 1, ...; they are cast to the table's dtype and checked as by `ingest`.
-    Who opened the store before goes on seeing the m rows, bit for bit. It takes a pass over the source, and a link for
-    every chunk that the store has; nothing that is stored is copied but the last chunk, where that is not full.
+    Processes that opened the store before continue to see the m rows, bit for bit. The cost is one pass over the
+    source, and one link per stored chunk. Only the last chunk is copied, where it is not full.
 
     Parameters
     ----------
     source
-        As of `ingest`; with the columns of the table, in their order, and its targets.
+        As in `ingest`; with the columns of the table in their order, and its targets.
     store
         A table that `ingest` made.
     target
-        Name or index of the column that is y; by default the one with the name that it has in the table.
+        Name or index of the column that is y; by default the column with the target's name in the table.
     progress
         A `Progress`, or a callable (done, total, unit).
 
     Raises
     ------
     DataError, StoreError, ParameterError
-        One error for whatever is wrong, with its place; the store is as it was.
+        One error with the place of the fault; the store is unchanged.
     RunLockedError
         Another process is appending to it.
     """
@@ -71,7 +71,7 @@ def append_rows(
             _check_names(reader, grown)
             _write(reader, grown, watcher)
         finally:
-            with suppress(StoreError):  # a lease lapses by itself
+            with suppress(StoreError):  # a lease expires by itself
                 grown.lock.release()
     return TableInfo.of(as_written(store), seconds=time.perf_counter() - began)
 
@@ -84,7 +84,7 @@ def _reader(source: Any, target: str | int | None, grown: Grown) -> Reader:
     try:
         return open_reader(source, names[0])
     except ParameterError:
-        # A source that brings its own y (arrays in files, other tables) has no column to be named.
+        # A source with its own y (arrays in files, other tables) has no target column to name.
         return open_reader(source, None)
 
 
@@ -126,21 +126,21 @@ def _write(reader: Reader, grown: Grown, watcher: Progress) -> None:
 
 
 class _KnownLabels:
-    """Labels of a table: those of the source must be among them."""
+    """Labels of a table; the labels of the source must be among them."""
 
     def __init__(self, reader: Reader, classes: Sequence[Any], path: str | Path) -> None:
         self._reader, self._path = reader, path
         self._codes = {label: code for code, label in enumerate(classes)}
 
     def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
-        """Codes (b, 1) of a batch: of positions in its own labels, or of labels that are numbers."""
+        """Codes (b, 1) of a batch, given as positions in its own labels, or as numeric labels."""
         assert y is not None
         flat = y.reshape(-1)
         if labels is None:
             labels, flat = np.unique(flat, return_inverse=True)
             labels = labels.tolist()
         missing_labels(self._reader, flat, start)
-        # 1.0 and 1 are one key.
+        # 1.0 and 1 are the same key of a dict.
         table = np.array([self._codes.get(label, -1) for label in labels], dtype=np.int64)
         codes: NDArray[np.int64] = table[flat].reshape(-1, 1)
         if (codes < 0).any():

@@ -1,4 +1,4 @@
-"""More rows for an ingested table: a new generation of its folder, in which the chunks that do not change are links.
+"""More rows for an ingested table: a new generation of its folder, in which unchanged chunks are links.
 
 ::
 
@@ -7,8 +7,9 @@
     STORE/X/c/3/0, ...         new chunks
     STORE/COMPLETE             digests of all, and what the readers of the earlier generations pinned (`manifest.py`)
 
-The new folder takes the store's name in one step, so that whoever opens the store finds the old rows or all of them.
-Whoever had opened it goes on with the old rows: their chunks are where they were, and begin with what they held.
+The new folder takes the store's name in one step, so that a process that opens the store finds the old rows or all
+rows. A process that opened it before continues with the old rows: their chunks have the same keys, and begin with the
+same rows.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ __all__ = ["AppendingWriter", "Grown", "locked_store"]
 
 
 def locked_store(path: str | os.PathLike[str]) -> Grown:
-    """The table at a path or URL, for the only process that may append to it; what killed ones left behind is removed.
+    """Lock the table at a path or URL, so that only this process appends; remove the files that killed processes left.
 
     Raises
     ------
     StoreError, ParameterError
-        There is no whole table that `ingest` made.
+        There is no complete table that `ingest` made.
     RunLockedError
         Another process is appending.
     """
@@ -46,7 +47,7 @@ def locked_store(path: str | os.PathLike[str]) -> Grown:
 
 
 class AppendingWriter(ChunkWriter):
-    """The next generation of a table, begun with the rows that it has; `finish` puts it in the old one's place."""
+    """The next generation of a table, which begins with its rows; `finish` replaces the old generation."""
 
     def __init__(self, grown: Grown) -> None:
         self._grown = grown
@@ -80,7 +81,7 @@ class AppendingWriter(ChunkWriter):
         return group, arrays
 
     def _append_stored(self, first: int, last: int) -> None:
-        """The rows of the last chunk, which is not full, into the buffer: to be written with the new ones."""
+        """Copy the rows of the last chunk, which is not full, into the buffer, to write them with the new ones."""
         table = self._grown.table
         self._X[: last - first] = RowReader(table.features).read(first, last)
         if self._y is not None:
@@ -89,10 +90,10 @@ class AppendingWriter(ChunkWriter):
         self._filled = last - first
 
     def finish(self, attributes: dict[str, Any], *, overwrite: bool) -> None:
-        """Write the last chunk, attributes and COMPLETE, and put the folder in the place of the old one."""
+        """Write the last chunk, attributes and COMPLETE, and replace the old folder."""
         self._grown.check_current()
         super().finish(attributes, overwrite=overwrite)
 
     def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
-        """More rows, already checked."""
+        """Add rows, already checked."""
         super().append(X, None if y is None else np.asarray(y).reshape(X.shape[0], -1))

@@ -1,4 +1,4 @@
-"""Batches of a source, refused where they hold what a table must not: the rows that are written."""
+"""The checks of a source's batches: values that a table must not hold are refused before they are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from streamkernel.table.values import check_finite
 __all__ = ["FoundLabels", "Labels", "checked_batches", "missing_labels"]
 
 
-# From so many distinct labels on, of which so few are no numbers, they are numbers that a few entries have spoilt.
+# With at least this many distinct labels, and at most this share of them not numbers, the column is numeric with a few
+# faulty entries.
 _FEWEST_NUMBERS, _MOST_ODD = 20, 0.05
 
 
@@ -32,7 +33,7 @@ class Labels(Protocol):
 def checked_batches(
     reader: Reader, kind: np.dtype[Any], labels: Labels | None, watcher: Progress
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
-    """Batches, refused where a value is missing, infinite or too large for `kind`, labels as provisional codes."""
+    """Batches with labels as provisional codes; a missing or infinite value, or one too large for `kind`, raises."""
     watcher.start(reader.total, reader.unit)
     row = 0
     try:
@@ -71,7 +72,7 @@ def missing_labels(reader: Reader, codes: NDArray[Any], start: int) -> None:
 
 
 class FoundLabels:
-    """Text labels met so far, with codes in the order of meeting; sorted at the end."""
+    """Text labels found so far, with codes in the order of their first rows; sorted at the end."""
 
     def __init__(self, reader: Reader) -> None:
         self._codes: dict[Any, int] = {}
@@ -79,7 +80,7 @@ class FoundLabels:
         self._reader = reader
 
     def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
-        """Codes (b, 1) of a batch's own codes."""
+        """Provisional codes (b, 1) for a batch's own codes."""
         assert y is not None
         missing_labels(self._reader, y, start)
         used, first = np.unique(y, return_index=True)
@@ -106,7 +107,7 @@ class FoundLabels:
         return labels, order
 
     def _refuse_numbers(self) -> None:
-        """Refuse numbers that a few values of text would make labels: a class for each number."""
+        """Refuse a numeric column in which a few text values would turn every number into a class."""
         odd = [label for label in self._codes if not _is_finite_number(label)]
         if not odd or len(self._codes) < _FEWEST_NUMBERS or len(odd) > _MOST_ODD * len(self._codes):
             return

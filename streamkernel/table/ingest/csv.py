@@ -1,4 +1,4 @@
-"""CSV, plain or gzipped, streamed by pyarrow: blocks of 1 MiB, whatever the size of the file."""
+"""CSV, plain or gzipped, streamed by pyarrow in blocks of 1 MiB, for a file of any size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streamkernel.table.ingest.reader import Batch, Reader, choose_target, split
 
 __all__ = ["CsvReader"]
 
-# The parser holds some dozens of these; blocks of 4 MiB cost twice the memory and are no faster.
+# The parser holds some dozens of these blocks; 4 MiB would cost twice the memory and is not faster.
 _BLOCK_BYTES = 1 << 20
 _SAMPLE_ROWS = 1000
 _SAMPLE_BYTES = 1 << 18
@@ -30,8 +30,8 @@ _SAMPLE_BYTES = 1 << 18
 class CsvReader(Reader):
     """Rows of a CSV file (UTF-8; comma, semicolon or tab).
 
-    A first line in which every field (but the target's, when it is given by index) is a number is data: columns
-    are then named x0, x1, ... A target whose first 1,000 values are not all numbers is read as text, kept as labels.
+    If every field of the first line is a number (except the target's, when it is given by index), the line is data, and
+    the columns are named x0, x1, ... A target whose first 1,000 values are not all numbers is read as text labels.
     """
 
     unit = "bytes"
@@ -83,12 +83,12 @@ class CsvReader(Reader):
         lines = sum(1 for line in sample.splitlines() if line)
         if whole:
             return max(1, lines - self._header)
-        # Text of numbers deflates to about 0.45 of its size.
+        # gzip compresses text of numbers to about 0.45 of its size.
         size = (self.total or 0) * (2.2 if self._path.suffix == ".gz" else 1.0)
         return max(1, int(size * lines / len(sample)))
 
     def batches(self) -> Iterator[Batch]:
-        """Record batches as they come from the parser's threads, in order."""
+        """Record batches from the parser's threads, in order."""
         rows = 0
         types = {name: pa.float64() for name in self._names}
         if self.labelled:
@@ -136,7 +136,7 @@ class CsvReader(Reader):
         return Batch(X, y, labels, done)
 
     def _explain(self, error: Exception, rows: int) -> SourceFormatError:
-        """pyarrow's complaint, with file, line and column."""
+        """The error for pyarrow's exception, with file, line and column."""
         text_column = self._target if self.labelled else None
         try:
             first_problem(self._path, self._delimiter, self._names, text_column, rows + self._header)
@@ -152,7 +152,7 @@ class CsvReader(Reader):
 
 
 def _is_data(fields: list[str], target: str | int | None) -> bool:
-    """True where a first line holds no names."""
+    """True where a first line is data, not names."""
     skip: int | None = None
     if target is not None:
         try:

@@ -1,7 +1,7 @@
-"""The careful second look at a CSV file that the fast parser refused: which line, which column, what is wrong there.
+"""The slow second pass over a CSV file that the fast parser refused: it finds line, column and kind of the error.
 
-pyarrow tells that a conversion failed, not in which line. This pass is slow (a Python loop) and starts after the
-rows that were read without complaint.
+pyarrow reports that a conversion failed, but not in which line. This pass is slow (a Python loop), and starts after the
+rows that were read without an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamkernel.errors import SourceFormatError
 
 __all__ = ["MISSING", "data_lines", "fields_of", "first_problem", "is_number", "open_plain"]
 
-# What pyarrow reads as "no value"; the finite check then names the row.
+# Text that pyarrow reads as a missing value; the finite check then names the row.
 MISSING = frozenset(
     (
         "",
@@ -47,13 +47,13 @@ _NUMBER = re.compile(
 
 
 def is_number(text: str) -> bool:
-    """True for what is parsed as a number, infinity included, and for missing values."""
+    """True for text that is parsed as a number, infinity included, and for missing values."""
     return text in MISSING or _NUMBER.match(text) is not None
 
 
 @contextmanager
 def open_plain(path: Path) -> Iterator[BinaryIO]:
-    """The file's own bytes, decompressed for .gz; damage found while they are read is a `SourceFormatError`."""
+    """The bytes of the file, decompressed for .gz; damage found while reading raises `SourceFormatError`."""
     try:
         if path.suffix == ".gz":
             with gzip.open(path, "rb") as zipped:
@@ -66,12 +66,12 @@ def open_plain(path: Path) -> Iterator[BinaryIO]:
 
 
 def fields_of(text: str, delimiter: str, where: str) -> list[str]:
-    """Fields of one line; `where` it is.
+    """Fields of one line; `where` is its place, for messages.
 
     Raises
     ------
     SourceFormatError
-        A field of more than 128 KiB, or a carriage return inside of the line.
+        A field has more than 128 KiB, or there is a carriage return inside the line.
     """
     try:
         return next(csv.reader([text], delimiter=delimiter), [])
@@ -108,7 +108,7 @@ def data_lines(path: Path, skip: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def first_problem(path: Path, delimiter: str, columns: Sequence[str], text_column: int | None, skip: int) -> None:
-    """Raise for the first line, after `skip` lines that are not empty, that is ragged or has text where numbers are."""
+    """Raise for the first line, after `skip` non-empty ones, with a wrong number of fields or text for a number."""
     for number, line in data_lines(path, skip):
         fields = fields_of(line, delimiter, f"{path}:{number}")
         if len(fields) != len(columns):

@@ -1,4 +1,4 @@
-"""An ingested table to which rows are to be appended, on a disk or at a URL, held by one process alone."""
+"""An ingested table that is locked for appending by one process, on a disk or at a URL."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from streamkernel.table.zarr_metadata import node_kind, open_store, read_bytes
 
 __all__ = ["FolderGrown", "Grown", "ObjectGrown", "link_tree"]
 
-# Of file systems that have no links, or not between these two files.
+# Errors of file systems without hard links, or without one between these two files.
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EACCES}
 _OPEN_AGAIN = 10
 _TTL = 15.0
 
 
 class Grown(ABC):
-    """The table as it is now.
+    """The current state of a locked table.
 
     Attributes
     ----------
-    path : of its folder, or its URL.
-    lock : whoever holds it is the only one to append.
-    table, manifest, attributes : as opened under the lock.
+    path : path of its folder, or its URL.
+    lock : lock that allows one process to append.
+    table, manifest, attributes : parts of the table, opened under the lock.
     """
 
     lock: HeldLock | Lease
@@ -66,14 +66,14 @@ class Grown(ABC):
 
     @abstractmethod
     def outlet(self) -> Outlet:
-        """Where the next generation is made; its metadata, so far those of this one, are there."""
+        """The outlet for the next generation; it holds a copy of the present metadata."""
 
     @abstractmethod
     def check_current(self) -> None:
-        """Raise `InputChangedError` where the store was replaced in spite of the lock, by an ingest that overwrites."""
+        """Raise `InputChangedError` where an ingest with overwrite replaced the store in spite of the lock."""
 
     def replaced(self) -> InputChangedError:
-        """The error for that."""
+        """The error for a replaced store."""
         return InputChangedError(
             f"{self.path} was replaced while rows were being appended to it; nothing was appended: run again"
         )
@@ -89,13 +89,13 @@ class FolderGrown(Grown):
     """
 
     def __init__(self, path: Path) -> None:
-        # A link to a folder stays a link.
+        # Lock the folder that a symbolic link leads to: the link itself must stay.
         folder = Path(os.path.realpath(path))
         open_store(folder)
         self.lock: HeldLock = self._locked(folder)
         try:
             remove_stray_partials(folder.parent, folder.name)
-            # As they were called formerly.
+            # Names of an earlier release.
             remove_stray_partials(folder.parent, f"{folder.name}.append")
             super().__init__(folder)
         except BaseException:
@@ -108,7 +108,7 @@ class FolderGrown(Grown):
             lock = HeldLock.acquire(folder)
             if lock is None:
                 break
-            # Another process may have put a new generation there between the two lines.
+            # Another process may have published a new generation between opening and locking.
             if lock.still_at(folder):
                 return lock
             lock.release()
@@ -132,7 +132,7 @@ class FolderGrown(Grown):
 
 
 class ObjectGrown(Grown):
-    """A table at a URL; chunks that do not change stay in the generations that they are in.
+    """A table at a URL; unchanged chunks stay in their generations.
 
     Raises
     ------
@@ -141,7 +141,7 @@ class ObjectGrown(Grown):
     """
 
     def __init__(self, url: str) -> None:
-        node_kind(open_store(url), "")  # nothing is made where there is no table
+        node_kind(open_store(url), "")  # raises where there is no table, before the lease creates an object
         lease = Lease.acquire(blobs_at(url), "APPEND", ttl=_TTL, wait=1.1 * _TTL, while_silent=True)
         if lease is None:
             raise RunLockedError(f"another process is appending rows to {url}; wait for it and run again")
@@ -173,12 +173,12 @@ class ObjectGrown(Grown):
 
 
 def link_tree(source: Path, target: Path, without: Iterable[str] = ()) -> None:
-    """Fill the folder `target` with links to the files of `source`; metadata, which will change, is copied.
+    """Fill the folder `target` with links to the files of `source`; metadata is copied, because it will change.
 
     Parameters
     ----------
     without
-        Files and folders, by their paths in `source`, that are left out.
+        Files and folders to leave out, by their paths in `source`.
     """
     left_out = set(without)
     target.mkdir(exist_ok=True)

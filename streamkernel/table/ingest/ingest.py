@@ -1,4 +1,4 @@
-"""ingest: any source into a checked Zarr table, in bounded memory, whole or not at all."""
+"""ingest: any source into a checked Zarr table, in bounded memory, completely or not at all."""
 
 from __future__ import annotations
 
@@ -65,35 +65,35 @@ def ingest(
 ) -> TableInfo:
     """Stream a source into the Zarr table at `store`.
 
-    Memory stays within a few batches and chunks of about 8 MiB each, however large the source is; with `shuffle` there
-    are one bucket of 64 MiB and a copy on the disk, too: beside `store`, or for a URL among temporary files. Text
-    targets become class labels; numeric ones, whole numbers too, stay numbers (``open_table(classify=True)`` takes
-    them as labels). y is kept as float64.
+    Memory stays within a few batches and chunks of about 8 MiB each, for a source of any size. With `shuffle` it holds
+    one bucket of 64 MiB more, and the disk a copy of the rows: beside `store`, or for a URL among temporary files. Text
+    targets become class labels. Numeric targets, also whole numbers, stay numbers (``open_table(classify=True)`` reads
+    them as labels). y is stored as float64.
 
     Parameters
     ----------
     source
         Path of a .csv[.gz], Parquet file or folder, .npz (X, y), .npy, libsvm text (.libsvm, .svm, .txt), Zarr array or
-        group; or rows in memory, whatever `open_table` takes.
+        group; or rows in memory, of any kind that `open_table` takes.
     store
-        Where the table is made: a path, whose folder must exist, or a URL such as ``s3://bucket/table``.
+        Path of the new table, whose folder must exist, or a URL such as ``s3://bucket/table``.
     target
         Name or index of the column that is y.
     chunk_rows
         Rows of a chunk; by default about 8 MiB of X, a power of two between 1,024 and 65,536.
     dtype
-        Of X: "float32", "float64", or "keep".
+        dtype of X: "float32", "float64", or "keep".
     shuffle, seed
-        Store the rows in a uniformly random order that depends on the seed and the number of rows alone.
+        Store the rows in a uniformly random order, which depends only on the seed and the number of rows.
     overwrite
-        Replace a table at `store`: only once the new one is whole.
+        Replace a table at `store`, once the new one is complete.
     progress
         A `Progress`, or a callable (done, total, unit).
 
     Raises
     ------
     DataError, StoreError, ParameterError
-        One error for whatever is wrong, with its place; nothing is left behind and an existing `store` is untouched.
+        One error with the place of the fault; nothing is left behind, and an existing `store` is unchanged.
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed, target)
@@ -108,7 +108,7 @@ def ingest(
 
 @contextmanager
 def os_errors(path: str | Path, state: str) -> Iterator[None]:
-    """The operating system's errors as ours; `state` is what is true of the store then."""
+    """Raise the operating system's errors as typed ones; `state` says in the message what became of the store."""
     try:
         yield
     except StreamKernelError:
@@ -119,7 +119,7 @@ def os_errors(path: str | Path, state: str) -> Iterator[None]:
 
 
 def open_reader(source: Any, target: str | int | None) -> Reader:
-    """The reader for a source, chosen by what it is and then by its suffix."""
+    """The reader for a source, chosen by its type, then by its suffix."""
     if not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
         return TableReader(table, None if hasattr(source, "data_vars") else target, type(source).__name__)
@@ -192,7 +192,7 @@ def _write(
 
 
 def _spool_folder(path: str | Path) -> PartialFolder:
-    """Of the rows that are put in another order: beside the store, or where this machine has room for the like."""
+    """Folder for the rows during the shuffle: beside the store, or for a URL among temporary files."""
     if isinstance(path, str):
         path = Path(tempfile.gettempdir(), f"streamkernel-{os.getuid()}")
     return PartialFolder(path, None)

@@ -1,4 +1,4 @@
-""".npy and .npz: read as streams of rows, so that no member is ever inflated whole."""
+""".npy and .npz: read as streams of rows, so that no member is ever decompressed as a whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["NpyReader", "NpzReader"]
 
 _COPY_BYTES = 1 << 22
 _BROKEN = "is damaged ({}); fetch it again"
-# What NumPy, which reads a header as Python, and zipfile stumble over.
+# Exceptions of zipfile, and of NumPy, which parses a header as Python, for damaged files.
 _DAMAGE = (
     ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, EOFError, SyntaxError, TokenError, struct.error,
     zipfile.BadZipFile, zlib.error, lzma.LZMAError,
@@ -44,13 +44,13 @@ _DAMAGE = (
 
 @contextmanager
 def _damaged(label: str | Path, what: str) -> Iterator[None]:
-    """Whatever shows that the file is not what it should be, as a `SourceFormatError`; `what` is to be said of it."""
+    """Raise any sign of a damaged file as a `SourceFormatError`; `what` is the text of its message."""
     try:
         yield
     except StreamKernelError:
         raise
     except (*_DAMAGE, OSError) as error:
-        # bz2 has no number for its errors; a place before the beginning, which a zip file may name, is EINVAL.
+        # bz2 raises OSError without a number. A negative offset in a zip file gives EINVAL.
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         raise SourceFormatError(f"{label} {what.format(first_line(error))}") from error
@@ -66,7 +66,7 @@ class _Member:
             self.shape, self._fortran, self.dtype = _header(handle, self.label)
         size = path.stat().st_size if name is None else _inflated(path, name)
         if math.prod(self.shape[1:]) * self.dtype.itemsize > size and 0 not in self.shape:
-            # Not even one row is there: its size is no measure of what to read.
+            # Not even one row is there, so that a row's size must not decide how much to read.
             raise SourceFormatError(
                 f"{self.label} has {size} bytes, fewer than a row of shape {self.shape[1:]}: truncated; fetch it again"
             )
@@ -100,7 +100,7 @@ class _Member:
                 yield np.frombuffer(content, dtype=self.dtype).reshape(-1, *self.shape[1:])
 
     def _columns_first(self, handle: BinaryIO, step: int, stack: ExitStack) -> Iterator[NDArray[Any]]:
-        """Rows of an array stored by columns: it takes a file that can be mapped, a temporary one for a zip member."""
+        """Rows of an array in Fortran order, by a memory map of the file, or of a temporary copy of a zip member."""
         source: Any = self._path
         if self._name is not None:
             source = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
@@ -127,7 +127,7 @@ def _inflated(path: Path, name: str) -> int:
 
 
 class _Closing:
-    """A zip member that closes its archive too."""
+    """A file object of a zip member; closing it closes the archive too."""
 
     def __init__(self, path: Path, name: str) -> None:
         with _damaged(path, _BROKEN):

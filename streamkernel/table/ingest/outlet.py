@@ -1,4 +1,4 @@
-"""Where a store is made and how it gets its name: in a folder beside it, or object by object at a URL."""
+"""The place where a store is built, and the step that publishes it: a folder beside it, or objects at a URL."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["FolderOutlet", "GrownOutlet", "ObjectOutlet", "Outlet", "outlet_of"]
 
 
 class Outlet(ABC):
-    """Files are made in `folder`; `publish` makes them the store, `close` removes what was not published."""
+    """Files are built in `folder`; `publish` makes them the store, `close` removes them if they were not published."""
 
     folder: Path
 
     def shipped(self, key: str) -> None:
-        """A chunk's file is finished."""
+        """Called when a chunk's file is complete."""
         return
 
     def fetched(self, key: str) -> None:
-        """A chunk's file is to be there again."""
+        """Make sure that a chunk's file is in `folder` again."""
         return
 
     @abstractmethod
     def publish(self, *, overwrite: bool) -> None:
-        """All files, COMPLETE among them, are there: give the store its name."""
+        """Give the store its name, after all files, COMPLETE included, are written."""
 
     def close(self) -> None:
-        """Remove what was not published."""
+        """Remove the files if they were not published."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -54,7 +54,7 @@ class FolderOutlet(Outlet):
 
 
 class GrownOutlet(Outlet):
-    """The next generation of a table that is locked, with links to what stays, whoever has put it there."""
+    """The next generation of a locked table, with links to the unchanged chunks."""
 
     def __init__(self, target: Path) -> None:
         self._partial = PartialFolder(target, "table")
@@ -68,13 +68,13 @@ class GrownOutlet(Outlet):
 
 
 class ObjectOutlet(Outlet):
-    """A generation at a URL. Of its chunks one at a time is on this disk; metadata stay there until all is done.
+    """A generation at a URL. This disk holds one chunk at a time, and the metadata until the end.
 
     Parameters
     ----------
-    url : of the store.
+    url : URL of the store.
     grown : the generation to which rows are appended; None for a new store.
-    first : number of the first chunk that is written anew.
+    first : number of the first chunk to write anew.
     """
 
     def __init__(self, url: str, grown: Generation | None = None, first: int = 0) -> None:
@@ -86,7 +86,7 @@ class ObjectOutlet(Outlet):
         self._around = Path(tempfile.mkdtemp(prefix="streamkernel-"))
         self.folder = self._around / "store"
         self._published = False
-        self._silent = False  # a place that does not answer is not asked to clear up
+        self._silent = False  # the store did not answer: `close` does not try to clear up
 
     @property
     def _prefix(self) -> str:
@@ -129,6 +129,6 @@ class ObjectOutlet(Outlet):
 
 
 def outlet_of(target: str | os.PathLike[str]) -> Outlet:
-    """Of a new store at a path or URL."""
+    """The outlet of a new store at a path or URL."""
     place = spelled(target)
     return ObjectOutlet(place) if isinstance(place, str) else FolderOutlet(place)

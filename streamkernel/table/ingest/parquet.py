@@ -18,8 +18,8 @@ __all__ = ["ParquetReader"]
 
 
 class ParquetReader(Reader):
-    """Rows of Parquet files. In a folder every *.parquet below it is taken, in the order of the paths; names that begin
-    with "_" or "." are left out. Folder names are no columns: a partition's ``name=value`` is said to be left out."""
+    """Rows of Parquet files. In a folder every *.parquet below it is read, in the order of the paths; names that begin
+    with "_" or "." are left out. Folder names are not columns: a partition's ``name=value`` is listed in `left_out`."""
 
     unit = "rows"
 
@@ -125,7 +125,7 @@ def _open_schema(path: Path) -> tuple[Any, int]:
 
 
 def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
-    """The float type a column is kept in; None for text, which only a target may be."""
+    """The float type for a column; None for text, which is allowed only for a target."""
     kind = field.type
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
@@ -153,7 +153,7 @@ def _floats(column: Any) -> NDArray[Any]:
 
 
 def _partitions(path: Path, files: list[Path], names: list[str]) -> tuple[str, ...]:
-    """Columns that only the names of folders hold (Hive's ``name=value``), in words."""
+    """Columns that exist only in the names of folders (Hive's ``name=value``), as text for `left_out`."""
     keys: dict[str, int] = {}
     for file in files:
         for part in file.relative_to(path).parts[:-1] if file != path else ():

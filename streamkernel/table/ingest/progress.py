@@ -1,4 +1,4 @@
-"""What a long job tells whoever watches: three calls, so that a bar, a log or a test can listen."""
+"""The progress of a long job: three calls, for a bar, a log or a test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Progress", "Silent", "as_progress"]
 
 
 class Progress(Protocol):
-    """start once, advance often, finish once (also after an error)."""
+    """A receiver of progress: start once, advance often, finish once (also after an error)."""
 
     def start(self, total: int | None, unit: str) -> None:
         """A stage of `total` bytes or rows (None: unknown) begins."""
@@ -22,7 +22,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nobody watches."""
+    """A receiver that does nothing."""
 
     def start(self, total: int | None, unit: str) -> None:
         """Nothing."""

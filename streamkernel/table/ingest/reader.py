@@ -1,4 +1,4 @@
-"""One contract for every kind of source: names and types first, then batches of rows in bounded memory."""
+"""One interface for every kind of source: names and types first, then batches of rows in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamkernel.errors import EmptyDataError, ParameterError
 
 __all__ = ["BATCH_BYTES", "Batch", "Reader", "choose_target", "first_line", "split_columns"]
 
-# A batch of rows, as float64, is at most about this large, whatever the source.
+# Approximate limit on the bytes of a batch as float64, for any source.
 BATCH_BYTES = 1 << 23
 
 
@@ -42,24 +42,24 @@ class Batch:
 
 
 class Reader(ABC):
-    """A source, opened: what is known before any row is read.
+    """An open source, with the facts that are known before any row is read.
 
     Attributes
     ----------
     columns, target_names
         Names.
     named
-        Whether the source has them; an array's columns are x0, x1, ...
+        Whether the names are from the source; an array's columns are x0, x1, ...
     left_out
-        What the source has and the table will not, in words.
+        Parts of the source that the table will not have, as text.
     dtype
-        float32 or float64: what `--dtype keep` keeps.
+        float32 or float64: dtype of the table for `--dtype keep`.
     labelled
-        True where y is text, to be kept as labels.
+        True where y is text, which becomes labels.
     n_rows
-        Exact where the source says so, else None.
+        Exact number of rows where the source states it, else None.
     estimated_rows
-        A guess that chooses the chunk size, else None.
+        Estimated number of rows, for the chunk size, else None.
     total, unit
         For the progress bar: bytes or rows.
     """
@@ -87,7 +87,7 @@ class Reader(ABC):
 def choose_target(columns: Sequence[str], target: str | int | None, path: Path | str) -> int | None:
     """Position of the target column.
 
-    A name is looked for first; text that is a whole number and no name is an index, as it comes from a command line.
+    A name is tried first. Text that is a whole number but not a name is an index, because a command line passes text.
     """
     if target is None:
         return None
@@ -116,6 +116,6 @@ def split_columns(
 
 
 def first_line(error: BaseException) -> str:
-    """What a parser of others says, fit for a message of one line."""
+    """First line of an exception's text, without unprintable characters, for a message of one line."""
     lines = str(error).strip().splitlines()
     return "".join(letter for letter in lines[0][:200] if letter.isprintable()) if lines else type(error).__name__

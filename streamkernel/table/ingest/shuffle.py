@@ -1,13 +1,13 @@
 """External shuffle: a uniformly random order of any number of rows, in two passes and bounded memory.
 
-Row i gets the key ``k_i = i-th 64-bit word of Philox(seed)``, a counter-based generator, so a key depends on the seed
-and the row number alone. The shuffled order is the order of the keys (ties, of chance 2^-64 a pair, by row number).
+Row i gets the key ``k_i = i-th 64-bit word of Philox(seed)``, a counter-based generator, so a key depends only on the
+seed and the row number. The shuffled order is the order of the keys (ties, of chance 2^-64 a pair, by row number).
 
 Why it is uniform: keys that are independent and identically distributed are equally likely to be in any of the
-m! orders, by symmetry. How the sorting is carried out cannot matter: pass 1 scatters rows into bucket files by the
+m! orders, by symmetry. The method of sorting does not change the order: pass 1 scatters rows into bucket files by the
 leading 8 bits of their keys, pass 2 sorts each bucket in memory, and buckets follow one another in the order of those
-bits. A bucket that is too large for memory is scattered again by the next 8 bits. So read batches, memory limit and
-number of buckets leave no trace in the result (the scheme of Rao 1961 and Sandelius 1962, with fixed keys).
+bits. A bucket that is too large for memory is scattered again by the next 8 bits. So the result does not depend on read
+batches, memory limit or number of buckets (the scheme of Rao 1961 and Sandelius 1962, with fixed keys).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _READ_BYTES = 1 << 24
 
 
 def row_keys(seed: int, start: int, stop: int) -> NDArray[np.uint64]:
-    """Keys of rows [start, stop): a window of one endless stream, wherever it begins."""
+    """Keys of rows [start, stop): a part of one endless stream, from any start."""
     # Philox4x64 gives four words per counter value.
     first = start // 4
     generator = np.random.Philox(key=seed, counter=first)
@@ -45,11 +45,11 @@ class RowSpool:
     folder
         A path that does not exist yet, on the file system of the store.
     seed
-        Of the keys.
+        Seed of the keys.
     x_dtype, n_features, y_dtype, n_targets
-        What a record holds.
+        Types and widths of X and y in a record.
     bucket_bytes
-        Buckets up to this size are sorted in memory (pass 2 holds one and a sorted copy of its pieces).
+        Buckets up to this size are sorted in memory (pass 2 holds one bucket and a sorted copy of a piece).
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RowSpool:
         folder.mkdir()
 
     def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
-        """Pass 1: more rows, in the source's order."""
+        """Pass 1: add rows, in the source's order."""
         records = np.empty(X.shape[0], dtype=self._record)
         records["key"] = row_keys(self._seed, self.n_rows, self.n_rows + X.shape[0])
         records["X"] = X
@@ -83,13 +83,13 @@ class RowSpool:
         _scatter(records, self._files, self._folder, level=0)
 
     def rows(self) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
-        """Pass 2: all rows in shuffled order, piece by piece; files go as they are read."""
+        """Pass 2: all rows in shuffled order, piece by piece; each file is removed when it is read."""
         _close(self._files)
         yield from self._sorted(self._folder, level=0)
 
     def _sorted(self, folder: Path, level: int) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
         for path in sorted(folder.iterdir()):
-            # After 8 levels the key has no bits left; rows that equal in all of them stay together.
+            # After 8 levels the key has no bits left; rows with equal keys stay together.
             if path.stat().st_size <= self._bucket_bytes or level + 1 == 64 // _BITS:
                 yield from self._sorted_bucket(path)
             else:

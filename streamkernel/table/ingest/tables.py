@@ -1,4 +1,4 @@
-"""What is a table already (a Zarr store, or arrays in memory), read through `Table`, checks included."""
+"""Sources that are tables already (a Zarr store, or arrays in memory), read through `Table` with its checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TableReader"]
 
 
 class TableReader(Reader):
-    """Rows of a Table; `target` picks a column where it has no y."""
+    """Rows of a Table; `target` chooses a column where the table has no y."""
 
     def __init__(self, table: Table, target: str | int | None, place: str) -> None:
         self._place = place

@@ -1,6 +1,6 @@
-"""Rows, as they come, into a Zarr v3 store of whole chunks: checksums, digests and statistics on the way.
+"""The writer of a Zarr v3 store in whole chunks: it adds checksums and digests, and sums the statistics.
 
-Memory: one chunk of X and y being filled, one being written (with its compressed copy), whatever the number of rows.
+Memory: one chunk of X and y being filled, one being written (with its compressed copy), for any number of rows.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["ChunkWriter", "default_chunk_rows"]
 
 _CHUNK_BYTES = 1 << 23
 _LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
-# Fewer chunks than this and two workers are left with unequal shares.
+# With fewer chunks than this, two workers would get unequal shares.
 _LEAST_CHUNKS = 16
 
 
 def default_chunk_rows(row_bytes: int, n_rows: int | None) -> int:
     """Rows of a chunk: a power of two, about 8 MiB of X, between 1,024 and 65,536 rows, and at least 16 chunks where
-    the table has rows enough; never more than `n_rows` rounded up to a power of two."""
+    the table has enough rows; never more than `n_rows` rounded up to a power of two."""
     rows = min(max(_floor_power(_CHUNK_BYTES // max(1, row_bytes)), _LEAST_ROWS), _MOST_ROWS)
     if n_rows is None:
         return rows
@@ -70,7 +70,7 @@ class ChunkWriter:
         self._dtype = dtype
         self._filled = 0
         self.n_rows = 0
-        self._counted = 0  # rows, from the first on, that the statistics have already
+        self._counted = 0  # number of first rows that the statistics contain already
         self._digests: dict[str, list[str]] = {"X": [], "y": []}
         self._statistics: dict[str, ColumnStatistics | None] = {"X": None, "y": None}
         self._history: tuple[Ancestor, ...] = ()
@@ -85,21 +85,21 @@ class ChunkWriter:
             raise
 
     def _new_outlet(self) -> Outlet:
-        """Where it is made."""
+        """The outlet in which the store is built."""
         return outlet_of(self._target)
 
     def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
         """Empty arrays; a subclass may begin with rows."""
         n_features, n_targets = self._widths
-        # The format from the start: what a killed writer leaves is then an incomplete table, not a foreign group.
+        # The format is written first: a killed writer then leaves an incomplete table, not a foreign group.
         mark = {"format": TABLE_FORMAT, "version": VERSION}
-        # Of a text with :: in it zarr would make a URL.
+        # A LocalStore, because zarr would read text with :: in it as a URL.
         group = zarr.create_group(LocalStore(self._outlet.folder), attributes=mark)
         arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
         if n_targets:
             shape = (0,) if n_targets == 1 else (0, n_targets)
             dtype = np.dtype(np.int64 if self._coded else np.float64)
-            # -1 is no class: a code that was lost cannot be taken for the first one.
+            # Fill with -1, which is no class: a lost code then cannot be read as the first class.
             arrays["y"] = self._create(group, "y", shape, dtype, -1 if self._coded else np.nan)
         return group, arrays
 
@@ -127,11 +127,11 @@ class ChunkWriter:
 
     @property
     def rows_given(self) -> int:
-        """Rows of the store so far, those included that wait for their chunk to be full."""
+        """Rows given so far, including those in a chunk that is not full yet."""
         return self.n_rows + self._filled
 
     def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
-        """More rows (b, p) and targets (b, d), of any number; already checked."""
+        """Add any number of rows (b, p) and targets (b, d), already checked."""
         row = 0
         while row < X.shape[0]:
             take = min(X.shape[0] - row, self._chunk_rows - self._filled)
@@ -173,19 +173,20 @@ class ChunkWriter:
         self._outlet.shipped(self._key(name, start))
         self._digests[name].append(array_digest(values))
         if name == "X" or not self._coded:
-            # By chunks, not by batches as they were read: the same rows give the same bits from any source.
+            # Statistics are summed by chunks, not by read batches: the same rows then give the same bits from any
+            # source.
             fresh = values[max(0, self._counted - start) :]
             part = ColumnStatistics.of(fresh.reshape(fresh.shape[0], -1))
             known = self._statistics[name]
             self._statistics[name] = part if known is None else known.merge(part)
 
     def _key(self, name: str, start: int) -> str:
-        """Of the chunk that begins with row `start`."""
+        """Key of the chunk that begins with row `start`."""
         index = start // self._chunk_rows
         return f"{name}/c/{index}/0" if self._arrays[name].ndim == 2 else f"{name}/c/{index}"
 
     def relabel(self, codes: NDArray[np.int64]) -> None:
-        """Replace every stored code c by ``codes[c]``: labels get their sorted order only when all are known."""
+        """Replace every stored code c by ``codes[c]``: labels can be sorted only when all are known."""
         self._flush()
         self._wait()
         if np.array_equal(codes, np.arange(codes.size)):
@@ -221,7 +222,7 @@ class ChunkWriter:
         self._outlet.publish(overwrite=overwrite)
 
     def close(self) -> None:
-        """Remove what was not published."""
+        """Remove the store if it was not published."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._outlet.close()
 
