@@ -1,4 +1,4 @@
-"""The command line: one command a file, each of which parses, calls and prints."""
+"""The command line: one command per file; each parses its options, calls the library and prints the result."""
 
 from streamkernel.cli.main import main
 

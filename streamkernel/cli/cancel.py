@@ -27,7 +27,7 @@ def command(
     debug: bool,
 ) -> None:
     """Stop a job, by its id or by the model that it makes; a running one stops within some seconds."""
-    # The records are all that is asked and told: no scheduler need answer.
+    # Cancelling only reads and writes the job's records: no scheduler need answer.
     with connect(jobs=place) as session:
         found = session.job(job)
         found.cancel(keep_checkpoints=keep_checkpoints)

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: beside its output, kept where they are of use."""
+"""Checkpoints of a run: beside its output, kept only where a run can resume from them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["checkpoints_of", "kept_if_useful"]
 
 @contextlib.contextmanager
 def kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
-    """Leave no folder behind where there is nothing to resume: before the first sweep, or when the rows are bad, or
-    the numbers, which would be the same again.
+    """Remove the checkpoints after an error where there is nothing to resume: before the first sweep, or after an error
+    of the rows or the numbers, which would come again.
     """
     with checkpoints:
         try:
             yield checkpoints
         except BaseException as error:
             if type(error) is StoreError:
-                # A place that does not answer: asking it what to remove would take as long again.
+                # The store does not answer: removing the checkpoints would only wait once more.
                 raise
             if isinstance(error, (DataError, NumericalError, ParameterError)) or not checkpoints.steps():
                 checkpoints.discard()
@@ -32,7 +32,7 @@ def kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
 
 
 def checkpoints_of(target: str | Path, wanted: Asked, resume: bool) -> Checkpoints:
-    """Checkpoints beside the model: what determines the result is what must be equal on resuming."""
+    """Checkpoints beside the model; a resumed run must have the same estimator, settings, table and rows."""
     config = {
         "estimator": wanted.estimator,
         "settings": wanted.settings.to_config(),

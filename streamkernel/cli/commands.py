@@ -1,4 +1,4 @@
-"""The commands, and one place where errors become one line and an exit status."""
+"""The list of commands, and the one place that turns errors into one line and an exit status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
-    """Loads a command's file when it is called: help and usage errors need not wait for compilers and clusters."""
+    """Loads a command's module when it is called, so that help and usage errors do not wait for heavy imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -85,7 +85,7 @@ def _warn(
 def run(arguments: list[str]) -> int:
     """Run a command; the exit status: 0, 1 for an error of data or machine, 2 for usage."""
     with warnings.catch_warnings():
-        # Ours are for the user, a line each; what libraries say of themselves is not.
+        # streamkernel's warnings are printed for the user, one line each; those of libraries are not.
         warnings.simplefilter("once", StreamKernelWarning)
         warnings.showwarning = _warn
         return _run(arguments, debug="--debug" in arguments)
@@ -111,7 +111,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
         if debug:
             raise
         if isinstance(error, OSError) and error.errno is not None and error.strerror:
-            # The system's own word of a path, such as of a disk that is full: it is enough.
+            # The system's message with the path (such as a full disk) needs no traceback.
             what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
             return _fail(f"{what}; look at that disk or path, and run again (--debug shows where it came from)", 1)
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -120,6 +120,6 @@ def _run(arguments: list[str], *, debug: bool) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    with contextlib.suppress(OSError, AttributeError):  # nobody is there to be told
+    with contextlib.suppress(OSError, AttributeError):  # stderr is closed
         print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return status

@@ -1,6 +1,6 @@
-"""Signals that end a command, at whatever stage: everything is put in order, then one line and the exit status.
+"""Signals that end a command at any stage: it cleans up, then prints one line and returns the exit status.
 
-A second one waits for nothing. Workers do not hear of those that a terminal sends (`engine.terminal`).
+A second signal ends it at once. Workers do not receive signals of the terminal (`engine.terminal`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterator
 __all__ = ["EndedBySignal", "ended_by_signals"]
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_SHOW_CURSOR, _ERASE_LINE = b"\x1b[?25h", b"\r\x1b[2K"  # a bar of progress may be there
+_SHOW_CURSOR, _ERASE_LINE = b"\x1b[?25h", b"\r\x1b[2K"  # a progress bar may be visible
 
 
 class EndedBySignal(BaseException):
-    """Not an error of the run: whoever cleans up after errors keeps its checkpoints."""
+    """A signal ended the command. It is not an error of the run: code that cleans up after errors keeps checkpoints."""
 
     def __init__(self, number: int, message: str | None = None) -> None:
         super().__init__(message or _said(number))
@@ -27,7 +27,7 @@ class EndedBySignal(BaseException):
 
     @property
     def status(self) -> int:
-        """The exit status that shells expect."""
+        """The exit status, as in shells: 128 + the signal's number."""
         return 128 + self.number
 
 
@@ -37,13 +37,13 @@ def _said(number: int) -> str:
 
 @contextlib.contextmanager
 def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP raise `EndedBySignal` while the block runs, where nobody had other plans for them.
+    """SIGINT, SIGTERM and SIGHUP raise `EndedBySignal` while the block runs, unless they had another handler before.
 
     Parameters
     ----------
-    hint : what a second one's line has beside which signal it was.
-    but : signals that are left alone.
-    until_exit : leave a signal after the block, too, nothing but to end the process: of a program, not a library.
+    hint : text after the signal's name in the line that a second signal prints.
+    but : signals that keep their handlers.
+    until_exit : let a signal after the block end the process at once, too; for a program, not for a library.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -54,7 +54,7 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
     }
 
     def at_once(number: int, frame: object) -> None:
-        # Whatever runs is in the middle of something: nothing here may wait, or use a buffer.
+        # The signal interrupts any code: nothing here may wait, or use a buffer.
         cursor, line = (_SHOW_CURSOR, _ERASE_LINE) if os.isatty(2) else (b"", b"")
         with contextlib.suppress(OSError):
             os.write(2, cursor + (b"" if said else line + f"error: {_said(number)}{hint}\n".encode()))

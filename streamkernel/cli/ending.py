@@ -1,4 +1,4 @@
-"""SIGTERM: the sweep at work is ended and kept, then the process; a second one ends it at once."""
+"""SIGTERM: the process finishes the present sweep, stores its checkpoint and ends; a second SIGTERM ends it at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ends_after_sweep"]
 
 
 class _Watched:
-    """Passes on what a session tells, and ends it between two sweeps once it was told to."""
+    """A `Progress` that passes on each call to another one, and ends the session between two sweeps after SIGTERM."""
 
     def __init__(self, watcher: Progress) -> None:
         self._watcher = watcher
@@ -29,7 +29,7 @@ class _Watched:
         self._watcher.advance(rows)
 
     def end(self, seconds: float) -> None:
-        # A session tells of the end of a sweep once its state is kept.
+        # A session reports the end of a sweep after its checkpoint is stored.
         self._watcher.end(seconds)
         self._end_if_told()
 
@@ -43,7 +43,7 @@ class _Watched:
 
 @contextlib.contextmanager
 def ends_after_sweep(watcher: Progress, quiet: bool) -> Iterator[Progress]:
-    """What a session is to tell, so that SIGTERM ends it once the sweep at work is done and its checkpoint kept.
+    """Yield the `Progress` for a session, with which SIGTERM ends it after the present sweep and its checkpoint.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def ends_after_sweep(watcher: Progress, quiet: bool) -> Iterator[Progress]:
         watched.told = True
         signal.signal(signal.SIGTERM, former)
         if not quiet:
-            # Past the console and its buffers, in the middle of whose work this may come.
+            # os.write, because the signal may interrupt the console in the middle of a write to its buffers.
             os.write(2, b"SIGTERM: ends after this sweep; a second one ends at once\n")
 
     signal.signal(signal.SIGTERM, say)

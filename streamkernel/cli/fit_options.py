@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _named(name: str, **kind: Any) -> Callable[[F], F]:
-    """An option of some rules under its own name."""
+    """A rule option that has its own command line option."""
     return click.option(f"--{name}", default=None, help=NAMED[name], **kind)
 
 
@@ -101,7 +101,7 @@ def _objective(default: str) -> Callable[[F], F]:
 _VARIANCE = NumberOr("evidence")
 _PROCESSES = "Of Gaussian processes, committees"
 
-# Of some estimators only; whether the one asked for has them, `settings_of` says.
+# Options of some estimators only; `settings_of` refuses those that the chosen estimator does not have.
 _model_options = stack(
     click.option("--alpha", type=NumberOr("gcv"), default=None, help="Of ridge: on the diagonal. [default: gcv]"),
     click.option(
@@ -143,7 +143,7 @@ _model_options = stack(
     ),
 )
 
-# Of kmp only.
+# Options of kmp only.
 _pursuit_options = stack(
     click.option(
         "--variant",

@@ -1,4 +1,4 @@
-"""From the options of `fit` and `plan` to what they mean."""
+"""The options of `fit` and `plan`, turned into settings, table, place and plan."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["Asked", "asked", "asked_to_fit", "settings_given"]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a user asked for, checked: settings, rows, place, and the plan that fits the limits.
+    """A checked request: settings, rows, place, and a plan within the limits.
 
     Attributes
     ----------
     memory : bytes that `--memory` allows, None where it was not given.
-    limits : what is known of the processes' limits before they are started.
-    plan : on a remote cluster, that for a single worker; it is made anew once the workers are known.
+    limits : limits of the processes, as far as they are known before the start.
+    plan : plan of the run; for a remote cluster that of a single worker, until the workers are known.
     """
 
     settings: Any
@@ -43,7 +43,7 @@ class Asked:
 
     @property
     def worker_bytes(self) -> int | None:
-        """Memory of each local worker, above which Dask stops it: an even share of what the driver leaves."""
+        """Memory above which Dask stops a local worker: an equal share of the limit less the driver's part."""
         if self.place.scheduler != "local" or self.limits.total is None:
             return None
         return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
@@ -58,7 +58,7 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        An option is given that the kernel would not look at.
+        The kernel does not have one of the options.
     """
     kernel = options.get("kernel")
     for name in ("gamma", "degree", "coef0"):
@@ -81,9 +81,9 @@ def asked(
     estimator: str = "",
     classify: bool = False,
 ) -> Asked:
-    """Open the table, make the plan; nothing is read yet but metadata.
+    """Open the table and make the plan; only metadata is read.
 
-    Without ``--workers`` the local cluster has a worker a core, or fewer where more would break the memory limit.
+    Without ``--workers`` the local cluster has one worker per core, or fewer where more would exceed the memory limit.
     """
     place = place_of(options["scheduler"], options["workers"])
     memory = parse_bytes(options["memory"], "--memory")
@@ -104,7 +104,7 @@ def asked(
 
 
 def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Predictor, Asked]:
-    """The same for `fit` and `plan`, whose `--estimator` says which settings there are."""
+    """`asked` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
     kind = PREDICTORS[options["estimator"]]
     given = with_stores_opened(kind, settings_given(options))
     settings = settings_of(kind, given)

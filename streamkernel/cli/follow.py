@@ -94,7 +94,7 @@ def command(
     place = place_of(scheduler, workers)
     limit = parse_bytes(memory, "--memory")
     lines = _Lines(as_json, quiet)
-    # Each of them once, as long as it may be running; "once" would remember all their texts.
+    # "always", because "once" would store the text of every warning for as long as the command runs.
     warnings.simplefilter("always", StreamKernelWarning)
     with SweepBar(quiet or not sys.stderr.isatty()) as bar, _stopped_by_signals() as stop:
         done = Follower(
@@ -115,7 +115,7 @@ def command(
 
 
 class _Lines:
-    """A line for each thing that happens: what was done on stdout, what went wrong on stderr."""
+    """One line per event: results on stdout, errors on stderr."""
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self._json, self._quiet = as_json, quiet
@@ -160,7 +160,7 @@ class _Lines:
 
 @contextlib.contextmanager
 def _stopped_by_signals() -> Iterator[StopWord]:
-    """A word that SIGTERM, SIGINT and the end of the terminal say; a second signal does what it would have done."""
+    """A request to stop that SIGTERM, SIGINT and SIGHUP set; a second signal has its former effect."""
     stop = StopWord()
     if threading.current_thread() is not threading.main_thread():
         yield stop

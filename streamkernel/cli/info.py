@@ -92,7 +92,7 @@ def _told(kept: KeptBasis) -> dict[str, Any]:
 
 
 def _residual_at(kept: KeptBasis) -> dict[str, float]:
-    """Shares of the trace that the first 1, 2, 4, ... n functions leave; keys as JSON has them."""
+    """Shares of the trace that the first 1, 2, 4, ... n functions leave; keys are text, as in JSON."""
     path = kept.residual_path
     n = len(path) - 1
     ranks = sorted({int(rank) for rank in 2 ** np.arange(20) if rank < n} | {n})

@@ -93,7 +93,7 @@ def command(
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names for people: every one of a narrow table, the first and the last of a wide one."""
+    """Names for display: all names of a narrow table, the first ones and the last of a wide one."""
     if len(names) <= _MOST_NAMES:
         return ", ".join(names)
     return f"{', '.join(names[: _MOST_NAMES - 1])}, ..., {names[-1]}"

@@ -1,4 +1,4 @@
-"""What the commands of jobs share: which place, which cluster, how a job is shown."""
+"""Shared parts of the job commands: the place of the records, the cluster, the display of a job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamkernel.jobs import JobsSession, connect
 
 __all__ = ["job_session", "jobs_option", "looking_options", "looking_session", "moment", "shown"]
 
-_PATIENCE = 2.0  # seconds for a scheduler's answer, of who can do without
+_PATIENCE = 2.0  # seconds to wait for a scheduler in a command that can do without it
 
 jobs_option = click.option(
     "--jobs",
@@ -45,14 +45,14 @@ looking_options = stack(
 
 @contextlib.contextmanager
 def job_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession]:
-    """A session; without an address, or with the name of a place that is no cluster, only to look."""
+    """A session; without a scheduler's address (or with "local" or "threads") it can only look at jobs."""
     with _connected(place, scheduler) as session:
         yield session
 
 
 @contextlib.contextmanager
 def looking_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSession]:
-    """The same for who looks: the records tell, whether or not the scheduler answers."""
+    """A session to look at jobs, from their records; it works also where the scheduler does not answer."""
     try:
         session = _connected(place, scheduler, timeout=_PATIENCE)
     except ClusterError as error:
@@ -71,7 +71,7 @@ def _connected(place: str | None, scheduler: Scheduler, timeout: float = 10.0) -
 
 
 def moment(seconds: float) -> str:
-    """A time for people, of this machine's zone."""
+    """A time for display, in this machine's zone."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     except OSError as error:
@@ -79,7 +79,7 @@ def moment(seconds: float) -> str:
 
 
 def shown(told: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's description for people."""
+    """A job's description for display."""
     progress = told["progress"]
     lines: dict[str, Any] = {
         "id": told["id"],

@@ -82,7 +82,7 @@ def command(
 
 
 def _sweeps(status: str, progress: Mapping[str, Any] | None) -> str:
-    """What a job took, if it is done: fewer sweeps than were planned for the worst case are no job half done."""
+    """Sweeps done; unless the job is done also the planned number, which is that of the worst case."""
     if not progress:
         return "-"
     return str(progress["sweeps_done"]) + ("" if status == DONE else f"/{progress['sweeps_planned'] or '?'}")

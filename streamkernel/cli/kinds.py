@@ -1,4 +1,4 @@
-"""What lies at a path: a table, a model, a transformer or a factor."""
+"""The kind of a saved object at a path: a table, a model, a transformer or a factor."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["fields_of", "is_factor", "kind_of", "predicting_model", "updatable_m
 
 @contextmanager
 def fields_of(*paths: str) -> Iterator[None]:
-    """Around what takes fields of something saved: whole to its digests, it may yet say what none of ours says.
+    """Raise a missing or wrong field of a saved object as ModelFormatError: digests alone do not prove its fields.
 
     Raises
     ------
     ModelFormatError
-        A field is missing or is not what it should be.
+        A field is missing, or has a wrong type or value.
     """
     try:
         yield
@@ -40,9 +40,9 @@ def fields_of(*paths: str) -> Iterator[None]:
 
 
 def is_factor(path: str) -> bool:
-    """Whether a factor is there, be it one that is not whole: then loading it says how to go on."""
-    # First what is there: of a place that fails an error then names the path, and no part that it may not have. Some
-    # places cannot list.
+    """Whether a factor is at the path, complete or not; loading an incomplete one raises an error with the remedy."""
+    # List the path first: an error of the store then names the path, and not a part that may not exist. Some stores
+    # cannot list.
     entries = entries_of(path)
     if (BASIS in entries or not entries) and bundle_kind(joined(path, BASIS)) == Factor.KIND:
         return True
@@ -51,12 +51,12 @@ def is_factor(path: str) -> bool:
 
 
 def kind_of(path: str) -> str | None:
-    """The kind of what was saved at a path; None for a table, for what is not ours, and for nothing at all.
+    """The kind of the saved object at a path; None for a table, for a foreign object, and where nothing is.
 
     Raises
     ------
     ModelFormatError
-        The path is that of a factor's part.
+        The path leads to a part of a factor.
     """
     if is_factor(path):
         return Factor.KIND
@@ -67,22 +67,22 @@ def kind_of(path: str) -> str | None:
 
 
 def updatable_model(path: str | Path) -> Updatable[Any]:
-    """The model at a path, which is to be updated.
+    """Load the model at a path for an update.
 
     Raises
     ------
     StoreError
-        Something else is there, or nothing; or a model of a kind that cannot be updated.
+        There is no model at the path, or one of a kind that cannot be updated.
     """
     return updatable(predicting_model(str(path)), path)
 
 
 def predicting_model(path: str) -> PredictingModel:
-    """The model at a path, which is to predict.
+    """Load the model at a path for predictions.
 
     Raises
     ------
     StoreError
-        Something else is there, or nothing; see `SavedModel.load`.
+        There is no model at the path; see `SavedModel.load`.
     """
     return predicting_class(kind_of(path), path).load(path)

@@ -31,7 +31,7 @@ def command(
     debug: bool,
 ) -> None:
     """Print what happened to a job: when and where it began, its sweeps, its warnings, its end."""
-    # The records are all that is asked and told: no scheduler need answer.
+    # The log is read from the job's records: no scheduler need answer.
     with connect(jobs=place) as session:
         found = session.job(job)
         if as_json and not follow:

@@ -1,4 +1,4 @@
-"""Where a command runs: threads, a local cluster, or a scheduler's address, within a memory limit."""
+"""The place where a command runs: threads, a local cluster, or a scheduler's address, within a memory limit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Place", "place_of"]
 
 @dataclass(frozen=True)
 class Place:
-    """A scheduler's name or address, and how many workers it shall have (0: threads of this process).
+    """A scheduler's name or address, and the number of workers (0: threads of this process).
 
     Attributes
     ----------
@@ -41,23 +41,23 @@ class Place:
     insecure: bool = False
 
     def machine(self) -> Machine:
-        """For plans made before anything is started."""
+        """The machine for plans that are made before anything is started."""
         if self.remote:
             return Machine(self.workers, 1)
         return Machine(self.workers, 1 if self.workers else available_cpus(), worker_base=LOCAL_WORKER_BYTES)
 
     @property
     def remote(self) -> bool:
-        """Whether the workers are those of somebody else's scheduler."""
+        """Whether the workers belong to a scheduler that this process did not start."""
         return self.scheduler not in ("local", "threads")
 
     def limits(self, asked: int | None) -> MemoryLimits:
-        """What is known of the limits before anything is started: nothing of remote workers."""
+        """The limits that are known before anything is started; those of remote workers are not."""
         return limits_here(asked, workers=self.workers > 0, remote=self.remote)
 
     @contextlib.contextmanager
     def executor(self, tell: Tell, worker_bytes: int | None = None) -> Iterator[Executor]:
-        """Start what is to be started, and end it; `tell` is given what takes long in that."""
+        """Start the executor, and end it on leaving; `tell` gets a line about each step that takes long."""
         if self.scheduler == "threads":
             compile_here(tell)
             yield ThreadExecutor()
@@ -71,7 +71,7 @@ class Place:
 
 
 def place_of(asked: Scheduler, workers: int | None) -> Place:
-    """Look at `--scheduler`, its TLS files and `--workers` before any work."""
+    """Check `--scheduler`, its TLS files and `--workers` before any work."""
     scheduler = asked.address
     if scheduler == "threads":
         if workers is not None:

@@ -1,4 +1,4 @@
-"""Entry point: signals are seen to before the commands are loaded, which takes a while."""
+"""Entry point: it sets the signal handlers before it loads the commands, which takes a while."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamkernel.cli.ended import EndedBySignal, ended_by_signals
 
 __all__ = ["main"]
 
-# Those that keep what a run that was interrupted has done, where it can be gone on with.
+# Commands whose interrupted runs can be resumed.
 _RESUMED = ("fit", "factor")
 
 
@@ -25,13 +25,13 @@ def __getattr__(name: str) -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, 1 for an error of data or machine, 2 for usage.
 
-    A signal that ends it has that of shells, 130 for Ctrl-C.
+    After a signal it is the shells' status, 130 for Ctrl-C.
     """
     is_program = arguments is None
     arguments = sys.argv[1:] if arguments is None else arguments
     hint = _hint(arguments)
     try:
-        # Of the service each process ends by itself when its terminal is closed: there is nothing to put in order.
+        # Each process of the service ends by itself when its terminal is closed: there is nothing to clean up.
         but = (signal.SIGHUP,) if arguments[:1] == ["serve"] else ()
         with ended_by_signals(hint, until_exit=is_program, but=but):
             status: int = import_module("streamkernel.cli.commands").run(arguments)
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _hint(arguments: list[str]) -> str:
-    """How to go on with a command that a signal has ended, where that is possible."""
+    """The command that resumes one that a signal has ended; empty where it cannot be resumed."""
     if not arguments or arguments[0] not in _RESUMED:
         return ""
     again = arguments if "--resume" in arguments else [*arguments, "--resume"]

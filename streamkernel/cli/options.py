@@ -1,4 +1,4 @@
-"""Options that several commands share, said once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Rows(click.ParamType[Any]):
 
 
 class NumberOr(click.ParamType[Any]):
-    """One of some words, a number, or numbers with commas between."""
+    """One of some words, a number, or numbers separated by commas."""
 
     def __init__(self, *words: str, many: bool = False) -> None:
         self.words = words
@@ -71,7 +71,7 @@ class NumberOr(click.ParamType[Any]):
 
 
 class ShareOrStore(click.ParamType[Any]):
-    """A number, or else where a table is."""
+    """A number, or the path or URL of a table."""
 
     name = "FLOAT|STORE"
 
@@ -102,7 +102,7 @@ common = stack(
 
 
 def _says_option(function: F) -> F:
-    """Name `--overwrite` where an error speaks to programs, whose functions have an argument of that name."""
+    """Make errors name the option `--overwrite`, in place of the functions' argument of that name."""
 
     @functools.wraps(function)
     def command(*arguments: Any, **options: Any) -> Any:
@@ -133,7 +133,7 @@ rows = click.option("--rows", type=ROWS, default=None, help="Half-open slice of 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Where sweeps shall run, as it was asked for: `local`, `threads` or an address, and how that may be reached."""
+    """The value of `--scheduler` (`local`, `threads` or an address), and the options to reach that address."""
 
     address: str
     tls_ca: str | None = None
@@ -143,7 +143,7 @@ class Scheduler:
 
 
 def scheduler_as_one(function: F) -> F:
-    """The options of a scheduler, handed to the command as one value."""
+    """Pass the options of a scheduler to the command as one value."""
 
     @functools.wraps(function)
     def command(

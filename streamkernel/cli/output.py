@@ -1,4 +1,4 @@
-"""What commands print: one JSON object, or a short table for people."""
+"""The output of commands: one JSON object, or a short table for display."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _NO_LIMIT = 1_000_000
 
 
 class Output(Console):
-    """stdout or stderr for people: cut to the width of a terminal, and to none where a file or a pipe reads it.
+    """stdout or stderr for display: lines are cut to the width of a terminal, but not in a file or a pipe.
 
-    What is printed is text as it stands: a path in brackets is no markup.
+    Text is printed unchanged: a path in brackets is not read as markup.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
 
-    @property  # type: ignore[misc]  # nobody sets it
+    @property  # type: ignore[misc]  # read-only here
     def size(self) -> ConsoleDimensions:
-        # Rich would take the width of stdin's terminal, or 80; and whoever forces colours forces no width.
+        # Without a terminal Rich would use the width of stdin's terminal, or 80. Forced colours do not force a width.
         return super().size if self.file.isatty() else ConsoleDimensions(_NO_LIMIT, 25)
 
     def table(self, table: RichTable) -> None:
-        """Print a table, without the blanks that Rich puts after short cells: beside a long one they are lines full."""
+        """Print a table without the trailing blanks that Rich adds: beside a long cell they would fill whole lines."""
         with self.capture() as captured:
             self.print(table)
         for line in captured.get().splitlines():
@@ -44,7 +44,7 @@ stderr = Output(stderr=True)
 
 
 def number(value: Any) -> str:
-    """A number for people: thousands separated, six digits at most."""
+    """A number for display: thousands separated, at most six digits."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, (int, np.integer)):
@@ -58,7 +58,7 @@ def number(value: Any) -> str:
 
 
 def readable(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for people: bytes as kB, MB, GB."""
+    """The result for display: bytes as kB, MB, GB."""
     return {
         name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else value
         for name, value in result.items()
@@ -73,12 +73,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return _plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
-        return None  # JSON has no word for it
+        return None  # JSON has no infinity and no NaN
     return value
 
 
 def emit(result: Mapping[str, Any], *, as_json: bool, title: str, shown: Mapping[str, Any] | None = None) -> None:
-    """Print a result: `shown` (default all of it) as a table for people, or the whole as JSON."""
+    """Print a result: the whole as JSON, or `shown` (default: the whole) as a table."""
     if as_json:
         json.dump(_plain(result), sys.stdout)
         sys.stdout.write("\n")

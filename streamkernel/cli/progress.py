@@ -1,4 +1,4 @@
-"""Progress on the terminal: sweep, blocks done, rows per second, time left. On a log file: a line a sweep."""
+"""Progress on the terminal: sweep, blocks done, rows per second, time left. In a log file: one line per sweep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["IngestBar", "JobBar", "SweepBar"]
 
 
 class _Bar:
-    """A bar that is there while there is something to show."""
+    """A progress bar, visible while there is something to show."""
 
     def __init__(self, quiet: bool) -> None:
         self.live = stderr.is_terminal and not quiet
@@ -42,7 +42,7 @@ class _Bar:
 
 
 class SweepBar(_Bar):
-    """Watches a session."""
+    """A progress bar for a session."""
 
     def __init__(self, quiet: bool) -> None:
         super().__init__(quiet)
@@ -79,7 +79,7 @@ class SweepBar(_Bar):
 
 
 class IngestBar(_Bar):
-    """Watches an ingest: `start`, `advance`, `finish` for each stage."""
+    """A progress bar for an ingest: `start`, `advance`, `finish` for each stage."""
 
     def __init__(self, quiet: bool) -> None:
         super().__init__(quiet)
@@ -107,7 +107,7 @@ class IngestBar(_Bar):
 
 
 class JobBar(_Bar):
-    """Watches a job by what its records say."""
+    """A progress bar for a job, from its records."""
 
     def __init__(self, quiet: bool) -> None:
         super().__init__(quiet)
@@ -119,7 +119,7 @@ class JobBar(_Bar):
         return self
 
     def update(self, status: str, progress: Mapping[str, Any]) -> None:
-        """Show it as it is now; where nobody sees a bar, a line for each change."""
+        """Show the present state; without a terminal, print a line for each change."""
         number, planned = progress.get("sweeps_done", 0), progress.get("sweeps_planned")
         said = f"{status}, {number} of {planned or '?'} sweeps" if progress else status
         if said != self._said and not self.live and not self.quiet:

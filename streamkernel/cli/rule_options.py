@@ -1,4 +1,4 @@
-"""Options of the selection rules: each rule says which it has (`streamkernel.selection.options_of`)."""
+"""Options of the selection rules: `streamkernel.selection.options_of` lists those of each rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamkernel.selection import RULES, RuleOption, options_of
 
 __all__ = ["NAMED", "RULES_AND_OPTIONS", "RULE_OPTION", "rule_options"]
 
-# Those that have a name of their own on the command line, and what they mean; any other is given by --rule-option.
+# Options with a name of their own on the command line, and their help; --rule-option gives any other.
 NAMED = {
     "pool": "Of sgma, kmp: one pool for each pick, or one for several; of kmp also every row.",
     "score": "Of sgma: what candidates are worth.",
@@ -28,7 +28,7 @@ _WORDS = {bool: "yes or no", int: "a whole number", float: "a number", str: "a w
 
 
 class _RuleOption(click.ParamType[Any]):
-    """A name and the text of its value."""
+    """A name, and its value as text."""
 
     name = "NAME=VALUE"
 
@@ -45,12 +45,13 @@ RULE_OPTION = _RuleOption()
 
 
 def rule_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that were given, under whichever name.
+    """The rule options that were given, by their own names or by --rule-option.
 
     Raises
     ------
     ParameterError
-        One is given twice, or its value is of another kind; whether the rule has it, `as_rule` says.
+        An option is given twice, or its value is of another kind. `as_rule` refuses options that the rule does not
+        have.
     """
     given = {name: options[name] for name in NAMED if options[name] is not None}
     known = options_of(options["rule"])
@@ -76,7 +77,7 @@ def _shown(name: str, option: RuleOption) -> str:
 
 
 def _listed() -> str:
-    # After a line of a backspace alone click keeps lines as they are.
+    # A line with only a backspace tells click not to rewrap the lines after it.
     lines = ["Options of the rules, with their defaults where these are fixed:", "", "\b"]
     for rule in RULES:
         known = options_of(rule)

@@ -1,4 +1,4 @@
-"""A model and a table, opened for each other: what evaluate, predict and report share."""
+"""The shared steps of evaluate, predict and report: open a table for a model, and check the memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["check_memory", "opened"]
 def check_memory(
     work: Reduction[Any] | RowMap, table: Table, place: Place, memory: str | None, executor: Executor | None = None
 ) -> None:
-    """Refuse, before anything is read, what would not fit into `--memory`, or into what the machines have.
+    """Raise, before anything is read, where the work would need more than `--memory` or the machines' limits.
 
     Parameters
     ----------
-    executor : once it is there; only then are the workers of a remote cluster known.
+    executor : started executor, or None before the start; the workers of a remote cluster are known only with it.
 
     Raises
     ------

@@ -130,7 +130,7 @@ def command(
 
 
 def _place_of_models(models: str, *, quiet: bool) -> Path | str:
-    """Look at it once, so that who mistyped it is told so; a store that is down for now is waited for."""
+    """Check the place once, so that a mistyped path raises an error; a store that does not answer only warns."""
     from streamkernel.service.places import place_of
 
     if not is_url(models) and "::" not in models:
@@ -157,7 +157,7 @@ def _jobs(
     insecure: bool,
     roots: tuple[str, ...],
 ) -> JobsPlace | None:
-    """Look at what is said of jobs before anything listens."""
+    """Check the options of jobs before the service listens."""
     from streamkernel.engine.security import check_encrypted, tls_security
     from streamkernel.jobs.work import location_of
     from streamkernel.service.roots import Roots

@@ -1,4 +1,4 @@
-"""stdout and stderr of a command: what cannot be printed is an error of the one, and no matter of the other."""
+"""stdout and stderr of a command: a failed write is an error on stdout, and ignored on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["checked_streams"]
 
 
 class _Stdout:
-    """What asks for a result wants to know that it is not whole; who has read enough (`| head -1`) does not."""
+    """stdout: an incomplete result raises an error, but not a reader that has read enough (`| head -1`)."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -25,7 +25,8 @@ class _Stdout:
             try:
                 return int(self._stream.write(text))
             except UnicodeEncodeError as error:
-                # A path with bytes that are no text, or a terminal without the letter; the work is done.
+                # A path with bytes that are not text, or a terminal without the letter. The work is done, so print an
+                # escape.
                 shown = text.encode(error.encoding, "backslashreplace").decode(error.encoding)
                 return int(self._stream.write(shown))
         raise AssertionError("unreachable")
@@ -53,7 +54,7 @@ class _Stdout:
 
 
 class _Stderr:
-    """Progress that nobody can read is no reason to end the work."""
+    """stderr: a failed write is ignored, because missing progress is no reason to end the work."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -72,7 +73,7 @@ class _Stderr:
 
 
 def _drop(stream: Any) -> None:
-    """Have what is still buffered go nowhere, or the interpreter would complain of it at its end."""
+    """Send the rest of the buffer to /dev/null, or the interpreter would report an error at its exit."""
     with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -81,7 +82,7 @@ def _drop(stream: Any) -> None:
 
 @contextlib.contextmanager
 def checked_streams() -> Iterator[None]:
-    """While a command runs; at its end what it has printed is there, or there is an error.
+    """Replace stdout and stderr while a command runs; at its end all output is written, or an error is raised.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def checked_streams() -> Iterator[None]:
     """
     for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
-            # Closed: the next file to be opened, such as a chunk, would take its number, and get what is printed.
+            # The stream is closed: the next opened file, such as a chunk, would get its number, and then the output.
             with contextlib.suppress(OSError):
                 os.fstat(number)
                 continue

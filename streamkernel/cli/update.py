@@ -72,14 +72,14 @@ def command(
     limit = parse_bytes(memory, "--memory")
     before = updatable_model(model)
     with fields_of(model):
-        # What is told in the end: after the model is replaced it is too late to find that it cannot be.
+        # Check the fields that are printed at the end now: after the model is replaced an error would be too late.
         _solution(before)
         table = cut(new_rows(before, store), rows)
     with ExitStack() as stack:
         bar = stack.enter_context(SweepBar(quiet))
 
         def session(checkpoints: Checkpoints) -> Session:
-            # Not before there is work: to find that all rows were seen needs no cluster.
+            # The executor starts only if there is work: no cluster is needed to find that all rows were seen.
             executor = stack.enter_context(place.executor(bar.note))
             began.append(time.perf_counter())
             return Session(executor, progress=bar, checkpoints=checkpoints)
@@ -103,7 +103,7 @@ def command(
 
 
 def seen_rows(config: dict[str, Any]) -> dict[str, Any]:
-    """What a model has seen, for `info`: rows of all kinds, inputs, and how its updates went."""
+    """The rows and inputs that a model has seen, and its updates, for `info`."""
     updates = config.get("updates") or {}
     return {
         "rows_seen": config.get("totals", {}).get("rows", config["rows"]["count"]),
