@@ -1,4 +1,4 @@
-"""Runs a reduction: plan, layout, tree, threads, cluster, session."""
+"""The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
 from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
 from streamkernel.engine.memory import PeakMeter, resident_bytes

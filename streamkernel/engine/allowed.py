@@ -1,6 +1,6 @@
-"""How much memory processes here may have: the least of what the machine has and of what was granted of it.
+"""The memory that processes here may use: the smallest of the machine's memory and the limits set on it.
 
-A container or a SLURM job ends processes that go beyond its limit together; `ulimit` refuses memory to each alone.
+A container or a SLURM job ends processes that together exceed its limit; `ulimit` limits each process by itself.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, order=True)
 class Allowed:
-    """So many bytes, and who says so."""
+    """A limit in bytes, and its origin."""
 
     bytes: int
     by: str
 
 
 def allowed_memory(root: Path = Path("/")) -> Allowed:
-    """The least of the limits of this process and of those around it, together.
+    """The smallest limit that applies to this process and those around it together.
 
     Parameters
     ----------
-    root : where ``proc`` is, whose paths are below it, too.
+    root : folder of ``proc``; the paths in it are taken below this folder, too.
     """
     machine = Allowed(int(psutil.virtual_memory().total), MACHINE)
     return min([machine, *_of_cgroups(root), *_of_slurm()])
 
 
 def allowed_to_each() -> Allowed | None:
-    """What each process that is started from here may have for itself; None where there is no such limit."""
+    """The limit of each single process started from here; None where there is none."""
     return min(_of_ulimit(), default=None)
 
 
@@ -51,7 +51,7 @@ def _of_ulimit() -> Iterator[Allowed]:
 
 
 def _of_slurm() -> Iterator[Allowed]:
-    """Of the job on this node; SLURM counts in MiB, and says 0 for all that there is."""
+    """Limits of the SLURM job on this node; SLURM counts in MiB, and 0 means all memory of the node."""
     for name, each in (("MEM_PER_NODE", None), ("MEM_PER_CPU", "CPUS_ON_NODE"), ("MEM_PER_GPU", "GPUS_ON_NODE")):
         size = _number(os.environ.get(f"SLURM_{name}"))
         count = 1 if each is None else _number(os.environ.get(f"SLURM_{each}")) or _cpus(each)
@@ -62,7 +62,7 @@ def _of_slurm() -> Iterator[Allowed]:
 def _cpus(counted: str) -> int | None:
     if counted != "CPUS_ON_NODE":
         return None
-    # As "2" or "2(x3),4", for one node after another: the least of them holds wherever this is.
+    # Such as "2" or "2(x3),4", for one node after another: the smallest number is valid on every node.
     parts = os.environ.get("SLURM_JOB_CPUS_PER_NODE", "").split(",")
     numbers = [number for part in parts if (number := _number(part.partition("(")[0]))]
     return min(numbers) if numbers else _number(os.environ.get("SLURM_CPUS_PER_TASK"))
@@ -73,7 +73,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _of_cgroups(root: Path) -> Iterator[Allowed]:
-    """Limits of the group that this process is in and of all around it, as far as they are mounted: version 1 and 2."""
+    """Limits of this process's cgroup and of all its parents that are mounted, versions 1 and 2."""
     groups = {}
     for line in _lines(root / "proc/self/cgroup"):
         _, _, rest = line.partition(":")
@@ -94,7 +94,7 @@ def _of_cgroups(root: Path) -> Iterator[Allowed]:
 
 
 def _within(path: str, mounted: str) -> str:
-    """A group's path below the one that is mounted; that itself where a container sees no other."""
+    """A group's path below the mounted one; empty where a container sees only the mounted group."""
     if mounted != "/" and path != mounted and not path.startswith(f"{mounted}/"):
         return ""
     inner = path if mounted == "/" else path.removeprefix(mounted)
@@ -105,7 +105,7 @@ def _up_from(mount: Path, inner: str, name: str) -> Iterator[Allowed]:
     group = mount / inner
     while True:
         for line in _lines(group / name):
-            if limit := _number(line.strip()):  # "max" is none; version 1 says a number that no machine has
+            if limit := _number(line.strip()):  # "max" means no limit; version 1 has a very large number for it
                 yield Allowed(limit, f"the cgroup {group}")
         if group == mount:
             return

@@ -1,7 +1,7 @@
-"""Which task ended its worker, of all that were on it.
+"""The task that ended its worker, among all tasks on that worker.
 
-Dask counts the death of a worker against every task that was assigned to it, running or not; which of them it gives
-up first is chance. So those that may be it run again, alone, a chunk at a time, until a worker dies.
+Dask counts the death of a worker against every task that was assigned to it, running or not; which of them it gives up
+first is random. So the suspects run again, each alone, one chunk at a time, until a worker dies.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamkernel.table import Table
 
 __all__ = ["blame", "killed_worker"]
 
-_PATIENCE = 20.0  # seconds for a worker to be there and idle
+_PATIENCE = 20.0  # seconds to wait for an idle worker
 _LOOK = 0.05
 
 
@@ -32,13 +32,13 @@ def blame(
     work: tuple[Reduction[Any] | RowMap, Table],
     attempt: Callable[[tuple[int, int], str], Future[Any]],
 ) -> StreamKernelError:
-    """What to raise for workers that died under tasks of a sweep.
+    """The error for workers that died under tasks of a sweep.
 
     Parameters
     ----------
-    suspects : spans whose tasks may be it, the most suspect first; none of them is at work any more, or wanted.
-    work : what is done with the rows of which table.
-    attempt : submits the task of a span to the worker at an address, and to no other.
+    suspects : spans of the possible tasks, the most probable first; none of them still runs or is needed.
+    work : reduction or row map, and its table.
+    attempt : function that submits the task of a span to the worker at an address only.
     """
     found = _lethal(client, attempt, (piece for span in suspects for piece in _pieces(*work, span)))
     start, stop = found or suspects[0]
@@ -48,7 +48,7 @@ def blame(
 
 
 def _pieces(work: Reduction[Any] | RowMap, table: Table, span: tuple[int, int]) -> list[tuple[int, int]]:
-    # Each chunk can be a task of its own; what is written for a span is not cut by the chunks that it is read from.
+    # A reduction can run each chunk as its own task; a row map cannot, because output chunks differ from input chunks.
     if not isinstance(work, Reduction):
         return [span]
     return aligned_spans(table.slice(*span).spans(1), work.row_multiple)
@@ -75,7 +75,7 @@ def _at_work(dask_worker: Any) -> int:
 
 
 def _idle_worker(client: Client) -> str | None:
-    # A task that was cancelled goes on to its end, and may be the one that is looked for.
+    # A cancelled task runs to its end, and may be the one that ends the worker.
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         for worker, tasks in client.run(_at_work, on_error="ignore").items():
@@ -86,11 +86,11 @@ def _idle_worker(client: Client) -> str | None:
 
 
 def killed_worker(client: Client, error: KilledWorker, what: str) -> ClusterError | ResourceLimitError:
-    """What to tell of it, with the way out.
+    """The error for a killed worker, with the remedy.
 
     Parameters
     ----------
-    what : its rows, and where they lie.
+    what : words for the task: its rows, and their place.
     """
     times = error.allowed_failures + 1
     held = _over_memory(client, str(error.last_worker.address))
@@ -108,6 +108,6 @@ def killed_worker(client: Client, error: KilledWorker, what: str) -> ClusterErro
 
 
 def _over_memory(client: Client, worker: str) -> int | None:
-    """Bytes that a worker held when its nanny ended it for that; None where it did not."""
+    """Bytes that a worker held when its nanny ended it for its memory; None where this did not happen."""
     held = [event["rss"] for _, event in client.get_events("worker-restart-memory") if event["worker"] == worker]
     return int(held[-1]) if held else None

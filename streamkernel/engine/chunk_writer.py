@@ -1,4 +1,4 @@
-"""Writes chunks of an output while the next ones are computed."""
+"""A writer that writes chunks of an output while the next ones are computed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["ChunkWriter"]
 
 
 class ChunkWriter:
-    """One thread that writes, and two sets of buffers that take turns: fresh memory would cost as much as a write.
+    """One writing thread and two alternating sets of buffers: new memory would cost as much as a write.
 
-    Used by one computing thread at a time, for any number of spans; closed, it has written all it was given.
+    One computing thread uses it at a time, for any number of spans. When it is closed, all given chunks are written.
     """
 
     def __init__(self, sink: RowSink) -> None:
@@ -25,18 +25,18 @@ class ChunkWriter:
         self._turns: list[tuple[dict[str, NDArray[Any]], Future[dict[str, str]] | None]] = []
 
     def buffers(self, rows: int) -> dict[str, NDArray[Any]]:
-        """Arrays for so many rows, to be filled and given to `write`; waits until what was in them is on the disk."""
+        """Arrays for `rows` rows, to fill and pass to `write`; waits until their former content is on the disk."""
         if len(self._turns) < 2:
             self._turns.append((self._new(), None))
         else:
             arrays, writing = self._turns.pop(0)
             if writing is not None:
-                writing.exception()  # whoever waits for that chunk is told
+                writing.exception()  # the caller of result() gets the error
             self._turns.append((arrays, None))
         return {name: array[:rows] for name, array in self._turns[-1][0].items()}
 
     def write(self, start: int, values: dict[str, NDArray[Any]]) -> Future[dict[str, str]]:
-        """Begin to write the buffers, filled, as the chunks from row `start` on: their digests by key."""
+        """Begin to write the filled buffers as chunks from row `start` on; the future gives their digests by key."""
         writing = self._thread.submit(self._write, start, values)
         self._turns[-1] = self._turns[-1][0], writing
         return writing

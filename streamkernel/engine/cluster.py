@@ -1,4 +1,4 @@
-"""Clusters that sweeps run on: workers of this machine, or those of a scheduler's address."""
+"""Clusters for sweeps: workers on this machine, or those of a scheduler at an address."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from streamkernel.errors import ClusterError, ResourceLimitError
 __all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster"]
 
 _LEAST_WORKER = WORKER_BYTES // 2  # with the libraries loaded and no work
-_PATIENCE = 120.0  # seconds for local workers, which start in a few where the machine is idle
+_PATIENCE = 120.0  # seconds for the start of local workers, which takes a few on an idle machine
 
 DASK_CONFIG = {
     "distributed.scheduler.worker-ttl": "60s",
@@ -49,11 +49,11 @@ DASK_CONFIG = {
 def connect(
     address: str, security: Security | None = None, *, insecure: bool = False, tell: Tell = silent
 ) -> Iterator[ClusterExecutor]:
-    """Executor on the cluster whose scheduler listens at `address`; errors as of `connect_client`.
+    """Executor on the cluster whose scheduler listens at `address`; the errors are those of `connect_client`.
 
     Parameters
     ----------
-    tell : is given a line where the workers have to compile first.
+    tell : function that gets a line where the workers must compile first.
     """
     with (
         dask.config.set(DASK_CONFIG),
@@ -66,13 +66,13 @@ def connect(
             executor = ClusterExecutor(client)
         limit = executor.worker_limit()
         if limit is not None and limit < _LEAST_WORKER:
-            # Dask would end it in the middle of an import, which looks like a lost connection.
+            # Dask would end the worker in the middle of an import, which looks like a lost connection.
             raise ResourceLimitError(
                 f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
                 f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
             )
         with told_if_lost(lost, "before the first sweep", again):
-            client.run(forget_peak)  # of another fit; that of `warm_up` is ours
+            client.run(forget_peak)  # of another fit; the peak of `warm_up` counts for this one
             warm_up_workers(client, tell)
         yield executor
 
@@ -81,19 +81,19 @@ def connect(
 def local_cluster(
     workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None, tell: Tell = silent
 ) -> Iterator[ClusterExecutor]:
-    """Executor on worker processes of this machine, ended on leaving.
+    """Executor on worker processes of this machine; they end with the block.
 
     Parameters
     ----------
-    workers : default a worker for each core.
-    threads_per_worker : threads of each.
+    workers : number of workers; default one per core.
+    threads_per_worker : threads of each worker.
     memory_limit : bytes of each worker, above which Dask restarts it; default no limit.
-    tell : is given a line where kernels have to be compiled first.
+    tell : function that gets a line where kernels must be compiled first.
 
     Raises
     ------
     ClusterError
-        They did not start in two minutes.
+        The workers did not start within two minutes.
     """
     count = workers or available_cpus()
     with contextlib.ExitStack() as stack:
@@ -103,11 +103,12 @@ def local_cluster(
             with terminal_signals_blocked():
                 cluster = stack.enter_context(
                     LocalCluster(
-                        n_workers=0,  # which the cluster's own thread starts, while this one can be interrupted
+                        n_workers=0,  # `scale` starts them in the cluster's thread; this one can be interrupted
                         threads_per_worker=threads_per_worker,
                         processes=True,
                         memory_limit=memory_limit or 0,
-                        # No dashboard; its HTTP server on any free port, so that two fits on a machine do not quarrel.
+                        # No dashboard. Its HTTP server uses any free port, so that two fits on one machine do not
+                        # conflict.
                         dashboard_address=None,
                         scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                         silence_logs=logging.ERROR,
@@ -127,7 +128,7 @@ def local_cluster(
 
 
 def _wait_for_workers(cluster: LocalCluster, client: Client, count: int) -> None:
-    """Until all are there, or one cannot be started: that is logged only, by the thread which starts them."""
+    """Wait until all workers are ready, or one failed to start, which the starting thread only logs."""
     until = time.monotonic() + _PATIENCE
     while len(client.nthreads()) < count and time.monotonic() < until:
         if any(nanny.status == Status.failed for nanny in cluster.workers.values()):
@@ -138,7 +139,7 @@ def _wait_for_workers(cluster: LocalCluster, client: Client, count: int) -> None
 
 @contextlib.contextmanager
 def _ended_at_once(cluster: LocalCluster) -> Iterator[None]:
-    """Of a signal that ends this process, the workers are not told before what they have begun is done: end them."""
+    """Kill the workers when a signal ends this process: they would otherwise first finish their running tasks."""
     try:
         yield
     except BaseException as error:

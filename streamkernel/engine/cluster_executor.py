@@ -38,7 +38,7 @@ __all__ = ["ClusterExecutor"]
 Future = _Future[Any]
 
 _OUTSTANDING = 4
-_ANSWER = 600.0  # seconds for a result that is there and only has to travel
+_ANSWER = 600.0  # seconds for the transfer of a finished result
 
 
 class ClusterExecutor:
@@ -48,7 +48,7 @@ class ClusterExecutor:
     ----------
     client : a connected, synchronous client.
     order : permutes the order of submission; for tests that the bits do not depend on it.
-    remote : whether the workers are outside this process's children (their memory is then asked of them).
+    remote : whether the workers are not children of this process; they then report their own memory.
     """
 
     name = "cluster"
@@ -57,7 +57,7 @@ class ClusterExecutor:
         self, client: Client, *, order: Callable[[list[int]], list[int]] | None = None, remote: bool = True
     ) -> None:
         self._client = client
-        self._scheduler = f"the scheduler at {scheduler_of(client)}"  # a client that has lost it knows no address
+        self._scheduler = f"the scheduler at {scheduler_of(client)}"  # a client that lost it has no address
         self._order = order or (lambda leaves: leaves)
         self._run_id = uuid.uuid4().hex[:12]
         self._sweeps = 0
@@ -67,7 +67,7 @@ class ClusterExecutor:
         threads = list(client.nthreads().values())
         if not threads:
             raise ClusterError(f"{self._scheduler} has no workers; start some and try again")
-        self._checked: set[str] = set()  # addresses of workers whose versions are known to be ours
+        self._checked: set[str] = set()  # addresses of workers whose versions were checked
         if remote:
             with self._told_if_lost("before the first sweep"):
                 self._check_versions()
@@ -115,7 +115,7 @@ class ClusterExecutor:
                 self._check_versions()
 
     def _check_versions(self) -> None:
-        """Refuse workers of other versions, also those that joined in mid-sweep: their sums are not used."""
+        """Raise for workers of other versions, also those that joined during a sweep; their sums are then not used."""
         there = set(self._client.nthreads())
         if there - self._checked:
             check_versions(self._client)
@@ -135,7 +135,7 @@ class ClusterExecutor:
         spans = layout.spans
         leaves = iter(self._order(list(range(len(spans)))))
         running: dict[Future, int] = {}
-        completed = as_completed(loop=self._client.loop)  # not that of whichever client is the default
+        completed = as_completed(loop=self._client.loop)  # this client's loop, not that of the default client
 
         def submit_next() -> None:
             leaf = next(leaves, None)
@@ -168,8 +168,8 @@ class ClusterExecutor:
     def _killed(
         self, task: Callable[..., Any], prefix: str, suspects: list[tuple[int, int]], error: KilledWorker
     ) -> StreamKernelError:
-        """The error for tasks that were on workers that died, one of which it was."""
-        # Not by cancel, over which the scheduler stumbles where a task has erred already (distributed 2026.8).
+        """The error for tasks on workers that died; `blame` finds the one that caused it."""
+        # Release, not cancel: the scheduler fails on a cancel where a task has raised already (distributed 2026.8).
         for future in list(self._futures):
             future.release()
         payload = self._submit(hold, f"{prefix}/payload-again", *self._sent)
@@ -187,9 +187,9 @@ class ClusterExecutor:
         return future
 
     def _await(self, ready: Callable[[], bool]) -> None:
-        """Wait in short turns: of a client that another thread closes, to end this one's work, it may hear nothing.
+        """Wait in short intervals, because a client that another thread closes may not wake this one.
 
-        What is submitted or awaited just then is not among what closing cancels, and its event loop is gone.
+        Closing does not cancel a future that is submitted or awaited at that moment, and its event loop is gone.
         """
         pause = 0.001
         while not ready():
@@ -211,9 +211,9 @@ class ClusterExecutor:
         return told_if_lost(self._scheduler, when, "start it again and resume from the last checkpoint")
 
     def worker_limit(self) -> int | None:
-        """The least of the workers' memory limits, bytes: beyond it Dask ends a worker, or who granted it its memory.
+        """The smallest memory limit of a worker, bytes; beyond it Dask, the container or the job ends the worker.
 
-        None where none has one. Of what was granted to several workers together each has its share.
+        None where no worker has a limit. Workers with a common limit share it equally.
         """
         with self._told_if_lost("before the first sweep"):
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
@@ -222,7 +222,7 @@ class ClusterExecutor:
         return min([*found, *granted], default=None)
 
     def peak_bytes(self) -> int:
-        """Peak resident bytes of the workers, where the session's own meter cannot see them."""
+        """Peak resident bytes of remote workers, which the session's own meter does not see."""
         if not self.remote:
             return 0
         with self._told_if_lost("after the last sweep"):

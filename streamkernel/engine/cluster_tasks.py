@@ -1,4 +1,4 @@
-"""What workers are given: functions of a payload that was sent once a sweep, and what makes them ready for it."""
+"""The tasks of workers: functions of a payload that is sent once per sweep, and the warm-up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The kernels' loops are compiled once on a machine: announced, before processes are started, and outside of what has a
-time-out."""
+"""Compilation of the kernels' loops, once per machine: announced, before processes start, outside any time-out."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ __all__ = ["Tell", "compile_here", "told_if_slow"]
 
 Tell = Callable[[str], None]
 
-_SECONDS = 2.0  # less than it takes to compile, more than to load what was compiled before
+_SECONDS = 2.0  # between the time to load compiled loops and the time to compile them
 COMPILING = (
     "compiling the kernels for this machine: once after an installation, a minute or so, more where the machine is busy"
 )
@@ -21,7 +20,7 @@ COMPILING = (
 
 @contextlib.contextmanager
 def told_if_slow(tell: Tell, text: str) -> Iterator[None]:
-    """Tell what goes on, if it still does after a moment."""
+    """Print `text` through `tell` if the block takes more than two seconds."""
     timer = threading.Timer(_SECONDS, tell, [text])
     timer.daemon = True
     timer.start()
@@ -32,9 +31,9 @@ def told_if_slow(tell: Tell, text: str) -> Iterator[None]:
 
 
 def compile_here(tell: Tell) -> None:
-    """Have this machine's cache filled, where that was not done before; a signal ends the wait at once.
+    """Fill this machine's cache of compiled loops, if it is empty; a signal ends the wait at once.
 
-    In a thread of its own: a compiler hears of no signal before it is done.
+    The compiler runs in its own thread, because it would not handle signals before its end.
     """
     if is_compiled():
         return

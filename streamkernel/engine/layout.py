@@ -18,12 +18,12 @@ _SCRATCH_BYTES = 56 << 20
 _MIN_BLOCK, _MAX_BLOCK = 2048, 8192  # SYRK needs some 2,000 rows to run at the machine's rate
 _ROWS_BYTES = (
     256 << 20
-)  # of the rows themselves, which from some thousand features on weigh more than their kernel block
+)  # limit on the rows themselves, which from some thousand features on take more memory than their kernel block
 _LEAST_BLOCK = 64
 _SPAN_FLOPS = 4e10  # about a second of one core
 _MIN_SPAN = 4096
 _WORTH_SHARING = 1e9  # operations, below which a second thread gains nothing
-_MIN_SPANS, _MAX_SPANS = 16, 256  # enough to share out; few enough that waiting states never add up
+_MIN_SPANS, _MAX_SPANS = 16, 256  # enough for all threads; few enough that waiting states take little memory
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Layout:
 
 
 def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1, row_bytes: int = 0) -> int:
-    """Rows of a block: the largest power of two whose scratch stays small, at least 2,048; of wide rows fewer.
+    """Rows of a block: the largest power of two with a small scratch, at least 2,048; fewer for wide rows.
 
-    Where rows belong together by the `multiple`: as many whole ones as that holds, at least one.
+    If rows belong together in groups of `multiple`, it is the number of rows in whole groups, at least one group.
 
     Parameters
     ----------
-    row_bytes : of a row as it is read and as it is cast (`TableShape.cut_bytes`).
+    row_bytes : bytes of a row as read and as cast (`TableShape.cut_bytes`).
     """
     rows = _MAX_BLOCK
     while rows > _MIN_BLOCK and scratch_bytes(rows) > _SCRATCH_BYTES:
@@ -52,7 +52,7 @@ def block_rows(scratch_bytes: Callable[[int], int], multiple: int = 1, row_bytes
 
 
 def aligned_spans(spans: list[tuple[int, int]], multiple: int) -> list[tuple[int, int]]:
-    """The spans with their borders moved to the nearest whole multiple of rows, counted from the first row.
+    """The spans with their borders moved to the nearest multiple of rows, counted from the first row.
 
     Spans that lose all their rows are left out, and a chunk across a border is read by both of its spans.
     """
@@ -62,14 +62,14 @@ def aligned_spans(spans: list[tuple[int, int]], multiple: int) -> list[tuple[int
 
 
 def aligned_blocks(start: int, stop: int, rows: int, multiple: int) -> list[tuple[int, int]]:
-    """Blocks of at most so many rows: whole multiples, nearly as many in each, and what is left over in the last."""
+    """Blocks of at most `rows` rows: whole multiples, nearly equal in size; the last one has the remainder."""
     units = -(-(stop - start) // multiple)
     count = -(-units // max(rows // multiple, 1))
     return list(pairwise([*(start + units * i // count * multiple for i in range(count)), stop]))
 
 
 def span_rows(m: int, flops_per_row: float) -> int:
-    """Rows of a span, before it is rounded to whole chunks, for m rows of so many operations each."""
+    """Rows of a span, before rounding to whole chunks, for m rows of `flops_per_row` operations each."""
     by_work = int(_SPAN_FLOPS / max(flops_per_row, 1.0))
     rows = max(_MIN_SPAN, min(by_work, -(-m // _MIN_SPANS)), -(-m // _MAX_SPANS))
     if rows > _MIN_SPAN:

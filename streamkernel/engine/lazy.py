@@ -1,4 +1,4 @@
-"""Values per row as a Dask array that is computed when it is asked for."""
+"""Values per row as a lazy Dask array."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def lazy_rows(work: RowMap, table: Table, name: str, block_rows: int) -> Any:
 
     Parameters
     ----------
-    work : the row map; sent once, as one node of the graph.
+    work : row map; sent once, as one node of the graph.
     table : rows.
-    name : which output.
+    name : name of the output.
     block_rows : rows of a span, rounded to whole chunks.
     """
     width, dtype = work.columns[name]
-    # One delayed object each, so that the basis is in the graph once and not in every task.
+    # Table and row map are one delayed object each, so that the basis is in the graph once, not in every task.
     held_table, held_work = delayed(table, pure=False), delayed(work, pure=False)
     task = delayed(_rows, pure=False)
     spans = table.spans(block_rows)

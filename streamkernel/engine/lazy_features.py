@@ -1,7 +1,7 @@
 """Products with a factor G as Dask arrays, for vectors that do not fit in memory.
 
 Same spans, blocks, order and tree as the sweeps of a session: same bits. G is recomputed, or read, for each product: a
-graph that used one G twice would keep all of it in memory between.
+graph that used one G twice would hold all of it in memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What processes may hold, against what the plan says that they will.
+"""The memory limits of the processes, and the check of a plan against them.
 
-Where `--memory` is not given the machines' own limits hold: each worker that of its Dask process and of what was
-granted to it (a cgroup, a SLURM job, ulimit), this process the least of what this machine has and what was granted of
-it; and where the workers run on it too, all of them together. That of ulimit is each process's own.
+Without `--memory` the machines' own limits apply. A worker has the limit of its Dask process and the limits set on it
+(a cgroup, a SLURM job, ulimit). This process has the smallest of this machine's memory and the limits set on it. If the
+workers run on this machine too, that limit is for all processes together; only ulimit is for each process.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class MemoryLimits:
 
     Parameters
     ----------
-    total : of all processes together.
-    driver : of this process.
-    worker : of each worker.
-    by : who sets each of them, by its name, where it is neither the machine nor who asked.
+    total : limit of all processes together.
+    driver : limit of this process.
+    worker : limit of each worker.
+    by : origin of each limit, by its name, unless it is the machine or the user.
     """
 
     total: int | None = None
@@ -45,7 +45,7 @@ class MemoryLimits:
     by: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def exceeded(self, plan: Plan) -> str | None:
-        """Which limit the plan exceeds, with both numbers; None where it fits."""
+        """Text of the limit that the plan exceeds, with both numbers; None where it exceeds none."""
         parts = f"driver {format_bytes(plan.driver_bytes)}"
         if plan.machine.workers:
             parts += f" + {plan.machine.workers} x worker {format_bytes(plan.worker_bytes)}"
@@ -65,18 +65,18 @@ class MemoryLimits:
 
 
 def total_memory() -> int:
-    """Bytes of memory that processes here may have: of this machine, or less where only so much was granted."""
+    """Bytes of memory that processes here may use: the machine's, or a smaller limit set on them."""
     return allowed_memory().bytes
 
 
 def limits_here(asked: int | None, *, workers: bool, remote: bool = False, worker: int | None = None) -> MemoryLimits:
-    """The limits of a run whose driver is here; its workers are, too, unless they are `remote`.
+    """The limits of a run whose driver is on this machine, with its workers unless they are `remote`.
 
     Parameters
     ----------
-    asked : bytes of all processes together, None for what there is.
-    workers : whether there are any.
-    worker : bytes of each, where that is known.
+    asked : bytes of all processes together; None for the machine's limits.
+    workers : whether there are workers.
+    worker : memory limit of each worker in bytes, where it is known.
     """
     if asked:
         return MemoryLimits(total=asked, worker=worker)
@@ -96,11 +96,11 @@ def _told(**limits: Allowed) -> dict[str, str]:
 
 
 def machine_of(executor: Executor, driver_bytes: int | None = None) -> Machine:
-    """Where an executor runs.
+    """The machine of an executor.
 
     Parameters
     ----------
-    driver_bytes : resident before the run, where that is known.
+    driver_bytes : bytes resident in the driver before the run, where they are known.
     """
     return Machine(
         executor.n_workers if executor.name == "cluster" else 0,
@@ -115,8 +115,8 @@ def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
 
     Parameters
     ----------
-    asked : bytes of all processes together (`--memory`), or None for what this machine has. The workers' own limits
-        hold all the same: beyond them Dask ends a worker, whatever was asked.
+    asked : bytes of all processes together (`--memory`), or None for this machine's limits. The workers' own limits
+        apply in any case: beyond them Dask ends a worker.
     """
     if not isinstance(executor, ClusterExecutor):
         return limits_here(asked, workers=False)
@@ -128,7 +128,7 @@ def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], 
 
     Parameters
     ----------
-    fits : the plan for another basis size.
+    fits : function that plans for another basis size.
     n : basis size of `plan`.
 
     Raises

@@ -1,4 +1,4 @@
-"""A scheduler or worker that is lost: one sentence of ours for the many in which Dask tells it."""
+"""A lost scheduler or worker: one error message in place of Dask's many."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LOGGERS = ("distributed.client", "distributed.core", "distributed.comm.tcp", "t
 
 
 def scheduler_of(client: Client) -> str:
-    """Its address, for messages."""
+    """Address of the client's scheduler, for messages."""
     scheduler = client.scheduler
     return "its address" if scheduler is None else str(scheduler.address)
 
 
 @contextlib.contextmanager
 def told_if_lost(who: str, when: str, then: str) -> Iterator[None]:
-    """Say `who` was lost `when`, and what to do `then`, whatever Dask says of it.
+    """Raise any of Dask's errors for a lost connection as one: `who` was lost, `when`, and what to do `then`.
 
     Raises
     ------
@@ -36,15 +36,15 @@ def told_if_lost(who: str, when: str, then: str) -> Iterator[None]:
         raise
     except (ClosedClientError, FutureCancelledError, FuturesCancelledError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's, of what a task read or wrote: those of Dask's connections have no number
-        # Their texts are of keys and sockets, on several lines; the error itself is the cause of ours (--debug).
+            raise  # an error of the system in a task's reads or writes; errors of Dask's connections have no number
+        # Dask's messages are about keys and sockets, on several lines. They remain visible as the cause (--debug).
         why = error.reason if isinstance(error, FutureCancelledError) else type(error).__name__
         raise ClusterError(f"{who} was lost {when} ({why}); {then}") from error
 
 
 @contextlib.contextmanager
 def dask_is_silent() -> Iterator[None]:
-    """No log of Dask's client, with its tracebacks, where we tell of a loss ourselves."""
+    """Suppress the log of Dask's client, with its tracebacks, because `told_if_lost` reports a loss."""
 
     def nothing(record: logging.LogRecord) -> bool:
         return False

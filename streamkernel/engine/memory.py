@@ -1,4 +1,4 @@
-"""Peak memory of a run, all processes together: what the promise is held against."""
+"""Peak memory of a run, all processes together, to compare with the plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psutil
 
 __all__ = ["PeakMeter", "forget_peak", "limit_arenas", "peak_resident_bytes", "resident_bytes"]
 
-_M_ARENA_MAX = -8  # of glibc's mallopt
+_M_ARENA_MAX = -8  # parameter of glibc's mallopt
 _ARENAS = 2
 
 
@@ -29,8 +29,8 @@ def resident_bytes() -> int:
 
 
 def peak_resident_bytes() -> int:
-    """The most that this process alone has been resident with, bytes."""
-    # A forked child inherits its parent's ru_maxrss; the VmHWM of its own address space begins anew.
+    """Peak resident bytes of this process alone."""
+    # Not ru_maxrss first: a forked child inherits it from its parent, but VmHWM begins anew.
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as lines:
         for line in lines:
             if line.startswith("VmHWM:"):
@@ -40,24 +40,24 @@ def peak_resident_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Have `peak_resident_bytes` begin anew, where the system can: Linux since 4.0."""
+    """Reset `peak_resident_bytes`, where the system supports it: Linux since 4.0."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as peak:
         peak.write("5")
 
 
 @cache
 def limit_arenas() -> None:
-    """Let the threads of this process share two heaps, where glibc would give each one its own.
+    """Limit the threads of this process to two heaps; glibc would give each thread its own.
 
-    Each heap keeps what was freed in it. Zarr decodes on half a dozen threads, and a factor of 1,000,000 x 500 was
-    seen to hold 484 MiB at its peak instead of 444, 8 % more than one of 250,000 rows instead of 2 %.
+    Each heap keeps its freed memory. Zarr decodes on half a dozen threads: without the limit, a factor of 1,000,000 x
+    500 had a measured peak of 484 MiB instead of 444, and 8 % more than one of 250,000 rows instead of 2 %.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 class PeakMeter:
-    """Samples `resident_bytes` in the background; pages shared between processes count once for each.
+    """Samples `resident_bytes` in the background; pages shared between processes count once per process.
 
     Examples
     --------

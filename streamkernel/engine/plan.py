@@ -1,10 +1,10 @@
-"""What a fit will cost, before any of it is done: pure arithmetic on shapes.
+"""The plan of a fit, made before any work: pure arithmetic on shapes.
 
 Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; while it is fetched
 from an object store it is there twice as stored, and not decoded yet), the block's scratch and the state it sums into.
-Per thread, the loops' own copy of some rows. Per process: its tasks, the states that wait in the tree, the basis
-points as the kernel's loops read them (`kernels.packed_bytes`), as often as the step packs them, what was fetched for
-good, the interpreter with its libraries. The promise is the sum over all processes at the costliest step.
+Per thread, the loops' own copy of some rows. Per process: its tasks, the states that wait in the tree, the basis points
+as packed for the kernel's loops (`kernels.packed_bytes`), once per packing of the step, the rows that stay in memory,
+the interpreter with its libraries. The promise is the sum over all processes at the costliest step.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ BASE_BYTES = 480 << 20  # a driver's
 WORKER_BYTES = 480 << 20
 LOCAL_WORKER_BYTES = 340 << 20
 COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
-_SLACK = 1.3  # what the allocator keeps beyond what is asked of it, most when threads wait for each other
+_SLACK = 1.3  # factor for memory that the allocator holds in addition, most when threads wait for each other
 
 
 @dataclass(frozen=True)
 class TableShape:
-    """What the plan needs to know of a table."""
+    """The numbers of a table that the plan needs."""
 
     rows: int
     features: int
@@ -72,7 +72,7 @@ class TableShape:
 
     @property
     def cut_bytes(self) -> int:
-        """Of a row in a block: as it is read, and as float64."""
+        """Bytes of a row in a block: as read, and as float64."""
         return self.row_bytes + 8 * self.features
 
     @property
@@ -82,11 +82,12 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it will run: `workers` = 0 means threads of this process, beside workers the driver uses all its cores.
+    """The machine of a run: `workers` = 0 means threads of this process; with workers, the driver uses all its cores
+    too.
 
     Parameters
     ----------
-    driver_base, worker_base : bytes of the process without its work; by default those of a worker elsewhere.
+    driver_base, worker_base : bytes of the process without its work; the defaults are those of remote workers.
     """
 
     workers: int
@@ -113,11 +114,11 @@ class Step:
     scratch_bytes: int
     state_bytes: int
     held_bytes: int = 0
-    way_out: str = ""  # what to use instead where this step is too large
-    points: int = 0  # basis points that are held for it, as the kernel's loops read them
+    way_out: str = ""  # remedy where this step is too large
+    points: int = 0  # number of basis points that are packed for the kernel's loops
     row_multiple: int = 1
-    packings: int = 1  # how often they are packed: for the sums, for slopes, of the basis before
-    kept_bytes: int = 0  # what the driver keeps of it to the end of the fit
+    packings: int = 1  # number of packed copies: for the sums, for slopes, of the former basis
+    kept_bytes: int = 0  # bytes that the driver keeps to the end of the fit
 
     @property
     def flops(self) -> float:
@@ -136,18 +137,18 @@ def step_of(
     held_bytes: int = 0,
     packings: int = 1,
 ) -> Step:
-    """The step that runs `work` over a table, or over so many rows of a sample.
+    """The step that runs `work` over a table, or over a number of sampled rows.
 
     Parameters
     ----------
-    kernel_columns : kernel entries of a row.
-    points : of the basis; as many, where not all of them are in memory at once.
-    held_bytes : what the driver holds meanwhile.
-    packings : how often the points are packed at the same time.
+    kernel_columns : kernel entries per row.
+    points : number of basis points in memory at once, which are packed; None for `kernel_columns`.
+    held_bytes : bytes that the driver holds meanwhile.
+    packings : number of packed copies of the points at the same time.
     """
     state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
     rows, cut_bytes = (table, 0) if isinstance(table, int) else (table.n_rows, TableShape.of(table).cut_bytes)
-    # No block has more rows than there are.
+    # A block has at most all rows.
     b = min(block_rows(work.scratch_bytes, multiple, cut_bytes), max(rows, 1))
     return Step(
         name,
@@ -168,15 +169,15 @@ def step_of(
 
 @dataclass(frozen=True)
 class Plan:
-    """The promise.
+    """The promised cost of a fit.
 
     Attributes
     ----------
     sweeps : passes over the rows.
-    bytes_read, flops, kernel_entries : of the whole fit.
-    task_bytes, worker_bytes, driver_bytes : at the costliest step of each.
-    memory_bytes : all processes together; what `--memory` is held against.
-    disk_bytes : of the model and its checkpoints.
+    bytes_read, flops, kernel_entries : totals of the whole fit.
+    task_bytes, worker_bytes, driver_bytes : memory at the costliest step of each.
+    memory_bytes : memory of all processes together, which `--memory` limits.
+    disk_bytes : size of the model and its checkpoints on disk.
     """
 
     steps: list[Step]
@@ -202,7 +203,7 @@ def make_plan(
 
     Parameters
     ----------
-    kernel : that the points are packed for; None for one of one formula.
+    kernel : kernel that the points are packed for; None for one with a single formula.
     """
     formulas = 1 if kernel is None else kernel.formulas
     sweeps = [step for step in steps if step.where == "sweep"]
@@ -230,7 +231,7 @@ def make_plan(
             worker = max(worker, process(step, machine.threads))
             driver = max(driver, step.held_bytes + 3 * step.state_bytes)
         elif step.where in ("sweep", "sample"):
-            # What the driver makes of the sums comes after the tasks that made them.
+            # The driver's algebra on the sums runs after the tasks that made them.
             driver = max(driver, process(step, machine.driver_threads), step.held_bytes + step.state_bytes)
     driver += sum(step.kept_bytes for step in steps)
     driver_bytes = machine.driver_base + int(_SLACK * driver)
@@ -251,7 +252,7 @@ def make_plan(
 
 
 def format_bytes(count: float) -> str:
-    """Bytes for people: 1.5 GB."""
+    """Bytes for display: 1.5 GB."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if count < 1000.0 or unit == "TB":
             return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"

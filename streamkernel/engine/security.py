@@ -1,8 +1,9 @@
-"""Who may reach a scheduler: encrypted addresses, certificates, and what is refused before anything is sent.
+"""Access to a scheduler: encrypted addresses, certificates, and the checks before anything is sent.
 
-A Dask port runs what it is sent (CVE-2021-42343): beyond this machine it is used over TLS with certificates on both
-sides, or with the explicit word that the network itself is trusted (docs/reliability.md). Dask retries a refused
-handshake until its timeout and then says that nothing answered; so one handshake is made here first, which tells why.
+A Dask port runs any code that it receives (CVE-2021-42343). Beyond this machine it is used over TLS with certificates
+on both sides, or only if the user states that the network is trusted (docs/reliability.md). Dask retries a refused
+handshake until its timeout, and then reports that nothing answered. Therefore one handshake is made here first, whose
+error gives the reason.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _MAKE = "deploy/tls.sh makes them"
 
 
 def tls_security(ca: str | None = None, cert: str | None = None, key: str | None = None) -> Security | None:
-    """What a client of a ``tls://`` scheduler shows and believes.
+    """The certificates that a client of a ``tls://`` scheduler presents and accepts.
 
     Parameters
     ----------
-    ca : file with the certificates of those who may sign, PEM.
+    ca : file with the certificates of the certificate authorities, PEM.
     cert, key : this client's certificate and private key, PEM.
         Each defaults to the file that STREAMKERNEL_TLS_CA, STREAMKERNEL_TLS_CERT or STREAMKERNEL_TLS_KEY names.
 
@@ -95,7 +96,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _is_loopback(host: str) -> bool:
-    # Names are not looked up: what they mean may have changed by the time that the connection is made.
+    # Names are not looked up: the lookup may give another address when the connection is made.
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -128,22 +129,23 @@ def connect_client(
     timeout: float = 10.0,
     **options: Any,
 ) -> Client:
-    """A Dask client of the scheduler at `address`, or one error that says why there is none.
+    """A Dask client of the scheduler at `address`, or one error with the reason.
 
     Parameters
     ----------
     address : ``tls://host:port``, or ``tcp://host:port`` on this machine.
-    security : of `tls_security`, or any of Dask's; default what the environment names, else Dask's configuration.
-    insecure : go to other machines unencrypted.
+    security : result of `tls_security`, or any of Dask's; default the files in the environment, else Dask's
+        configuration.
+    insecure : allow unencrypted connections to other machines.
     timeout : seconds to wait for an answer.
-    options : for ``distributed.Client``.
+    options : options of ``distributed.Client``.
 
     Raises
     ------
     SecurityError
-        Unencrypted where it must not be, no TLS at the other end, or a certificate that one side does not accept.
+        The address must be encrypted and is not, the other end has no TLS, or one side refuses a certificate.
     ClusterError
-        Nothing that speaks as a Dask scheduler answers.
+        No Dask scheduler answers.
     """
     check_encrypted(address, insecure=insecure)
     if address.partition("://")[0] not in _ENCRYPTED:
@@ -171,9 +173,9 @@ def _nobody(address: str, error: Exception | str) -> ClusterError:
 
 
 def _greet(address: str, context: ssl.SSLContext | None, timeout: float) -> None:
-    """Wait for the first byte that a Dask scheduler sends to whom it accepts.
+    """Wait for the first byte that a Dask scheduler sends to a client it accepts.
 
-    Under TLS 1.3 a client learns only then that its own certificate was refused.
+    Under TLS 1.3 a client sees only at this read that its own certificate was refused.
     """
     host, port = _host_and_port(address)
     deadline = time.monotonic() + timeout
@@ -182,7 +184,7 @@ def _greet(address: str, context: ssl.SSLContext | None, timeout: float) -> None
             stream = socket.create_connection((host, port), timeout=timeout)
             break
         except OSError as error:
-            # A scheduler that is just being started, as Dask's own client waits for it; a name is as wrong later.
+            # Retry like Dask's own client: the scheduler may be starting. A wrong name will not become right.
             if isinstance(error, socket.gaierror) or time.monotonic() >= deadline:
                 raise _nobody(address, error) from error
             time.sleep(0.2)
@@ -219,7 +221,7 @@ def _first_byte(stream: socket.socket, address: str, timeout: float) -> None:
 
 def _speaks_tls(address: str) -> bool:
     context = ssl.create_default_context()
-    # Nothing is sent or believed: the question is only whether a handshake begins.
+    # No certificate is checked, because nothing is sent: the test is only whether a handshake begins.
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         with socket.create_connection(_host_and_port(address), timeout=_SILENCE) as stream:
@@ -230,7 +232,7 @@ def _speaks_tls(address: str) -> bool:
 
 
 def _refused(address: str, error: ssl.SSLError) -> SecurityError:
-    """What OpenSSL's words mean for the user."""
+    """The error for the user, from OpenSSL's reason."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why, out = f"its certificate is not accepted here: {error.verify_message}", "look at its dates and at --tls-ca"
     elif error.reason and "ALERT" in error.reason:

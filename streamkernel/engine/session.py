@@ -1,4 +1,4 @@
-"""A session runs the sweeps of one fit: in order, counted, timed, checkpointed, watched."""
+"""A session runs the sweeps of one fit: in order, with counts, times, checkpoints and progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Executor(Protocol):
-    """Where tasks run. Every executor gives the same bits."""
+    """The place where tasks run. Every executor gives the same bits."""
 
     name: str
     remote: bool
@@ -50,18 +50,18 @@ class Executor(Protocol):
 
 
 class Checkpointing(Protocol):
-    """Where a session keeps the states of its sweeps; `streamkernel.store.Checkpoints` is one."""
+    """The store for the states of a session's sweeps, such as `streamkernel.store.Checkpoints`."""
 
     def load(self, step: int, name: str) -> State | None:
-        """What was saved as step number `step` under a name; None where there is nothing that can be used."""
+        """The state saved as step number `step` under a name; None where there is none that can be used."""
 
     def save(self, step: int, name: str, state: State) -> None:
-        """Keep what a sweep ended with."""
+        """Save the final state of a sweep."""
 
 
 @dataclass(frozen=True)
 class SweepRecord:
-    """One pass over the rows: its name, seconds, rows, tasks, and whether a checkpoint spared it."""
+    """One pass over the rows: its name, seconds, rows, tasks, and whether a checkpoint replaced it."""
 
     name: str
     seconds: float
@@ -74,7 +74,7 @@ class SweepRecord:
 
 
 def layout_of(work: Reduction[Any] | RowMap, table: Table) -> Layout:
-    """How a table is cut for this work: a function of the two alone."""
+    """The spans and blocks of a table for this work; they depend only on these two."""
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     spans = table.spans(span_rows(table.n_rows, work.flops_per_row()))
     cut_bytes = TableShape.of(table).cut_bytes
@@ -86,11 +86,11 @@ class Session:
 
     Parameters
     ----------
-    executor : where sweeps over the data run; default threads of this process.
-    progress : who watches.
-    checkpoints : where the state of each finished sweep is kept. A session that finds the states of an earlier one
-        there takes them instead of sweeping again: since everything between two sweeps is a function of their
-        states, the resumed run is the uninterrupted one, bit for bit.
+    executor : executor of the sweeps over the data; default threads of this process.
+    progress : receiver of progress.
+    checkpoints : store for the state of each finished sweep. A session that finds the states of an earlier one there
+        uses them instead of a new sweep. Everything between two sweeps is a function of their states, so that a resumed
+        run gives the same bits as an uninterrupted one.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Session:
         Raises
         ------
         InputChangedError, MissingChunkError
-            The table is not what it was when it was opened.
+            The table has changed since it was opened.
         """
         step = len(self.records)
         began = time.perf_counter()
@@ -133,7 +133,7 @@ class Session:
         return reduction.finalize(state)
 
     def local(self, reduction: Reduction[Result], table: Table) -> Result:
-        """The same over a sample held in memory: on threads of the driver, not a sweep over the data."""
+        """The result of a reduction over a sample in memory, on the driver's threads; not a sweep over the data."""
         layout = layout_of(reduction, table)
         return reduction.finalize(self._driver.reduce(reduction, table, layout, lambda rows: None))
 
@@ -143,7 +143,7 @@ class Session:
         Returns
         -------
         object
-            What the map's `summary` makes of the rows as they are stored; None where it has none.
+            Result of the map's `summary` over the stored values; None where it has no summary.
         """
         table.check_unchanged()
         began = time.perf_counter()
@@ -173,7 +173,7 @@ class Session:
 
 
 def _whole_chunks(rows: RowMap, table: Table, chunk_rows: int) -> Layout:
-    """Spans that each cover whole chunks of the output, as many as any other, wherever the table's own chunks begin."""
+    """Spans of whole chunks of the output, nearly equal in number, independent of the table's own chunks."""
     chunks = -(-table.n_rows // chunk_rows)
     count = min(chunks, -(-table.n_rows // span_rows(table.n_rows, rows.flops_per_row())))
     edges = [table.start + chunks * i // count * chunk_rows for i in range(count)] + [table.stop]

@@ -1,4 +1,4 @@
-"""What one task does, in whatever process: pure functions of (table, reduction, span)."""
+"""The work of one task, in any process: pure functions of (table, reduction, span)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Writing", "Written", "map_span", "write_span"]
 
 
 def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], block_rows: int) -> State:
-    """State of one span: its blocks, one after another in the order of their rows."""
+    """State of one span: its blocks are folded one after another, in the order of their rows."""
     state: State | None = None
     multiple = reduction.row_multiple
     assert (span[0] - table.start) % multiple == 0, "the span does not begin where a member does"
@@ -33,7 +33,7 @@ def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], blo
 
 @dataclass(frozen=True)
 class Written:
-    """What became of one span: digests of its chunks, and the summary of its rows where one was asked for."""
+    """The result of a written span: digests of its chunks, and the summary of its rows where the row map has one."""
 
     digests: dict[str, str]
     summary: State | None
@@ -41,13 +41,13 @@ class Written:
 
 @dataclass(frozen=True)
 class Writing:
-    """A span that is computed, its last chunks on their way to the disk."""
+    """A computed span whose last chunks are still being written."""
 
     chunks: list[Future[dict[str, str]]]
     summary: State | None
 
     def wait(self) -> Written:
-        """What becomes of it; raises what went wrong in the writing."""
+        """Wait for the writes and return the result; raises an error of the writes."""
         digests: dict[str, str] = {}
         for chunk in self.chunks:
             digests |= chunk.result()
@@ -55,9 +55,9 @@ class Writing:
 
 
 def write_span(table: Table, rows: RowMap, writer: ChunkWriter, span: tuple[int, int], block_rows: int) -> Writing:
-    """Compute and write the values of one span, chunk by chunk; what an earlier run finished is read back instead.
+    """Compute and write the values of one span, chunk by chunk; chunks of an earlier run are read back instead.
 
-    No block holds rows of two chunks: what BLAS makes of a row depends on the block it stands in, and a resumed run
+    A block never holds rows of two chunks: the result of BLAS for a row depends on its block, and a resumed run
     computes fewer chunks.
     """
     sink = writer.sink
@@ -83,7 +83,7 @@ def write_span(table: Table, rows: RowMap, writer: ChunkWriter, span: tuple[int,
 
 
 def _fill(values: dict[str, NDArray[Any]], rows: RowMap, blocks: Iterator[RowBlock], start: int) -> None:
-    """Values of one chunk, whose first row is `start`, from the blocks that come next."""
+    """Fill in the values of one chunk, whose first row is `start`, from the next blocks."""
     size, at = min(map(len, values.values())), 0
     while at < size:
         block = next(blocks)

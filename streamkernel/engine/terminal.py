@@ -1,4 +1,4 @@
-"""Ctrl-C and a terminal that is closed are for the process that was started there, not for each of its workers."""
+"""Ctrl-C and the hang-up of a terminal reach the process that was started there, but not its workers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ _OF_TERMINALS = {signal.SIGINT, signal.SIGHUP}
 
 @contextlib.contextmanager
 def terminal_signals_blocked() -> Iterator[None]:
-    """While threads are made that start processes: both inherit it, and a terminal signals all that run in it.
+    """Block the signals while threads are created that start processes: both inherit the mask. A terminal signals all
+    processes in it.
 
-    Each of the workers would print a traceback, and die in the middle of what is to be ended in order.
+    Without the mask each worker would print a traceback, and die before the driver can end it in order.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_TERMINALS)
     try:
-        # Python's helper for semaphores outlives us by a moment; killed by the hang-up, it would be started once more,
-        # know nothing of them, and print a traceback for each. Starting it gives this thread its signals back.
+        # Python's resource tracker must outlive this process for a moment. If the hang-up killed it, a new one would
+        # start without its list of semaphores, and print a traceback for each. Its start unblocks the signals of this
+        # thread, so they are blocked again.
         resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, _OF_TERMINALS)
         yield

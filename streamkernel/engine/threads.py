@@ -1,4 +1,4 @@
-"""Sweeps on threads of this process: kernels and BLAS let go of the GIL."""
+"""Sweeps on threads of this process: kernels and BLAS release the GIL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ThreadExecutor:
 
     Parameters
     ----------
-    threads : default all cores this process may use.
+    threads : number of threads; default all cores this process may use.
     order : permutes the order of submission; for tests that the bits do not depend on it.
     """
 
@@ -50,7 +50,7 @@ class ThreadExecutor:
         self._order = order or (lambda leaves: leaves)
 
     def _run(self, count: int, task: Callable[[int], T], done: Callable[[int, T], None]) -> None:
-        """Run task(i) for all i, at most twice the threads outstanding, so that results never pile up."""
+        """Run task(i) for all i, with at most two outstanding per thread, so that results never pile up."""
         leaves = iter(self._order(list(range(count))))
         if self.threads_per_worker == 1:
             for leaf in leaves:
@@ -108,7 +108,7 @@ class ThreadExecutor:
                     writers.put(writer)
 
             def done(leaf: int, result: Writing) -> None:
-                # Its last chunk is on its way to the disk while the thread has gone on to the next span.
+                # The last chunk may still be being written, while the thread computes the next span.
                 written(leaf, result.wait())
                 start, stop = layout.spans[leaf]
                 advance(stop - start)
@@ -116,7 +116,7 @@ class ThreadExecutor:
             self._run(len(layout.spans), task, done)
 
     def peak_bytes(self) -> int:
-        return 0  # nothing beyond this process and its children, which the session's meter sees
+        return 0  # the session's meter sees this process and its children
 
     def close(self) -> None:
         pass

@@ -1,8 +1,8 @@
 """The fixed tree in which states are combined.
 
 Leaves are spans, numbered by the table's layout. Node (level, j) combines (level - 1, 2 j) and (level - 1, 2 j + 1);
-a node without a right neighbour is passed up. Which states exist and in what order they are added is thus a function
-of the number of spans alone: not of workers, threads, or who finished first.
+a node without a right neighbour is passed up. The states and the order of their sums therefore depend only on the
+number of spans, not on workers, threads, or the order of finishing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def parent_is_complete(leaves: int, level: int, index: int) -> bool:
 
 
 class PairingTree(Generic[S]):
-    """Combines leaves as they arrive, in the fixed tree; holds only states whose sibling is still out.
+    """Combines leaves as they arrive, in the fixed tree; holds only states whose sibling has not arrived.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class PairingTree(Generic[S]):
         self._root: list[S] = []
 
     def add(self, leaf: int, state: S) -> None:
-        """Put a leaf in and combine as far up as siblings allow. Thread-safe; combining runs outside the lock."""
+        """Add a leaf, and combine it with siblings that have arrived. Thread-safe; combining runs outside the lock."""
         level, index = 0, leaf
         while _width(self._leaves, level) > 1:
             if not parent_is_complete(self._leaves, level, index):

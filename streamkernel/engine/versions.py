@@ -1,6 +1,6 @@
-"""Client, scheduler and workers run the same software, or nothing: what differs is told before there is work.
+"""The check that client, scheduler and workers run the same software; a difference raises before any work.
 
-Functions and tables travel between them as pickles, and numbers are to be the same bits wherever they are computed.
+Functions and tables travel between them as pickles, and numbers must have the same bits on every worker.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from streamkernel.errors import ClusterError
 __all__ = ["check_versions"]
 
 _EVERYWHERE = ("streamkernel", "dask", "distributed", "python")
-# Numbers are made by these, and by the compiler that Numba brings. A scheduler has nothing to do with them.
+# These packages, and Numba's compiler, compute the numbers. A scheduler computes none.
 _WITH_NUMBERS = (*_EVERYWHERE, "numpy", "scipy", "numba")
 
 
 def check_versions(client: Client) -> None:
-    """Refuse a cluster of other versions than this process has.
+    """Raise for a cluster whose versions differ from those of this process.
 
     Raises
     ------
     ClusterError
-        It names what differs, where, and both versions.
+        The message names the packages, the process, and both versions.
     """
     found: Any = client.get_versions(packages=["streamkernel", "numpy", "scipy", "numba"])
     here = _of(found["client"])
@@ -45,7 +45,7 @@ def check_versions(client: Client) -> None:
 
 
 def _of(told: Mapping[str, Any] | None) -> dict[str, str | None]:
-    """Versions by name; of Python the first two numbers, which is what pickled code depends on."""
+    """Versions by name; for Python only the first two numbers, on which pickled code depends."""
     packages = dict((told or {}).get("packages") or {})
     if packages.get("python"):
         packages["python"] = ".".join(str(packages["python"]).split(".")[:2])

@@ -1,4 +1,4 @@
-"""Workers before their first task: ready for it, and asked what they may have."""
+"""The preparation of workers before their first task: warm-up, and their memory limits."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ __all__ = ["granted_bytes", "silent", "warm_up_workers"]
 
 
 def silent(text: str) -> None:
-    """Tells nobody."""
+    """A `Tell` that ignores the text."""
 
 
 def warm_up_workers(client: Client, tell: Tell = silent) -> None:
-    """Have every worker load the package and its loops, or compile them, for as long as that takes.
+    """Let every worker load the package and its loops, or compile them; wait without a time-out.
 
-    As tasks: what a broadcast runs stops a worker from giving signs of life, and minutes of a compiler cost its life.
+    The warm-up runs as tasks: a broadcast would block a worker's heartbeat, and a compiler takes minutes, after which
+    the scheduler would drop the worker.
     """
     name = f"warm-up/{uuid.uuid4().hex[:12]}"
     with told_if_slow(tell, f"waiting for the workers to load the kernels; where there are none yet: {COMPILING}"):
@@ -37,13 +38,13 @@ def warm_up_workers(client: Client, tell: Tell = silent) -> None:
             there = client.nthreads()
             for task, worker in list(waiting.items()):
                 if task.done():
-                    task.result()  # an error is one that the first sweep would meet
+                    task.result()  # raises an error that the first sweep would raise too
                 if task.done() or worker not in there:
                     del waiting[task]
 
 
 def granted_bytes(client: Client) -> list[int]:
-    """What was granted to workers that may not have all of their machine: to several together, a share each."""
+    """Memory limits set on workers, below their machine's memory; workers with a common limit get equal shares."""
     told = client.run(_granted, on_error="ignore").values()
     together = Counter((machine, allowed) for machine, allowed, _ in told if allowed.by != MACHINE)
     shares = [allowed.bytes // count for (_, allowed), count in together.items()]
@@ -51,5 +52,5 @@ def granted_bytes(client: Client) -> list[int]:
 
 
 def _granted() -> tuple[str, Allowed, Allowed | None]:
-    """Of a worker: its machine, what may be had there by it and others together, and by it alone."""
+    """A worker's machine, its limit in common with other processes, and its own limit."""
     return socket.gethostname(), allowed_memory(), allowed_to_each()
