@@ -1,4 +1,4 @@
-"""Kernel matching pursuit: few functions of a large dictionary, one by one, by what they explain of the targets."""
+"""Kernel matching pursuit: few functions of a large dictionary, picked one by one by their gain on the targets."""
 
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pools import DRAWS, POOLS, Pools

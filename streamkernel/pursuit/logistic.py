@@ -1,17 +1,17 @@
 """Matching pursuit for the logistic loss: each sweep is a step of Newton's method on more functions.
 
-Of two classes, with ``p_i`` the probability that f gives the wrong one and t the sign of the right one, ::
+For two classes, with ``p_i`` the probability that f gives the wrong class and t the sign of the right one, ::
 
     sum_i log(1 + exp(-t_i f_i)) ~ const + 1/2 sum_i w_i (z_i - f_i)^2,    w = p (1 - p),  z = f + t p / w
 
-so that a pursuit of the weighted responses z picks by what the loss loses to second order, as LogitBoost does
-(Friedman, Hastie & Tibshirani 2000), and its least squares fit is the step. A sweep also has the loss of the model it
-began with: where a step has raised it, half of the step is tried. In the end coefficients alone are fitted until steps
-gain nothing.
+so that a pursuit of the weighted responses z picks by the decrease of the loss to second order, like LogitBoost
+(Friedman, Hastie & Tibshirani 2000), and its least squares fit is the Newton step. A sweep also measures the loss of
+the model it began with: if a step has raised it, half of the step is tried. In the end only coefficients are fitted,
+until steps gain nothing.
 
-More classes share rows' weights, by a bound of their Hessian ``diag p - p p^T`` (`DictionarySums`), as Boehning (1992)
-has one bound for all rows: one Gram matrix for all, and steps that are smaller than Newton's, which momentum makes up
-for in part. Newton's own would take a matrix of (n C)^2.
+More classes share the rows' weights, by a bound of their Hessian ``diag p - p p^T`` (`DictionarySums`); Boehning (1992)
+has one bound for all rows. All classes then share one Gram matrix, and steps are smaller than Newton's, which momentum
+compensates in part. Newton's method itself would need a matrix of (n C)^2.
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ __all__ = ["LogisticSoFar"]
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-_RIDGE = 1e-9  # of a column's square: of weighted columns some may depend on others
-_RISE = 1e-9  # share of the loss that is rounding
-_GAIN, _LITTLE = 1e-8, 1e-5  # share of the loss that a step must promise: of Newton's, of one with a common weight
-_SEPARATED = 1e-4  # loss of a row, below which the classes are apart and coefficients would grow for ever
+_RIDGE = 1e-9  # share of a column's square: weighted columns may depend on each other
+_RISE = 1e-9  # share of the loss that counts as rounding
+_GAIN, _LITTLE = 1e-8, 1e-5  # least predicted gain of a step, share of the loss: Newton's, one with common weights
+_SEPARATED = 1e-4  # loss per row below which the classes are separated, and coefficients would grow for ever
 _MOST_HALVINGS = 12
 
 
 class LogisticSoFar(ModelSoFar):
-    """The coefficients are those that the next sweep is to measure; `stages` are of the last weighted fit.
+    """A pursuit with the logistic loss: `parameters` are the coefficients that the next sweep measures, `stages` those
+    of the last weighted fit.
 
-    Parameters as of `ModelSoFar`.
+    The parameters are those of `ModelSoFar`.
     """
 
     logistic = True
@@ -61,7 +62,7 @@ class LogisticSoFar(ModelSoFar):
         self._of_sizes: list[Float] = []
         self._tried: tuple[Int, Float] | None = None
         self._gain = _GAIN if d == 1 else _LITTLE
-        self._reached: Float | None = None  # by the last step, without its momentum
+        self._reached: Float | None = None  # parameters after the last step, without its momentum
         self._least, self._steps = np.inf, 0
 
     def beta(self, columns: PoolColumns | DictionaryColumns) -> Float:
@@ -95,7 +96,7 @@ class LogisticSoFar(ModelSoFar):
 
     @property
     def best(self) -> int:
-        """Of the sizes that sweeps have measured; until then all terms."""
+        """The best of the sizes that sweeps have measured; all terms before the first measurement."""
         losses = np.array([values[1] for values in (self.wrong if self.by_error else self.losses)[1:]])
         if not self.watched or len(losses) == 0:
             return self.terms
@@ -103,16 +104,16 @@ class LogisticSoFar(ModelSoFar):
 
     @property
     def settled(self) -> Stages:
-        # Half steps are none of the weighted fit: the same directions, by other amounts.
+        # After a half step the parameters are not those of the weighted fit: same directions, other amounts.
         V = self.stages.directions
         amounts = solve_triangular(V, self.parameters, check_finite=False) if len(V) else self.stages.amounts
         return Stages(V, amounts, self.constant)
 
     def watching(self, coding: Float | None, gamma: float | None) -> StagedScores:
-        """Of the sizes that sweeps have measured, each by its own coefficients: a step is what these differ by."""
+        """Scores of the sizes that sweeps have measured, each with its own coefficients; a step is their difference."""
         width, d = len(self.basis) + int(self.constant), len(self.centre)
         each = [np.pad(parameters, ((0, width - len(parameters)), (0, 0))) for parameters in self._of_sizes]
-        # A step for each class, one after the other.
+        # One step per class, one after the other.
         V = np.diff(np.stack(each, axis=1), axis=1, prepend=0.0).reshape(width, -1)
         none, amounts = np.zeros(0, np.int64), np.tile(np.eye(d), (len(each), 1))
         return StagedScores(self.basis, V, amounts, self.centre, self.constant, none, coding, logistic=True)
@@ -124,7 +125,7 @@ class LogisticSoFar(ModelSoFar):
             kept[:] = [np.array([own[0], other]) for own, other in zip(kept, found[0, d - 1 :: d], strict=True)]
 
     def cut_to_best(self) -> bool:
-        """Drop the terms beyond the size that held-out rows like best; whether there were any."""
+        """Drop the terms beyond the size with the smallest held-out error; return whether there were any."""
         self._tried = self.basis.rows[self.functions], self.weakness
         size = self.best
         if size == self.terms:
@@ -135,7 +136,7 @@ class LogisticSoFar(ModelSoFar):
         return True
 
     def refit(self, roots: Roots) -> bool:
-        """A step for the coefficients alone; whether there is none worth taking."""
+        """Take a step for the coefficients alone; return True where no step gains enough."""
         D, Y = self._ordered(roots.U, np.zeros(0, np.int64)), roots.U[:, -len(self.centre) :]
         self.stages = self._least_squares(D, Y)
         self._last = roots, D
@@ -145,7 +146,7 @@ class LogisticSoFar(ModelSoFar):
         if promised <= self._gain * self._loss or self._loss <= _SEPARATED * roots.rows:
             return True
         if len(self.centre) > 1:
-            # One weight for all classes makes small steps: Nesterov's momentum, from the last point that was as good.
+            # One weight for all classes makes small steps, so add Nesterov's momentum; it restarts when the loss rises.
             reached, last = self.parameters, self._reached
             self._steps = self._steps + 1 if last is not None and self._loss <= self._least else 0
             self._least = min(self._loss, self._least)
@@ -155,7 +156,7 @@ class LogisticSoFar(ModelSoFar):
         return False
 
     def rest(self) -> None:
-        """Stay where the last step has led, without its momentum: nobody has measured what is beyond."""
+        """Return to the point after the last step, without its momentum: no sweep has measured the point beyond."""
         if self._reached is not None:
             self.parameters = self._reached
 

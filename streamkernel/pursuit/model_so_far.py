@@ -1,4 +1,4 @@
-"""A pursuit between two sweeps: what has been picked, and what follows from the last sums."""
+"""A pursuit between two sweeps: the picks so far, and the results of the last sums."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Int = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Candidates:
-    """What `pursue` is given: columns D and what is left of the targets, (r, N) and (r, d).
+    """The input of `pursue`: columns D (r, N) and residuals of the targets Y (r, d).
 
-    `functions` (N,) are positions of the columns among those of the basis, then of the pool.
+    `functions` (N,) are the positions of the columns among the functions of the basis, then of the pool.
     """
 
     D: Float
@@ -38,14 +38,14 @@ class Candidates:
 
 
 class ModelSoFar:
-    """Grows by the picks of each sweep.
+    """The model of a pursuit, which grows by the picks of each sweep.
 
     Parameters
     ----------
-    basis : the functions, each once.
-    variant : of the pursuit.
-    constant : whether there is one.
-    centre, scale : (d,) taken off the targets; in whose units their squares are added.
+    basis : functions, each once.
+    variant : variant of the pursuit.
+    constant : whether the model has a constant.
+    centre, scale : (d,) centre subtracted from the targets, and units in which their squares are added.
     patience, by_error : see `MatchingPursuit`.
     """
 
@@ -67,25 +67,25 @@ class ModelSoFar:
         self.centre, self.scale = centre, scale
         self.patience = patience
         self.by_error = by_error
-        self.functions: Int = np.zeros(0, np.int64)  # of each term its position in the basis
+        self.functions: Int = np.zeros(0, np.int64)  # position in the basis of each term's function
         self.steps: Float = np.zeros((0, len(centre)))
         self.weakness: Float = np.zeros(0)
         self.stages = Stages(np.zeros((0, 0)), np.zeros((0, len(centre))), False)
         self.rss: Float = np.zeros((1, len(centre)))
         self.check: Float | None = None
         self.check_rows = 0.0
-        self.check_wrong: Float | None = None  # of every size, on held-out rows
+        self.check_wrong: Float | None = None  # wrong held-out rows of every size
         self.counted: StagedSums | None = None
         self._last: tuple[Roots, Float] | None = None
-        self.known: Gram | None = None  # that need not be summed again
-        self.watched = False  # rows are held out
-        # Of the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.
+        self.known: Gram | None = None  # Gram matrix that need not be summed again
+        self.watched = False  # whether rows are held out
+        # For the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.
         self.sizes: list[int] = []
         self.losses: list[Float] = []
         self.wrong: list[Float] = []
 
     def accepts(self, roots: Roots) -> bool:
-        """Note what the sums say of the model that they began with; whether it may grow from there."""
+        """Record the loss and errors of the model that the sums began with; return whether it may grow from there."""
         if roots.check is not None:
             self.watched, self.check_rows = True, roots.check_rows
         self.sizes.append(self.terms)
@@ -102,7 +102,7 @@ class ModelSoFar:
         return self.variant == "basic"
 
     def beta(self, columns: PoolColumns | DictionaryColumns) -> Float:
-        """Its coefficients as those of the first columns, (n + c, d)."""
+        """The model's coefficients as those of the first columns, (n + c, d)."""
         if self._last is None:
             return np.zeros((columns.projected, len(self.centre)))
         return self._in_columns(columns, self.stages.coefficients, self.stages.intercept[None][: int(self.constant)])
@@ -111,14 +111,14 @@ class ModelSoFar:
         return np.concatenate([columns.coordinates(coefficients), constant])
 
     def first_square(self, roots: Roots) -> float:
-        """What the targets have beyond the constant, in units of their spread."""
+        """Residual square of the targets after the constant, in units of their spread."""
         n, Y = len(self.basis), roots.U[:, -len(self.centre) :]
         one = roots.U[:, n : n + int(self.constant)]
         stages = Stages.least_squares(one, Y, self.constant)
         return float((stages.errors(one, Y)[0] / self.scale**2).sum())
 
     def candidates(self, roots: Roots, pool: Basis, groups: Int | None) -> Candidates:
-        """Columns that may be picked, and what the model leaves of the targets."""
+        """Columns that may be picked, and the model's residuals of the targets."""
         n, k, d = len(self.basis), len(pool), len(self.centre)
         U, p = roots.U, len(self.basis) + int(self.constant)
         everything = np.arange(n, n + k)
@@ -127,7 +127,7 @@ class ModelSoFar:
             columns = U[:, p : p + k]
             norms: Float = np.einsum("ij,ij->j", columns, columns)
             return Candidates(below[:, p : p + k], below[:, -d:], norms, groups, everything)
-        # Chosen functions may be taken again: where all compete always, else where their row was drawn again.
+        # Basic may pick chosen functions again: always where all compete, else only if their row was drawn again.
         again = np.isin(pool.rows, self.basis.rows)
         fresh = np.flatnonzero(~again)
         known = np.arange(n)
@@ -144,7 +144,7 @@ class ModelSoFar:
         return Candidates(D, left, None, groups, functions)
 
     def _ordered(self, U: Float, picked: Int) -> Float:
-        """The constant, the functions and some of the pool's, as columns in the order of the model."""
+        """The columns of the constant, of the functions and of some of the pool's, in the order of the model."""
         n, c = len(self.basis), int(self.constant)
         return U[:, np.concatenate([np.arange(n, n + c), np.arange(n), n + c + picked])]
 
@@ -157,7 +157,7 @@ class ModelSoFar:
         return Stages.least_squares(D, Y, self.constant)
 
     def take(self, roots: Roots, pool: Basis, candidates: Candidates, found: Pursued) -> set[int]:
-        """Add the picks; row numbers of functions that a factor of the kernel matrix has no room for."""
+        """Add the picks; return row numbers of functions refused because they depend on others in the kernel matrix."""
         n, d = len(self.basis), len(self.centre)
         chosen = candidates.functions[found.order]
         new = np.array(list(dict.fromkeys(chosen[chosen >= n].tolist())), dtype=np.int64) - n
@@ -166,7 +166,7 @@ class ModelSoFar:
         if len(new):
             grown, kept = self._appended(pool, new)
             while len(kept) < len(new):
-                # The first that depends on those before it, and all that was picked after it.
+                # Drop the first function that depends on those before it, and all picks after it.
                 first = next(i for i in range(len(new)) if i not in kept)
                 refused.add(int(pool.rows[new[first]]))
                 cut = int(np.flatnonzero(chosen == n + new[first])[0])
@@ -199,11 +199,11 @@ class ModelSoFar:
 
     @property
     def settled(self) -> Stages:
-        """The model, step by step."""
+        """The stages of the model."""
         return self.stages
 
     def scores(self, coding: Float | None, held_out: HeldOut | None, gamma: float | None) -> StagedScores:
-        """What sums the errors of its every size over the rows of the fit."""
+        """The reduction that sums the errors of every size over the rows of the fit."""
         V, Z = self.settled.of_sizes()
         chosen = self.basis.rows[self.functions]
         return StagedScores(
@@ -211,23 +211,23 @@ class ModelSoFar:
         )
 
     def watching(self, coding: Float | None, gamma: float | None) -> StagedScores:
-        """The same over a table of other rows."""
+        """The reduction that sums the errors of every size over a table of other rows."""
         return replace(self.scores(coding, None, gamma), chosen=np.zeros(0, np.int64))
 
     def saw(self, sums: StagedSums) -> None:
-        """Take what `watching` brought."""
+        """Store the result of `watching`."""
         self.watched, self.check_rows = True, float(sums.rows[0])
         self.check, self.check_wrong = sums.squares[0], sums.wrong[0]
 
     def count(self, fitted: StagedSums) -> None:
-        """Take what `scores` brought, which held-out rows of the same table are a part of."""
+        """Store the result of `scores`, which includes held-out rows of the same table."""
         self.counted = fitted
         if fitted.rows[1] > 0.0:
             self.check_wrong = fitted.wrong[1]
 
     @property
     def best(self) -> int:
-        """Terms that the held-out rows like best; all of them where there are none."""
+        """Number of terms with the smallest held-out error; all terms without held-out rows."""
         if self.terms == 0:
             return 0
         if self.by_error and self.check_wrong is not None:
@@ -240,7 +240,7 @@ class ModelSoFar:
         return self.patience is not None and self.terms - self.best >= self.patience
 
     def selection(self, kernel: Kernel, rounds: tuple[RoundRecord, ...], ended: str) -> PursuitSelection:
-        """The best of its sizes, and the whole path."""
+        """The selection with the best size, and the whole path."""
         assert self._last is not None
         roots, _ = self._last
         gains = -np.diff((self.rss / self.scale**2).sum(axis=1))
@@ -275,7 +275,7 @@ class ModelSoFar:
         )
 
     def _counts(self) -> dict[str, Any]:
-        """What one sweep has counted for every size."""
+        """The counts of wrong rows for every size, from one sweep."""
         if self.counted is None:
             return {}
         own, held = self.counted.wrong[0], self.check_wrong
@@ -287,7 +287,7 @@ class ModelSoFar:
         return self.basis.rows[self.functions], self.weakness
 
     def _squares(self, kernel: Kernel, basis: Basis) -> Float | None:
-        """(n,) of the whitened features over the rows of the fit."""
+        """(n,) sums of squares of the whitened features over the rows of the fit."""
         if not kernel.positive_definite:
             return None
         assert self._last is not None

@@ -1,4 +1,4 @@
-"""How a pursuit went: every term that was picked, what it left, and what the held-out rows made of it."""
+"""The path of a pursuit: every picked term, its residual, and its error on held-out rows."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _SOMETIMES = ("validation", "errors", "outside")
 
 @dataclass(frozen=True)
 class PursuitPath:
-    """All terms that were picked, those beyond the best size too.
+    """The record of all picked terms, including those beyond the best size.
 
     Attributes
     ----------
-    rows : (T,) row number of each term's function; basic may have one twice.
-    rss : (T + 1, d) what t terms leave of each target's square over the rows of the fit.
-    gains : (T,) by how much each pick lowered the sum of squares of all targets, in units of their spread.
-    weakness : (T,) realised: root of the pick's score over the best then known; 1 where all candidates competed.
+    rows : (T,) row number of each term's function; basic may pick a function twice.
+    rss : (T + 1, d) residual sum of squares of each target after t terms, over the rows of the fit.
+    gains : (T,) decrease of the sum of squares of all targets by each pick, in units of their spread.
+    weakness : (T,) realised weakness: root of the pick's score over the best known score; 1 where all competed.
     validation : (T + 1, d) as `rss`, over the held-out rows; None where there are none.
     fitted_rows, validation_rows : sums of the weights of both.
-    sizes : (s,) terms of the model that each sweep began with.
-    losses, wrong : (s, 2) of these, on the rows of the fit and on those held out: sums of the logistic loss, and how
-        many classes were told wrongly; 0 where there are none.
-    errors : (S + 1, 2) of how many rows, fitted and held out, t terms tell the class wrongly, or miss the target by
-        more than gamma; None where neither was asked. Of all sizes of the path, with the logistic loss of the model's.
-    outside : (S + 1,) the same of the rows fitted that are none of these terms' functions, each row counted once.
-    counted : rows fitted, each counted once.
+    sizes : (s,) number of terms of the model that each sweep began with.
+    losses, wrong : (s, 2) of these models, on the rows of the fit and on those held out: sum of the logistic loss, and
+        number of wrong classes; 0 where there are none.
+    errors : (S + 1, 2) number of rows, fitted and held out, with a wrong class or an error above gamma after t terms;
+        None where they were not counted. For all sizes of the path; with the logistic loss, for the sizes of the model.
+    outside : (S + 1,) the same for fitted rows that are not functions of these terms, each row counted once.
+    counted : number of fitted rows, each counted once.
     """
 
     rows: NDArray[np.int64]
@@ -56,18 +56,18 @@ class PursuitPath:
 
     @property
     def terms(self) -> int:
-        """T."""
+        """Number of terms T."""
         return len(self.rows)
 
     def error_rate(self, terms: int, *, held_out: bool) -> float | None:
-        """Share of the rows that so many terms get wrong, by weight; None where they were not counted."""
+        """Share of wrong rows, by weight, after `terms` terms; None where they were not counted."""
         rows = self.validation_rows if held_out else self.fitted_rows
         if self.errors is None or not rows > 0.0:
             return None
         return float(self.errors[terms, int(held_out)] / rows)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """As a model keeps it."""
+        """The path as arrays of a model."""
         names = [name for name in (*_ALWAYS, *_SOMETIMES) if getattr(self, name) is not None]
         return {f"path_{name}": getattr(self, name) for name in names}
 
@@ -75,7 +75,7 @@ class PursuitPath:
     def from_arrays(
         cls, arrays: dict[str, NDArray[Any]], fitted_rows: float, validation_rows: float, counted: int = 0
     ) -> PursuitPath:
-        """What `to_arrays` gave."""
+        """Read the result of `to_arrays`."""
         parts: dict[str, Any] = {name: arrays[f"path_{name}"] for name in _ALWAYS}
         parts |= {name: arrays.get(f"path_{name}") for name in _SOMETIMES}
         return cls(**parts, fitted_rows=fitted_rows, validation_rows=validation_rows, counted=counted)
@@ -83,15 +83,15 @@ class PursuitPath:
 
 @dataclass(frozen=True, kw_only=True)
 class PursuitSelection(Selection):
-    """The chosen functions with the model they were chosen for.
+    """The chosen functions, with their coefficients and path.
 
     Attributes
     ----------
     stages : the model, step by step.
-    path : how it went.
-    offset : (d,) taken off the targets before anything was fitted.
+    path : path of the pursuit.
+    offset : (d,) centre subtracted from the targets before the fit.
     trace : sum of k(x, x) over the rows of the fit.
-    squares : (n,) of the columns of the whitened features over these rows; None where the kernel has none.
+    squares : (n,) sums of squares of the whitened features over these rows; None where the kernel has no such features.
     """
 
     stages: Stages

@@ -1,4 +1,4 @@
-"""Where the candidates of a sweep come from, and how many of them are picked before the next."""
+"""The candidates of a sweep: how they are drawn, and how many are picked before the next sweep."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ Int = NDArray[np.int64]
 POOLS = ("shared", "split", "full")
 DRAWS = ("uniform", "residual")
 
-# Streams of the counter-based generator, apart from those of `selection.draws`.
+# Streams of the counter-based generator, different from those of `selection.draws`.
 _POOL, _ORDER = 21, 22
 
-_SWEEPS = 40  # that so many terms, or more, are picked in
-_LEAST_PICKS = 5  # in a sweep: fewer would have a small model read the table for every term
-_SHARED = 16  # candidates of a pick where all compete
-_LEAST_SHARED = 240  # candidates of a sweep: a few good functions must be among them
+_SWEEPS = 40  # sweeps that pick all terms, unless they would pick fewer than the next number each
+_LEAST_PICKS = 5  # picks per sweep: with fewer, a small model would read the table for every term
+_SHARED = 16  # candidates per pick where all compete
+_LEAST_SHARED = 240  # candidates per sweep: a few good functions must be among them
 
 
 @dataclass(frozen=True)
 class Pools:
-    """How candidates are drawn.
+    """The draw of candidates.
 
     Parameters
     ----------
-    kind : "split", a fresh sub-pool for each pick (stochastic matching pursuit, Popovici et al. 2005); "shared", all of
-        a sweep's candidates compete at each of its picks; "full", every row is a candidate, in one sweep.
-    draw : "uniform", or "residual": with probability ~ what the model left of a row's targets one sweep ago.
-    candidates : for each pick; None for as many as hold a good one (split), or for 16, at first more (shared).
-    picks : in a sweep; None for a 40th of the terms, at least 5.
+    kind : "split": a fresh sub-pool for each pick (stochastic matching pursuit, Popovici et al. 2005). "shared": all
+        candidates of a sweep compete at each of its picks. "full": every row is a candidate, in one sweep.
+    draw : "uniform", or "residual": with probability ~ the residual of a row's targets one sweep ago.
+    candidates : number per pick; None for as many as `eps` and `quantile` require (split), or for 16, more in small
+        sweeps (shared).
+    picks : number per sweep; None for a 40th of the terms, at least 5.
     eps, quantile : a sub-pool lacks a candidate among the best 1 - quantile of all rows with probability eps.
     """
 
@@ -68,7 +69,7 @@ class Pools:
             raise ParameterError("the pool 'full' holds every row at every pick; leave draw, candidates and picks out")
 
     def each(self, terms: int, rows: int) -> int:
-        """Candidates for each pick."""
+        """Number of candidates per pick."""
         if self.candidates is not None:
             return min(self.candidates, rows)
         if self.kind == "split":
@@ -79,20 +80,20 @@ class Pools:
         return min(self.picks or max(math.ceil(terms / _SWEEPS), _LEAST_PICKS), terms)
 
     def in_sweep(self, terms: int, rows: int) -> int:
-        """Picks of one sweep: sub-pools are disjoint, so that there cannot be more than the rows have."""
+        """Number of picks of one sweep; disjoint sub-pools cannot need more candidates than there are rows."""
         if self.kind == "full":
             return terms
         wanted = self._wanted(terms)
         return wanted if self.kind == "shared" else max(1, min(wanted, rows // self.each(terms, rows)))
 
     def size(self, terms: int, rows: int) -> int:
-        """Candidates of one sweep."""
+        """Number of candidates of one sweep."""
         if self.kind == "full":
             return rows
         return min(self.each(terms, rows) * self.in_sweep(terms, rows), rows)
 
     def drawn(self, terms: int, rows: int, held_out: float) -> int:
-        """Rows drawn for a sweep, more than wanted: those that are held out, or chosen by now, are left out."""
+        """Number of rows drawn for a sweep: more than needed, because held-out and chosen rows are then left out."""
         if self.kind == "full":
             return rows
         size = self.size(terms, rows)
@@ -101,7 +102,7 @@ class Pools:
     def rows(self, seed: int, round_: int, terms: int, start: int, stop: int, held_out: float) -> Int:
         """Row numbers of a round's candidates, in random order, drawn uniformly from [start, stop).
 
-        `held_out` is the share of them that is none, as their features say.
+        `held_out` is the share of held-out rows, which are not candidates; the features of a row decide.
         """
         m = stop - start
         if self.kind == "full":
@@ -111,7 +112,7 @@ class Pools:
         return start + drawn.astype(np.int64)
 
     def shuffled(self, seed: int, round_: int, count: int) -> Int:
-        """An order for candidates that were drawn by their residuals: sub-pools are alike."""
+        """A random order of candidates that were drawn by their residuals, so that sub-pools are alike."""
         order: Int = stream_generator(seed, (_ORDER, round_)).permutation(count).astype(np.int64)
         return order
 

@@ -1,17 +1,17 @@
 """Kernel matching pursuit on a data matrix in memory: columns of a dictionary D against targets Y.
 
-With r what is left of the targets, A_ii = |d_i|^2, P the projector on the span of the functions picked so far, and
-B_ii = |(I - P) d_i|^2, a pick is the column with the largest score (sums over targets are understood)::
+With r the residual of the targets, A_ii = |d_i|^2, P the projector on the span of the functions picked so far, and B_ii
+= |(I - P) d_i|^2, a pick is the column with the largest score (summed over targets)::
 
     basic          (d_i^T r)^2 / A_ii      r <- r - t a d_i,  a = d_i^T r / A_ii; the same column may come again
     back-fitting   (d_i^T r)^2 / A_ii      r <- (I - P) Y, by least squares on all functions picked
     pre-fitting    (d_i^T r)^2 / B_ii      the same: the pick is the one that leaves the least
 
 (Vincent & Bengio 2002; Popovici, Bengio & Thiran 2005, Algorithm 1; ALGORITHMS 4.) The shrinkage t of Popovici et al.,
-eq. (4), is for basic alone, as least squares would undo it: a step takes ``t (2 - t)`` of the score off |r|^2.
+eq. (4), is for basic only, as least squares would undo it: a step reduces |r|^2 by ``t (2 - t)`` of the score.
 
-Whatever has the inner products of the columns will do for D and Y: m rows, or the triangular factor of a sweep. Where
-P is not empty at the start, D and Y are what it leaves of them, and `norms` the A_ii of the whole columns.
+D and Y may be any arrays with the same inner products: the m rows, or the triangular factor of a sweep. If functions
+were picked before, D and Y are the parts outside their span, and `norms` are the A_ii of the whole columns.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ Int = NDArray[np.int64]
 
 VARIANTS = ("pre-fitting", "back-fitting", "basic")
 
-DEPENDENT = 1e-10  # of A_ii: a column of which no more is left is one of those picked (ALGORITHMS 4)
-_REFRESH = 1e-4  # share of B_ii at which what updates have made of it is measured anew
-_NOTHING = 1e-28  # of |Y|^2: rounding
+DEPENDENT = 1e-10  # share of A_ii: a column with a smaller residual is in the span of those picked (ALGORITHMS 4)
+_REFRESH = 1e-4  # share of B_ii at which an updated value is computed anew
+_NOTHING = 1e-28  # share of |Y|^2 that counts as rounding
 
 
 @dataclass(frozen=True)
 class Pursued:
-    """Picks, in their order.
+    """The picks, in order.
 
     Attributes
     ----------
-    order : (c,) positions of the columns; those of basic may repeat.
-    gains : (c,) by how much each pick lowers the sum of squares, over all targets.
-    weakness : (c,) square root of the pick's score over the largest of all columns, whichever group they are in:
-        Temlyakov's t of a weak greedy algorithm. 1 where all compete.
-    rss : (c + 1, d) what is left of each target's square before each pick, and after the last.
-    steps : (c, d) coefficients that basic adds to its functions, one row a pick; what shrinkage leaves of them.
-    ended : "count", "rank" (no independent column is left), "residual" (nothing is left to explain, or as little as
-        was asked for), "digits" (what is left of the best column has lost its digits: `digits` of its start).
+    order : (c,) positions of the columns; basic may repeat them.
+    gains : (c,) decrease of the sum of squares by each pick, over all targets.
+    weakness : (c,) square root of the pick's score over the largest score of all columns, of any group: Temlyakov's t
+        of a weak greedy algorithm. 1 where all compete.
+    rss : (c + 1, d) residual sum of squares of each target before each pick, and after the last.
+    steps : (c, d) coefficients that basic adds to its functions, after shrinkage, one row per pick.
+    ended : "count"; "rank": no independent column is left; "residual": nothing is left to explain, or at most
+        `stop_at`; "digits": the residual of the best column has lost its digits (below `digits` of its start).
     """
 
     order: Int
@@ -92,16 +92,16 @@ def pursue(
 
     Parameters
     ----------
-    D : (r, N) columns; what is left of them beyond the functions that were picked before.
-    Y : (r, d) the same of the targets, in units in which their squares may be added.
+    D : (r, N) columns, without their parts in the span of earlier picks.
+    Y : (r, d) targets, likewise, in units in which their squares may be added.
     variant, shrinkage : as above.
     norms : (N,) A_ii; None for those of D.
-    groups : (N,) the sub-pool of each column, or None where all compete: each pick is from the next sub-pool alone
+    groups : (N,) sub-pool of each column, or None where all compete: each pick is from the next sub-pool only
         (stochastic matching pursuit: a fresh sub-pool for each pick). -1 for columns in no sub-pool.
     allowed : (N,) columns that may be picked; None for all.
-    stop_at : end once all targets together have no more than this left.
-    digits : share of what was left of a column at the start below which it is not picked any more; with it the
-        picks end, for D was made from sums that have no more digits. 0 for D from an orthogonal factorisation.
+    stop_at : end when the residual squares of all targets together are at most this.
+    digits : the picks end when the best column's residual is below this share of its start, because D was computed from
+        sums without more digits. 0 for D from an orthogonal factorisation.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def pursue(
             ended = "digits"
             break
         if state.refreshed(alive):
-            # Scores were of columns that have lost digits: once more with what is really left of them.
+            # Some scores were of columns that have lost digits: repeat with the recomputed residuals.
             continue
         spent = group
         best, score = float(scores.max()), float(competing[i])
@@ -163,7 +163,7 @@ def pursue(
 
 
 class _Columns:
-    """What is left of columns and targets. The columns stay as they are: their projections live in Q."""
+    """The residuals of columns and targets. The columns are not changed: Q holds the span of the picks."""
 
     def __init__(self, D: Float, Y: Float, variant: str, norms: Float | None) -> None:
         self.D = D
@@ -180,7 +180,7 @@ class _Columns:
         return squares
 
     def independent(self) -> NDArray[np.bool_]:
-        """Columns of which more than rounding is left."""
+        """Mask of the columns whose residual is more than rounding."""
         found: NDArray[np.bool_] = (self.left > DEPENDENT * self.norms) & (self.norms > 0.0)
         return found
 
@@ -190,7 +190,7 @@ class _Columns:
         return np.asarray(numerator / np.where(divisor > 0.0, divisor, 1.0))
 
     def refreshed(self, alive: NDArray[np.bool_]) -> bool:
-        """Measure anew what is left of columns of which updates have taken nearly all; False where there is none."""
+        """Recompute the residuals of columns that updates have nearly reduced to 0; False where there are none."""
         lost = np.flatnonzero(alive & (self.left < _REFRESH * self._measured))
         if len(lost) == 0:
             return False
@@ -200,7 +200,7 @@ class _Columns:
         return True
 
     def _projected(self, columns: Float) -> Float:
-        """``(I - Q Q^T)`` of columns, twice, which is enough."""
+        """Apply ``(I - Q Q^T)`` to columns twice, which is enough for orthogonality to rounding."""
         if not self._Q:
             return columns.copy()
         Q = np.stack(self._Q, axis=1)
@@ -208,7 +208,7 @@ class _Columns:
         return np.asarray(columns - Q @ (Q.T @ columns))
 
     def take(self, i: int, shrinkage: float) -> Float:
-        """Pick a column; its coefficients (d,), for basic."""
+        """Pick a column; return its coefficients (d,) for basic, else zeros."""
         if self.variant == "basic":
             step: Float = shrinkage * self.products[i] / self.norms[i]
             self.residual -= np.outer(self.D[:, i], step)

@@ -1,7 +1,7 @@
-"""Kernel matching pursuit over sweeps, as a rule that chooses a basis: it ends with the model, too.
+"""Kernel matching pursuit over sweeps, as a rule that chooses a basis and also fits the model.
 
-A round is one sweep: draw candidates, sum `DictionarySums`, pick several of them in memory. The picks of a round are
-those of a pursuit that reads all rows for each of them, on the same candidates.
+A round is one sweep: draw candidates, sum `DictionarySums`, pick several of them in memory. The picks of a round equal
+those of a pursuit on the same candidates that reads all rows for each pick.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
 _RESIDUAL = 24  # stream
-_DIGITS = 1e-6  # share of a column that sums of squares still tell of (ALGORITHMS 1.3, remedy 1)
-_STEPS = 8  # that the plan tells of
+_DIGITS = 1e-6  # share of a column that sums of squares still resolve (ALGORITHMS 1.3, remedy 1)
+_STEPS = 8  # steps of the plan: rounds are grouped into these
 _MOST_REFITS = 15  # sweeps at the end of the logistic loss
 
 LOSSES = ("squared", "logistic")
@@ -51,16 +51,16 @@ LOSSES = ("squared", "logistic")
 class MatchingPursuit(Rule):
     """Parameters
     ----------
-    variant, shrinkage : as of `pursue`.
+    variant, shrinkage : as in `pursue`.
     pools : candidates of each sweep.
-    constant : whether a constant is fitted, before any function.
-    validation : share of the rows that is held out, in [0, 1), 0 for none; "auto" for one that suits how many there
-        are, and none where few differ; or a table of other rows, not scaled, with the columns and the classes of those
-        of the fit, of which there are sweeps of their own.
-    patience : end once so many terms have not bettered the error on these rows; None to go on.
-    loss : "squared", or "logistic", of classes: each sweep is a step of Newton's method (`pursuit.logistic`).
-    by_error : take the size that tells the fewest held-out rows' class wrongly, not that of the least loss.
-    gamma : a target that is missed by more than this is counted as wrong, for every size; classes always are.
+    constant : whether to fit a constant, before any function.
+    validation : share of the rows that is held out, in [0, 1), 0 for none; "auto" for a share that depends on the
+        number of rows, and none where few rows are distinct; or a table of other rows, not scaled, with the columns and
+        classes of the fit, which has its own sweeps.
+    patience : end after this number of terms without a smaller error on these rows; None for no such end.
+    loss : "squared", or "logistic" for classes: each sweep is a step of Newton's method (`pursuit.logistic`).
+    by_error : take the size with the fewest wrong held-out rows, not the one with the smallest loss.
+    gamma : for every size, count rows whose error is larger than this as wrong; wrong classes are always counted.
     """
 
     variant: str = "pre-fitting"
@@ -96,11 +96,11 @@ class MatchingPursuit(Rule):
 
     @property
     def watch(self) -> Watch:
-        """What is measured of every size."""
+        """The measurements of every size."""
         return Watch(self.validation, self.patience, self.by_error, self.gamma)
 
     def held_out(self, problem: Problem) -> HeldOut | None:
-        """The rows that stay out."""
+        """The rule for the rows that are held out; None where none are."""
         return self.watch.held_out(problem)
 
     def prefetch(self, problem: Problem) -> Int:
@@ -128,8 +128,8 @@ class MatchingPursuit(Rule):
             basis, pool = unfilled_basis(problem, last * c), unfilled_basis(problem, k)
             work = self._reduction(problem, basis, pool, None, 0)
             width = work.columns.width
-            # Of both sweeps the sums, their roots and raw columns, and what the allocator keeps of those outgrown; the
-            # steps of the path over the rows of both roots.
+            # For fitted and held-out rows: the sums, their roots and raw columns, and memory that the allocator keeps
+            # of smaller ones; the steps of the path over the rows of both roots.
             parts = 1 if self.held_out(problem) is None else 2
             held = 8 * (6 * (1 + parts) * width**2 + 4 * width * (last + 1) * c)
             name = f"pursue up to {min((last + 1) * c, problem.n)} terms"
@@ -142,12 +142,12 @@ class MatchingPursuit(Rule):
             steps.append(
                 step_of("fit again", work, m, kernel_columns=width, times=_MOST_REFITS, held_bytes=held, packings=2)
             )
-        # The last roots, and the columns of the model among them.
+        # The last roots, with the columns of the model.
         held = 8 * 4 * (problem.n + k) ** 2
         return steps + self.watch.steps(problem, self.coding(problem), self.constant, self.logistic, rounds, held)
 
     def coding(self, problem: Problem) -> Float | None:
-        """(classes, d): two classes are the two signs of one target, more are indicators; None for numbers."""
+        """(classes, d) codes: two classes are the two signs of one target, more are indicators; None for numbers."""
         classes = problem.table.classes
         if self.logistic and classes is None:
             raise ParameterError("the logistic loss is of classes, the targets are numbers; leave loss (--loss) out")
@@ -156,7 +156,7 @@ class MatchingPursuit(Rule):
         return np.array([[-1.0], [1.0]]) if len(classes) == 2 else np.eye(len(classes))
 
     def _targets(self, problem: Problem) -> tuple[Float, Float]:
-        """Centre and spread (d,) of what is fitted."""
+        """Centre and spread (d,) of the fitted targets."""
         coding = self.coding(problem)
         if coding is None:
             return problem.centre, problem.scale
@@ -166,11 +166,11 @@ class MatchingPursuit(Rule):
     def _reduction(
         self, problem: Problem, basis: Basis, pool: Basis, model: ModelSoFar | None, round_: int
     ) -> DictionarySums:
-        """What a round accumulates."""
+        """The reduction of a round."""
         centre, scale = self._targets(problem)
-        # The Gram matrix of a few rows has no Cholesky factor; and of them a root costs nothing.
+        # The Gram matrix of a few rows has no Cholesky factor, but for few rows an orthogonal root costs little.
         whitened = problem.kernel.positive_definite and 2 * (len(basis) + len(pool)) <= problem.table.n_rows
-        # Of a plan all is known that a sweep before may have summed.
+        # A plan (model is None) assumes that an earlier sweep has summed the Gram matrix.
         known = None if model is None else model.known
         columns: PoolColumns | DictionaryColumns
         if not whitened:
@@ -259,12 +259,12 @@ class MatchingPursuit(Rule):
         return model.selection(problem.kernel, tuple(rounds), ended)
 
     def _unwatched(self, problem: Problem, session: Session, cache: RowCache) -> PursuitSelection:
-        """Without held-out rows: of a few different ones each is needed."""
+        """Choose without held-out rows, because the table has too few distinct ones."""
         self.watch.without(problem.table.n_rows)
         return replace(self, validation=0.0).select(problem, session, cache)
 
     def _fit_again(self, problem: Problem, session: Session, model: LogisticSoFar) -> None:
-        """Newton's method for the coefficients alone, of the best size, until its steps gain nothing."""
+        """Fit only the coefficients of the best size by Newton's method, until steps gain nothing."""
         cut = False
         for _ in range(_MOST_REFITS):
             work = replace(self._reduction(problem, model.basis, unfilled_basis(problem, 0), model, 0), draw=None)
@@ -272,7 +272,7 @@ class MatchingPursuit(Rule):
             if not model.accepts(roots):
                 continue
             if not cut:
-                # Only now the last of the sizes is measured, too.
+                # The first of these sweeps has measured the last size, so that the best one is known now.
                 cut = True
                 self.watch.look(problem, session, model, self.coding(problem))
                 if model.cut_to_best():
@@ -281,7 +281,7 @@ class MatchingPursuit(Rule):
                 return
         model.rest()
         if len(model.centre) > 1:
-            # Steps of more classes are small: this many are what they are given.
+            # With more classes steps are small: reaching the limit is normal, without a warning.
             return
         warn_user(
             f"the logistic loss still falls after {_MOST_REFITS} sweeps for the coefficients alone: where the "
@@ -299,7 +299,7 @@ class MatchingPursuit(Rule):
         picks: int,
         round_: int,
     ) -> tuple[Basis, Int | None]:
-        """Candidates of a round by row number, and the sub-pool of each; basic may have chosen ones among them."""
+        """Candidates of a round by row number, and the sub-pool of each; for basic they may include chosen rows."""
         m = problem.table.n_rows
         if drawn is None:
             rows = self._uniform(problem, round_)

@@ -1,4 +1,4 @@
-"""A fitted pursuit as the sum of its steps, so that every shorter one is a part of the sum.
+"""A fitted pursuit as the sum of its steps; every shorter model is a part of the sum.
 
 With the functions ``k(x) = (1, k(x, z_1), ..., k(x, z_n))``, steps j = 0 .. T, directions V and amounts Z (T + 1, d)::
 
@@ -6,7 +6,7 @@ With the functions ``k(x) = (1, k(x, z_1), ..., k(x, z_n))``, steps j = 0 .. T, 
 
 Least squares (back- and pre-fitting): the QR factorisation ``D = Q R`` of the columns in the order of picking gives
 ``V = R^-1, Z = Q^T Y``, and f_t is the least squares fit to the first t functions. Basic: a step is one function and
-what was added to its coefficient. Without a constant the column of ones and step 0 are not there.
+the increment of its coefficient. Without a constant there are no column of ones and no step 0.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Int = NDArray[np.int64]
 class Stages:
     """Parameters
     ----------
-    directions : V, (n + c, T + c); c is 1 with a constant, which stands first, else 0.
+    directions : V, (n + c, T + c); c is 1 with a constant, which is first, else 0.
     amounts : Z, (T + c, d).
-    constant : whether there is one.
+    constant : whether the model has a constant.
     """
 
     directions: Float
@@ -38,9 +38,9 @@ class Stages:
 
     @classmethod
     def least_squares(cls, D: Float, Y: Float, constant: bool, ridge: float = 0.0) -> Stages:
-        """Of the columns D (r, n + c), in the order of picking, independent; Y (r, d).
+        """Least squares stages of independent columns D (r, n + c), in the order of picking, and Y (r, d).
 
-        With a ridge, in units of the squares of the columns, they may depend on each other.
+        With a ridge, in units of the squares of the columns, the columns may depend on each other.
         """
         if D.shape[1] == 0:
             return cls(np.zeros((0, 0)), np.zeros((0, Y.shape[1])), constant)
@@ -53,7 +53,7 @@ class Stages:
 
     @classmethod
     def of_steps(cls, D: Float, Y: Float, functions: Int, steps: Float, constant: bool) -> Stages:
-        """Of what basic added: to the coefficient of function ``functions[j]`` the row ``steps[j]``, (d,)."""
+        """Stages of basic: step j adds the row ``steps[j]``, (d,), to the coefficient of function ``functions[j]``."""
         c = int(constant)
         V = np.zeros((D.shape[1], len(functions) + c))
         V[functions + c, np.arange(len(functions)) + c] = 1.0
@@ -65,33 +65,33 @@ class Stages:
 
     @property
     def terms(self) -> int:
-        """T."""
+        """Number of terms T."""
         return len(self.amounts) - int(self.constant)
 
     def first(self, terms: int, functions: int) -> Stages:
-        """The first steps, and the first functions, which are all that these need."""
+        """The first `terms` steps; they must use only the first `functions` functions."""
         c = int(self.constant)
         return Stages(self.directions[: functions + c, : terms + c], self.amounts[: terms + c], self.constant)
 
     def of_sizes(self) -> tuple[Float, Float]:
-        """V and Z with a column, and a row, for each size t = 0 .. T: without a constant the first adds nothing."""
+        """V and Z with a column and a row for each size t = 0 .. T; without a constant those of t = 0 are zeros."""
         if self.constant:
             return self.directions, self.amounts
         return np.pad(self.directions, ((0, 0), (1, 0))), np.pad(self.amounts, ((1, 0), (0, 0)))
 
     @property
     def coefficients(self) -> Float:
-        """(n, d) of the functions."""
+        """(n, d) coefficients of the functions."""
         return np.asarray(self.directions[int(self.constant) :] @ self.amounts)
 
     @property
     def intercept(self) -> Float:
-        """(d,)"""
+        """(d,) intercept; zeros without a constant."""
         d = self.amounts.shape[1]
         return np.asarray(self.directions[0] @ self.amounts) if self.constant else np.zeros(d)
 
     def errors(self, D: Float, Y: Float) -> Float:
-        """``|Y - f_t|^2`` of each target over any rows, t = 0 .. T: (T + 1, d), from a root of their columns."""
+        """``|Y - f_t|^2`` of each target for t = 0 .. T, (T + 1, d), from rows or from a root of their columns."""
         along = D @ self.directions
         found = np.empty((self.terms + 1, Y.shape[1]))
         for target in range(Y.shape[1]):
@@ -102,12 +102,12 @@ class Stages:
         return found
 
     def along(self, K: Float) -> Float:
-        """``k(x)^T V`` of rows with kernel values K (b, n): (b, T + c), what each step's amount is multiplied by."""
+        """``k(x)^T V`` (b, T + c) of rows with kernel values K (b, n): the factor of each step's amount."""
         columns = np.concatenate([np.ones((len(K), 1)), K], axis=1) if self.constant else K
         return np.asarray(columns @ self.directions)
 
     def values(self, K: Float) -> Float:
-        """f_t of the same rows, t = 0 .. T: (b, T + 1, d)."""
+        """f_t of rows with kernel values K (b, n), t = 0 .. T: (b, T + 1, d)."""
         steps = self.along(K)[:, :, None] * self.amounts
         if not self.constant:
             steps = np.concatenate([np.zeros((len(K), 1, steps.shape[2])), steps], axis=1)

@@ -1,7 +1,7 @@
-"""What is measured of every size of a pursuit, beyond the sums that it picks by.
+"""The measurements of every size of a pursuit, in addition to the sums for the picks.
 
-Held-out rows are a share of the table, whose sums come with those of the fit, or another table, of which there are
-sweeps of their own. How many rows each size gets wrong is counted by one sweep at the end.
+Held-out rows are a share of the table, whose sums come with those of the fit, or another table, which has its own
+sweeps. One sweep at the end counts the wrong rows of each size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Float = NDArray[np.float64]
 
 AUTO = "auto"
 _SHARE, _MOST_SHARE = 0.1, 0.25  # of the rows, held out
-_ENOUGH, _FEWEST = 50, 20  # rows held out; different rows of which none are
+_ENOUGH, _FEWEST = 50, 20  # held-out rows, at least; with fewer distinct rows than the second none are held out
 
 _HELD_OUT = (23,)  # stream
 _COUNTED = "errors of every size"
@@ -43,7 +43,7 @@ class Watch:
     gamma: float | None
 
     def held_out(self, problem: Problem) -> HeldOut | None:
-        """The rows that stay out."""
+        """The rule for the rows that are held out; None where none are."""
         share = self.validation
         if isinstance(share, Table):
             return None
@@ -52,15 +52,15 @@ class Watch:
 
     @property
     def automatic(self) -> bool:
-        """Whether nobody said what is held out."""
+        """Whether the held-out share is the default ("auto")."""
         return isinstance(self.validation, str)
 
     def may_hold_out(self, problem: Problem, repeats: Repeats | None) -> bool:
-        """Whether enough rows differ for some to be missed: what is held out has no copy left among the fitted."""
+        """Whether enough rows are distinct to hold some out: a held-out row must have no copy among the fitted ones."""
         return self.held_out(problem) is not None and (repeats is None or repeats.features >= _FEWEST)
 
     def without(self, rows: int) -> None:
-        """That nothing is held out of a table, which what was asked for must bear."""
+        """Raise `ParameterError` where an option needs held-out rows, and the table has too few distinct rows."""
         if self.patience is not None or self.by_error:
             what = "patience" if self.patience is not None else "choose_by='error'"
             raise ParameterError(
@@ -69,12 +69,12 @@ class Watch:
             )
 
     def table(self, problem: Problem) -> Table | None:
-        """The rows of another table, as the fit sees its own."""
+        """The rows of another table, scaled as those of the fit."""
         other = self.validation
         return other.with_scaler(problem.table.scaler) if isinstance(other, Table) else None
 
     def counts(self, problem: Problem) -> bool:
-        """Whether wrong rows are to be counted."""
+        """Whether wrong rows are counted."""
         classes, d = problem.table.classes is not None, problem.table.n_targets
         if self.by_error and not (classes and self.validation):
             raise ParameterError(
@@ -87,27 +87,27 @@ class Watch:
         return classes or self.gamma is not None
 
     def look(self, problem: Problem, session: Session, model: ModelSoFar, coding: Float | None) -> None:
-        """What the rows of another table make of each size, where there are such rows."""
+        """Measure the errors of each size on another table, if there is one."""
         rows = self.table(problem)
         if rows is not None and model.terms:
             model.saw(session.sweep(model.watching(coding, self.gamma), rows, f"watch {model.terms} terms"))
 
     def count(self, problem: Problem, session: Session, model: ModelSoFar, coding: Float | None) -> None:
-        """How many rows each size gets wrong."""
+        """Count the wrong rows of each size."""
         if not self.counts(problem) or not model.terms:
             return
         work = model.scores(coding, self.held_out(problem), self.gamma)
         model.count(session.sweep(work, problem.table, _COUNTED))
         rows = self.table(problem)
         if rows is not None and model.logistic:
-            # What was watched are the models that sweeps began with; these are the steps of the last.
+            # `look` measured the models that sweeps began with; these are the sizes of the final model.
             other = replace(work, held_out=None, chosen=np.zeros(0, np.int64))
             model.check_wrong = session.sweep(other, rows, _COUNTED).wrong[0]
 
     def steps(
         self, problem: Problem, coding: Float | None, constant: bool, logistic: bool, rounds: int, held_bytes: int
     ) -> list[Step]:
-        """The sweeps of both."""
+        """The sweeps of `look` and `count`, for the plan."""
         n = problem.n
         d = problem.table.n_targets if coding is None else coding.shape[1]
         V, Z = np.broadcast_to(0.0, (n + int(constant), n + 1)), np.broadcast_to(0.0, (n + 1, d))
@@ -127,5 +127,5 @@ class Watch:
 
 
 def share_of(rows: int) -> float | None:
-    """Held out of so many rows where nobody said how many: enough to tell the sizes apart, while enough are left."""
+    """The default held-out share of `rows` rows: enough to compare the sizes, with enough rows left; None for none."""
     return None if rows < _FEWEST else min(max(_SHARE, _ENOUGH / rows), _MOST_SHARE)
