@@ -138,8 +138,7 @@ def _deflate(content: memoryview, limit: int) -> int:
 
 
 def _zstd(content: memoryview, limit: int) -> int:
-    """Size of all frames (RFC 8878, section 3.1.1): declared sizes, or a share of the most that their blocks can
-    hold."""
+    """Size of all frames (RFC 8878, section 3.1.1): declared sizes, or a share of the most that blocks can hold."""
     size = position = 0
     while position + 9 <= len(content) and size <= limit:
         magic = int.from_bytes(content[position : position + 4], "little")

@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 # A grid of more chunks than this cannot be listed; 16 million chunks of 8 MiB are 128 TiB.
 MAX_CHUNKS = 1 << 24
-# Three decoded chunks must fit into this machine's memory before one is decoded.
+# Rule 16 and the bad-input table: three decoded chunks must fit into this machine's memory before one is decoded.
 CHUNKS_IN_MEMORY = 3
 _ATTEMPT_DELAYS = (0.1, 0.5)
 _TRANSIENT = {
@@ -107,7 +107,7 @@ def join(path: str, name: str) -> str:
 
 
 def retried(action: Callable[[], _T], what: str) -> _T:
-    """Return `action()`, with three attempts for temporary errors; every OSError becomes a `StoreError`.
+    """Return `action()`, with three attempts for temporary errors (rule 17); every OSError becomes a `StoreError`.
 
     Raises
     ------

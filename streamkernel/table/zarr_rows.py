@@ -197,8 +197,7 @@ class ZarrRows(RowArray):
         return self._files.describe(self._files.keys(row, row + 1)[0])
 
     def load(self, first: int, last: int) -> NDArray[Any]:
-        """Decode one row of chunks, with checks of presence, checksum and digest; three attempts at temporary
-        errors."""
+        """Decode one row of chunks, with checks of presence, checksum and digest; three attempts in all."""
         return retried(lambda: self._decode(first, last), self.where(first))
 
     def _decode(self, first: int, last: int) -> NDArray[Any]:
