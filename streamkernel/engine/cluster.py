@@ -37,10 +37,12 @@ DASK_CONFIG = {
     "distributed.worker.profile.enabled": False,  # takes a few percent of a core for each worker, for a dashboard
     # Our payload is a few n x n matrices, sent once: the warning is for graphs that carry data.
     "distributed.admin.large-graph-warning-threshold": "4GiB",
+    # One thread for each library: tasks are the parallelism, and bits must not depend on a number of threads.
     "distributed.nanny.pre-spawn-environ.NUMBA_NUM_THREADS": 1,
     "distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS": 1,
     "distributed.nanny.pre-spawn-environ.OPENBLAS_NUM_THREADS": 1,
     "distributed.nanny.pre-spawn-environ.MKL_NUM_THREADS": 1,
+    # glibc returns freed memory to the system from 64 KiB on; its own threshold grows with the arrays that are freed.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 65536,
 }
 

@@ -33,7 +33,7 @@ def told_if_slow(tell: Tell, text: str) -> Iterator[None]:
 def compile_here(tell: Tell) -> None:
     """Fill this machine's cache of compiled loops, if it is empty; a signal ends the wait at once.
 
-    The compiler runs in its own thread, because it would not handle signals before its end.
+    The compiler runs in its own thread, because a thread that compiles handles no signal before the end.
     """
     if is_compiled():
         return

@@ -1,8 +1,8 @@
 """Blocks and spans: how a sweep cuts the rows. Set by the table's layout and the reduction, never by the cluster.
 
-A block is what the kernel loop and BLAS work on at once; a span is what one task reads and sums, whole chunks in
-the order in which they lie. Equal tables and reductions are cut equally on every machine, which is half of the
-promise that the bits are equal; the tree is the other half.
+A block is the unit of work of the kernel loop and BLAS. A span is the unit of one task, which reads and sums it: whole
+chunks, in stored order. Equal tables and reductions are cut equally on every machine, which is half of the promise of
+equal bits; the tree is the other half.
 """
 
 from __future__ import annotations

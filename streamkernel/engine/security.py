@@ -109,7 +109,7 @@ def check_encrypted(address: str, *, insecure: bool = False) -> None:
     Raises
     ------
     SecurityError
-        Unless `insecure` says that the network is trusted.
+        The address is neither, and `insecure` does not state that the network is trusted.
     """
     scheme = address.partition("://")[0]
     if scheme in _ENCRYPTED or scheme == "inproc" or insecure or _is_loopback(_host_and_port(address)[0]):

@@ -234,7 +234,7 @@ def _told_of(repeats: Repeats | None) -> str:
 
 
 def _warn(selection: Selection, n: int, settings: BasisSettings, repeats: str) -> None:
-    """Warn once of a basis that is smaller than asked for, and of repeated rows."""
+    """Give one warning about a basis that is smaller than asked for, and about repeated rows."""
     found = len(selection.basis)
     if selection.ended not in ("rank", "size") or (selection.ended == "size" and found == n):
         if repeats:

@@ -152,8 +152,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
 
 
 def _tuning_step(problem: Problem, rows: int, likelihood: Likelihood) -> Step:
-    """The step that finds about 60 modes on the sample, each in about 8 Newton steps, with Hessian, factors and
-    derivatives."""
+    """The step of about 60 modes on the sample: each takes about 8 Newton steps, with Hessian, factors and slopes."""
     n = min(SAMPLE_BASIS, rows)
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))

@@ -23,8 +23,7 @@ __all__ = ["fit_pursuit", "plan_pursuit"]
 def fit_pursuit(
     table: Table, settings: PursuitSettings, session: Session, *, estimator: str = "kmp", **options: Any
 ) -> PursuitModel:
-    """Fit by matching pursuit; a classifier where the targets are labels. Parameters and errors are those of
-    `fit_supervised`."""
+    """Fit by matching pursuit; labels give a classifier. Parameters and errors are those of `fit_supervised`."""
     if table.classes is not None:
         estimator = "kmp-classifier"
     settings = settings.watching(table)

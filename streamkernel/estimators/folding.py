@@ -36,7 +36,7 @@ class Folding(Generic[M]):
     Parameters
     ----------
     table : rows, scaled for the model.
-    room : whole input, and all its rows that count, if the basis may grow.
+    room : whole input, and the runs of its rows that the new model counts, if the basis may grow.
     """
 
     model: M
@@ -73,8 +73,7 @@ class Folding(Generic[M]):
         return self.table.slice(*max(runs, key=lambda run: run[1] - run[0]))
 
     def _new_rows(self) -> Table:
-        """Rows to choose new functions from: those around the new rows, or all rows if an earlier update folded them
-        in."""
+        """Rows to choose new functions from: the range of the new rows, or all rows if there are no new ones."""
         runs = self.found.unseen
         if runs:
             return self.table.slice(runs[0][0], runs[-1][1])

@@ -47,7 +47,7 @@ class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
         return self._values(X, work, "prediction"), self._values(X, work, "std")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of the mean rates, as scikit-learn's regressors have it."""
+        """R^2 of the mean rates, as in scikit-learn's regressors."""
         return float(super().score(X, np.asarray(y, dtype=np.float64), sample_weight))
 
     def __sklearn_tags__(self) -> Any:

@@ -5,9 +5,9 @@ at that time. For an ingested table these are the digests of its chunks, which c
 as fast as they are read. For other inputs a few chunks are read. An input offered later is compared with the marks:
 
 ========================  ===========================================================================================
-all that it reaches hold  the same input, or a part of it, or one with rows appended: what is new in it is unseen
-none holds                another input, all of it unseen
-some hold                 the same input, changed since: refused
+all reached marks match   the same input, a part of it, or the input with rows appended: its new rows are unseen
+no mark matches           another input: all its rows are unseen
+some marks match          the same input, changed since: refused
 ========================  ===========================================================================================
 
 Inserted rows and rows in another order are changes. Equal rows under other row numbers are not recognised, and neither

@@ -17,8 +17,7 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True)
 class Staleness:
-    """Shares of the trace of K that the basis does not explain: ``tr(K - K~) / tr K``, the mean residual where k(x, x)
-    = 1.
+    """Shares of the trace of K that a basis leaves: ``tr(K - K~) / tr K``. It is the mean residual where k(x, x) is 1.
 
     Attributes
     ----------
@@ -46,7 +45,7 @@ class Staleness:
         return self.now or self.before
 
     def with_rows(self, fresh: Sums | None, factor: float) -> Staleness:
-        """The staleness after the sums of new rows; None where there are none."""
+        """The staleness after new rows with these sums; unchanged for None."""
         if fresh is None:
             return self
         left = fresh.residual_trace / fresh.trace if fresh.trace else 0.0

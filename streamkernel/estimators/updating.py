@@ -97,7 +97,7 @@ def update_model(
     session : session with its checkpoints, or a function that returns one, called only if there is work. An update
         costs one sweep for each run of unseen rows, and two more if the basis grows.
     choices : see `Updatable.with_sums`; ``{"alpha": "keep"}``, ``{"variances": "keep"}``.
-    stale : warn where the share of the new rows that the basis leaves is more than this times that of the fit.
+    stale : warn where the relative residual trace of the new rows is more than this times that of the rows of the fit.
     grow : if the basis is stale, add at most this many functions chosen from the new rows. A new sweep then sums all
         rows, so that the table must hold all of them.
     as_new : treat a table whose rows have changed since they were seen as another one.

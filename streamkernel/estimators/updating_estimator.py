@@ -44,8 +44,9 @@ class UpdatingEstimator(SupervisedEstimator):
         ----------
         X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
         y : (m,) or (m, d) targets; may be left out where X contains them.
-        stale : warn where the share of the new rows that the basis leaves is more than this times that of the fit.
-        grow : if it is, add at most this many functions to the basis; X must then hold all rows, old and new.
+        stale : warn where the relative residual trace of the new rows is more than this times that of the rows of the
+            fit.
+        grow : if so, add at most this many functions to the basis; X must then hold all rows, old and new.
         as_new : treat rows of which some, but not all, have changed since they were seen as new ones.
         choices : for ridge models ``alpha="gcv"``, "keep" or a number; for processes and committees
             ``variances="evidence"`` or "keep". The default is as in `fit`: given values stay.

@@ -23,7 +23,7 @@ DRAWS = ("uniform", "residual")
 # Streams of the counter-based generator, different from those of `selection.draws`.
 _POOL, _ORDER = 21, 22
 
-_SWEEPS = 40  # sweeps that pick all terms, unless they would pick fewer than the next number each
+_SWEEPS = 40  # sweeps for all terms; fewer where each would pick less than the next number
 _LEAST_PICKS = 5  # picks per sweep: with fewer, a small model would read the table for every term
 _SHARED = 16  # candidates per pick where all compete
 _LEAST_SHARED = 240  # candidates per sweep: a few good functions must be among them

@@ -1,7 +1,7 @@
 """Kernel matching pursuit on a data matrix in memory: columns of a dictionary D against targets Y.
 
-With r the residual of the targets, A_ii = |d_i|^2, P the projector on the span of the functions picked so far, and B_ii
-= |(I - P) d_i|^2, a pick is the column with the largest score (summed over targets)::
+Let r be the residual of the targets and P the projector on the span of the functions picked so far. Let A_ii = |d_i|^2
+and B_ii = |(I - P) d_i|^2. A pick is the column with the largest score (summed over targets)::
 
     basic          (d_i^T r)^2 / A_ii      r <- r - t a d_i,  a = d_i^T r / A_ii; the same column may come again
     back-fitting   (d_i^T r)^2 / A_ii      r <- (I - P) Y, by least squares on all functions picked

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-# `streamkernel.table.ingest` is imported by whoever ingests: its parsers would cost every worker 100 MB.
+# Only code that ingests imports `streamkernel.table.ingest`: its parsers would cost every worker 100 MB.
 from streamkernel.table.block import RowBlock
 from streamkernel.table.columns import KnownColumns
 from streamkernel.table.info import TableInfo, table_info

@@ -2,9 +2,10 @@
 
 ================================  =====================================================================================
 both have names, the same set     the table's columns are put in the order of the fit
-both have names, other ones       refused: what is missing, what is extra
-one of the two has none           taken as they come, if they are as many (estimators then warn, as scikit-learn does);
-                                  a table whose names are all of x0, x1, ... by these, also where the fit had an array
+both have names, other ones       refused: the error lists the missing and the extra names
+one of the two has none           columns are matched by position, if their number is equal (estimators then warn, as
+                                  scikit-learn does); a table with all of the names x0, x1, ... is matched by these
+                                  names, also where the fit had an array
 ================================  =====================================================================================
 
 Arrays have no names. Messages call their columns ``x0, x1, ...``, and a record stores whether names are real, because a

@@ -49,7 +49,7 @@ class OrderedRows(RowArray):
         return text_digest(f"{self.stored.fingerprint}/{self.order.tolist()}")
 
     def chunk_span(self, row: int) -> tuple[int, int]:
-        """Of the stored rows."""
+        """Rows of the stored chunk that holds `row`."""
         return self.stored.chunk_span(row)
 
     def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
@@ -57,11 +57,11 @@ class OrderedRows(RowArray):
         return self.stored.cuts(start, stop)
 
     def where(self, row: int) -> str:
-        """Of the stored rows."""
+        """Place of `row` in the stored rows, for messages."""
         return self.stored.where(row)
 
     def check_unchanged(self) -> None:
-        """Of the stored rows."""
+        """Raise where the stored rows have changed since they were pinned."""
         self.stored.check_unchanged()
 
     def load(self, first: int, last: int) -> NDArray[Any]:

@@ -65,7 +65,7 @@ class RowArray(ABC):
         """Decode the chunk of rows [first, last), which must be a result of `chunk_span`."""
 
     def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Increasing row numbers, from `start` to `stop`, between which whole chunks (or their clipped ends) lie."""
+        """Increasing row numbers from `start` to `stop`: the borders of the chunks, clipped to this range."""
         step = self.chunk_rows
         inner = np.arange((start // step + 1) * step, stop, step, dtype=np.int64)
         return np.concatenate(([start], inner, [stop])).astype(np.int64)

@@ -164,7 +164,7 @@ class Table:
         return cast_rows(X, self.dtype) if self.scaler is None else self.scaler.apply(X, self.dtype)
 
     def reordered(self, order: Sequence[int]) -> Table:
-        """The same rows, column j of which is column ``order[j]`` of these; nothing is read or copied."""
+        """The same rows with column ``order[j]`` in place of column j; nothing is read or copied."""
         positions = list(order)
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""Targets: numbers as they are, or class labels as codes and one-hot columns."""
+"""Targets: numbers unchanged, or class labels as codes and one-hot columns."""
 
 from __future__ import annotations
 
