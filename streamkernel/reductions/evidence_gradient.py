@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.kernels import LengthscaleGradient, prepare_gradient
+from streamkernel.kernels import LengthscaleGradient, log_lengthscales, prepare_gradient
 from streamkernel.linalg import solve_lower_t
 from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
 from streamkernel.table import RowBlock
@@ -154,7 +154,8 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
 
     def state_bytes(self) -> int:
         n = len(self.basis)
-        return 8 * ((n * n if self.fitc else 0) + self.slopes.size + 2)
+        # Without `slopes`, which pack the points: a plan has no memory behind its basis.
+        return 8 * ((n * n if self.fitc else 0) + len(log_lengthscales(self.basis.kernel)) + 2)
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
