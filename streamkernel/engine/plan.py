@@ -1,16 +1,17 @@
 """The plan of a fit, made before any work: pure arithmetic on shapes.
 
 Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, docs/reliability.md; while it is fetched
-from an object store it is there twice as stored, and not decoded yet), the block's scratch and the state it sums into.
-Per thread, the loops' own copy of some rows. Per process: its tasks, the states that wait in the tree, the basis points
-as packed for the kernel's loops (`kernels.packed_bytes`), once per packing of the step, the rows that stay in memory,
-the interpreter with its libraries. The promise is the sum over all processes at the costliest step.
+from an object store it is there twice as stored, and not decoded yet), the block's rows, its scratch and the state it
+sums into. Per thread, the loops' own copy of some rows. Per process: as many tasks as it has threads, or the step has
+spans; the states that wait in the tree, the basis points as the kernel's loops read them (`kernels.packed_bytes`), as
+often as the step packs them, rows that stand beside them, what was fetched for good by a step before, the interpreter
+with its libraries. The promise is the sum over all processes at the costliest step.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from streamkernel.engine.layout import block_rows, span_rows
@@ -18,6 +19,7 @@ from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Kernel, packed_bytes, workspace_bytes
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
+from streamkernel.table.rows import NumpyRows
 
 __all__ = [
     "BASE_BYTES",
@@ -54,6 +56,7 @@ class TableShape:
     itemsize: int
     chunk_rows: int
     in_memory: bool
+    chunks: int | None = field(default=None, compare=False)  # which spans are made of, where that is known
 
     @classmethod
     def of(cls, table: Table) -> TableShape:
@@ -64,7 +67,13 @@ class TableShape:
             table.dtype.itemsize,
             table.chunk_rows,
             table.in_memory,
+            len(table.features.cuts(table.start, table.stop)) - 1,
         )
+
+    def sample(self, rows: int) -> TableShape:
+        """Of so many of its rows, held in memory."""
+        chunk = NumpyRows.CHUNK_ROWS
+        return replace(self, rows=rows, chunk_rows=chunk, in_memory=True, chunks=max(1, -(-rows // chunk)))
 
     @property
     def row_bytes(self) -> int:
@@ -74,6 +83,12 @@ class TableShape:
     def cut_bytes(self) -> int:
         """Bytes of a row in a block: as read, and as float64."""
         return self.row_bytes + 8 * self.features
+
+    @property
+    def block_row_bytes(self) -> int:
+        """Of a row in a block, less what the work on it makes of it: as it is read, which in memory is no copy, and as
+        it is scaled."""
+        return self.features * self.itemsize * (1 if self.in_memory else 2) + 8 * self.targets
 
     @property
     def chunk_bytes(self) -> int:
@@ -117,8 +132,11 @@ class Step:
     way_out: str = ""  # remedy where this step is too large
     points: int = 0  # number of basis points that are packed for the kernel's loops
     row_multiple: int = 1
-    packings: int = 1  # number of packed copies: for the sums, for slopes, of the former basis
-    kept_bytes: int = 0  # bytes that the driver keeps to the end of the fit
+    packings: int = 1  # how often they are packed: for the sums, for slopes, of the basis before
+    kept_bytes: int = 0  # what the driver keeps of it to the end of the fit
+    rows_bytes: int = 0  # rows that the driver holds while tasks are at work, and after: a pool, those that score it
+    packed_bytes: int = 0  # of points that are packed for it and are not rows of the table, as `points` are
+    spans: int | None = None  # no more tasks are at work at once; where they are known
 
     @property
     def flops(self) -> float:
@@ -131,24 +149,35 @@ def step_of(
     table: Table | int,
     *,
     kernel_columns: int,
+    sampled: int | None = None,
     points: int | None = None,
     where: str = "sweep",
     times: int = 1,
     held_bytes: int = 0,
     packings: int = 1,
+    rows_bytes: int = 0,
+    packed_bytes: int = 0,
 ) -> Step:
-    """The step that runs `work` over a table, or over a number of sampled rows.
+    """The step that runs `work` over a table, or over so many rows of one that is not at hand.
 
     Parameters
     ----------
-    kernel_columns : kernel entries per row.
-    points : number of basis points in memory at once, which are packed; None for `kernel_columns`.
-    held_bytes : bytes that the driver holds meanwhile.
-    packings : number of packed copies of the points at the same time.
+    kernel_columns : kernel entries of a row.
+    sampled : so many rows of the table, which are in memory; None for all, where they lie.
+    points : of the basis; as many, where not all of them are in memory at once.
+    held_bytes : what the driver makes of the sums, once the tasks have ended.
+    packings : how often the points are packed at the same time.
+    rows_bytes, packed_bytes : as `Step` has them.
     """
     state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
-    rows, cut_bytes = (table, 0) if isinstance(table, int) else (table.n_rows, TableShape.of(table).cut_bytes)
-    # A block has at most all rows.
+    spans: int | None = None
+    if isinstance(table, int):
+        rows, cut_bytes = table, 0
+    else:
+        shape = TableShape.of(table) if sampled is None else TableShape.of(table).sample(sampled)
+        rows, cut_bytes = shape.rows, shape.cut_bytes
+        spans = _most_spans(rows, work.flops_per_row(), shape.chunks if isinstance(work, Reduction) else None)
+    # No block has more rows than there are.
     b = min(block_rows(work.scratch_bytes, multiple, cut_bytes), max(rows, 1))
     return Step(
         name,
@@ -164,7 +193,16 @@ def step_of(
         points=kernel_columns if points is None else points,
         row_multiple=multiple,
         packings=packings,
+        rows_bytes=rows_bytes,
+        packed_bytes=packed_bytes,
+        spans=spans,
     )
+
+
+def _most_spans(rows: int, flops_per_row: float, chunks: int | None) -> int:
+    """As `Table.spans` cuts rows for a reduction; of what is written a span is whole chunks of the output."""
+    each = span_rows(rows, flops_per_row)
+    return max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
 
 
 @dataclass(frozen=True)
@@ -209,9 +247,10 @@ def make_plan(
     sweeps = [step for step in steps if step.where == "sweep"]
 
     def task(step: Step) -> int:
-        read = 0 if table.in_memory or step.where == "sample" else 3 * table.chunk_bytes
+        of = table.sample(step.rows) if step.where == "sample" else table
+        read = 0 if of.in_memory else 3 * of.chunk_bytes
         most = block_rows(lambda rows: 0, step.row_multiple, table.cut_bytes)
-        block = min(step.block_rows, most) * table.cut_bytes
+        block = min(step.block_rows, most) * of.block_row_bytes
         loops = workspace_bytes(table.features) if step.kernel_columns else 0
         return read + block + loops + step.scratch_bytes + step.state_bytes
 
@@ -221,19 +260,22 @@ def make_plan(
         return min(spans, depth + 2 * threads) * step.state_bytes
 
     def process(step: Step, threads: int) -> int:
-        packed = step.packings * packed_bytes(step.points, table.features, formulas)
-        return threads * task(step) + waiting(step, threads) + packed
+        packed = step.packings * packed_bytes(step.points, table.features, formulas) + step.packed_bytes
+        tasks = threads if step.spans is None else min(threads, step.spans)
+        return tasks * task(step) + waiting(step, threads) + packed
 
-    driver = max((step.held_bytes for step in steps), default=0)
-    worker = 0
+    driver = worker = kept = 0
     for step in steps:
+        # What the driver makes of the sums comes after the tasks that made them.
+        held = step.held_bytes + step.rows_bytes
         if step.where == "sweep" and machine.workers:
             worker = max(worker, process(step, machine.threads))
-            driver = max(driver, step.held_bytes + 3 * step.state_bytes)
+            held += 3 * step.state_bytes
         elif step.where in ("sweep", "sample"):
-            # The driver's algebra on the sums runs after the tasks that made them.
-            driver = max(driver, process(step, machine.driver_threads), step.held_bytes + step.state_bytes)
-    driver += sum(step.kept_bytes for step in steps)
+            held = max(held + step.state_bytes, process(step, machine.driver_threads) + step.rows_bytes)
+        # Steps come in their order: a later one has beside it what was kept of those before.
+        driver = max(driver, kept + held, kept + step.kept_bytes)
+        kept += step.kept_bytes
     driver_bytes = machine.driver_base + int(_SLACK * driver)
     worker_bytes = machine.worker_base + int(_SLACK * worker) if machine.workers else 0
     return Plan(

@@ -85,10 +85,12 @@ class Greedy(Rule):
     @staticmethod
     def _certificate_step(problem: Problem, times: int) -> Step:
         look = Look(unfilled_basis(problem, problem.n), 0, 0, problem.seed, (0,), problem.table.n_targets)
-        m, columns = problem.table.n_rows, problem.n // 2
-        return step_of("residual trace for the tolerance", look, m, kernel_columns=columns, times=times)
+        columns = problem.n // 2
+        name = "residual trace for the tolerance"
+        return step_of(name, look, problem.table, kernel_columns=columns, points=problem.n, times=times)
 
-    def _score_step(self, problem: Problem, have: int, picks: int, pool: int, times: int, again: int) -> Step:
+    def _score_step(self, problem: Problem, have: int, picks: int, size: int, times: int, again: int) -> Step:
+        pool = min(size, problem.table.n_rows - have)  # rows of the basis are no candidates
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work = self.form.reduction(columns)
         rows = self.draw.scoring_rows(problem, have + picks)
@@ -97,17 +99,20 @@ class Greedy(Rule):
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
         if self.precision != np.float64:
             held += 2 * work.state_bytes()  # the sums again, in float64
-        if rows is not None:
-            held += rows * problem.table.n_features * problem.table.dtype.itemsize
+        p, item = problem.table.n_features, problem.table.dtype.itemsize
         return step_of(
             f"score {pool} candidates",
             work,
-            problem.table if rows is None else rows,
+            problem.table,
+            sampled=rows,
             kernel_columns=have + pool,
             where="sweep" if rows is None else "sample",
             times=times + again if rows is None else times,
             held_bytes=held,
             packings=2,  # for the columns, which stand side by side, and by basis and pool for themselves
+            # The points of the basis and of its next size, the pool, the rows that score it; and the pool once more in
+            # float64, while its features are computed.
+            rows_bytes=p * (item * (2 * have + picks + pool + (rows or 0)) + (8 * pool if have else 0)),
         )
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:

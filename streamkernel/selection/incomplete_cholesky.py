@@ -11,14 +11,13 @@ rows, and the loop above, on these B rows alone, makes the very picks that it wo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.engine.layout import block_rows
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions.largest_residuals import LargestResiduals, ResidualRows
@@ -138,9 +137,9 @@ class IncompleteCholesky(Rule):
         # The block's features and its factor, which they are copied into; the basis's factor. Row blocks widen with
         # every look, and the allocator keeps some of those that were outgrown (measured).
         held = 8 * B * (2 * n + problem.table.n_features + 8) + 24 * n**2
-        held += 5 * look.scratch_bytes(block_rows(look.scratch_bytes))
         name = "look for the largest residuals"
-        return [*steps, step_of(name, look, m, kernel_columns=n // 2, times=times, held_bytes=held)]
+        step = step_of(name, look, problem.table, kernel_columns=n // 2, points=n, times=times)
+        return [*steps, replace(step, held_bytes=held + 5 * step.scratch_bytes)]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         basis, pivots = self._first(problem, cache)

@@ -7,13 +7,12 @@ Distances are Euclidean in the kernel's units: each feature is divided by its le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.engine.layout import block_rows
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.base import StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
@@ -92,14 +91,14 @@ class KMeans(Rule):
         # The sample as it was fetched and as a table, and its rows and their distances while seeds are drawn; the
         # basis's factor; and row blocks that the allocator keeps (measured).
         held = sampled * (2 * p * table.dtype.itemsize + 24 * p + 40) + 24 * problem.n * (problem.n + 2 * p)
-        held += 5 * work.scratch_bytes(block_rows(work.scratch_bytes))
         steps = [gather_step(problem, sampled)]
         for name, where, rows, times in (
             ("k-means over the sample", "sample", sampled, _LOCAL_STEPS),
-            ("k-means", "sweep", table.n_rows, self.sweeps + int(self.nearest)),
+            ("k-means", "sweep", None, self.sweeps + int(self.nearest)),
         ):
             if times:
-                steps.append(step_of(name, work, rows, kernel_columns=0, where=where, times=times, held_bytes=held))
+                step = step_of(name, work, table, sampled=rows, kernel_columns=0, where=where, times=times)
+                steps.append(replace(step, held_bytes=held + 5 * step.scratch_bytes))
         return steps
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.engine.layout import block_rows
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.reductions import stream_generator
@@ -121,15 +120,15 @@ class Leverage(Rule):
         # The sample as it was fetched and as a level; K_SS, its factor, and what their making takes; the probes; and
         # row blocks of earlier levels, of which the allocator keeps some (measured).
         held = 2 * self._sampled(problem) * p * problem.table.dtype.itemsize + 32 * n**2 + 16 * _PROBES * (n + p)
-        held += 5 * last.scratch_bytes(block_rows(last.scratch_bytes))
         steps = [gather_step(problem, self._sampled(problem))]
         for where, sizes in (("sample", local), ("sweep", swept)):
             for size in sizes:
                 work = replace(last, share=size / m) if where == "sweep" else last
-                rows = m if where == "sweep" else size
+                rows = None if where == "sweep" else size
                 name = f"leverage scores of {size} rows"
                 columns = max(1, round(n * work.share))
-                steps.append(step_of(name, work, rows, kernel_columns=columns, where=where, held_bytes=held))
+                step = step_of(name, work, problem.table, sampled=rows, kernel_columns=columns, points=n, where=where)
+                steps.append(replace(step, held_bytes=held + 5 * step.scratch_bytes))
         return steps
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:

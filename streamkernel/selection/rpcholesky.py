@@ -7,14 +7,13 @@ accepted is distributed exactly as if pivots had been drawn one at a time (ALGOR
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.engine.layout import block_rows
 from streamkernel.reductions import LookResult, stream_generator
 from streamkernel.selection.draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
@@ -102,17 +101,15 @@ class RPCholesky(Rule):
             problem, unfilled_basis(problem, problem.n), block, 0
         )
         # Row blocks widen with every look, and the allocator keeps some of those that were outgrown (measured).
-        held = 24 * block**2 + 24 * problem.n**2 + 5 * look.scratch_bytes(block_rows(look.scratch_bytes))
-        return [
-            step_of(
-                "look at the residual",
-                look,
-                problem.table,
-                kernel_columns=problem.n // 2,
-                times=times,
-                held_bytes=held,
-            )
-        ]
+        step = step_of(
+            "look at the residual",
+            look,
+            problem.table,
+            kernel_columns=problem.n // 2,  # on average
+            points=problem.n,
+            times=times,
+        )
+        return [replace(step, held_bytes=24 * block**2 + 24 * problem.n**2 + 5 * step.scratch_bytes)]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         basis = problem.empty_basis()
