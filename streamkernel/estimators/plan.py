@@ -12,7 +12,7 @@ from streamkernel.estimators.settings import BasisSettings, RidgeSettings
 from streamkernel.reductions import FeatureGram, FeatureMap, Features, Moments, NormalEquations
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import counting, gather_step, unfilled_basis
-from streamkernel.solvers import falkon_steps
+from streamkernel.solvers import choice_bytes, falkon_steps
 from streamkernel.table import Table
 
 __all__ = ["needs_moments", "plan_factor", "plan_ridge", "steps_of_choice"]
@@ -34,7 +34,25 @@ def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Prob
         steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     rule = settings.selection_rule(has_targets=d > 0)
     chosen = _with_sample(rule.steps(problem), problem, settings.sampled_rows(table))
-    return problem, steps + (counting(chosen, problem) if d else chosen)
+    steps += counting(chosen, problem) if d else chosen
+    if settings.searches_lengthscale:
+        # Once the first rows are there, before any is chosen.
+        fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
+        steps.insert(fetched, _lengthscale_step(problem, settings))
+    return problem, steps
+
+
+def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
+    """Distances of sampled rows, and the fits to them where a lengthscale is searched for."""
+    table, kernel = problem.table, problem.kernel
+    held = choice_bytes(
+        settings.sampled_rows(table),
+        table.n_features,
+        table.dtype.itemsize,
+        formulas=kernel.formulas,
+        search=settings.lengthscale == "auto",
+    )
+    return Step("lengthscale", "driver", 0, 1, 0.0, 0, 0, 0, 0, held)
 
 
 def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:
@@ -130,13 +148,15 @@ def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:
     """The rule's steps, with sampled rows added to its first sweep for rows by number, or in a sweep of their own."""
     if rows == 0:
         return steps
-    sample = gather_step(problem, rows)
+    sample, whole = gather_step(problem, rows), gather_step(problem, problem.table.n_rows)
     for index, step in enumerate(steps):
         if step.name == sample.name:
+            # Rows that both want are fetched once: never more than there are.
             both = replace(
                 step,
-                state_bytes=step.state_bytes + sample.state_bytes,
-                held_bytes=step.held_bytes + sample.held_bytes,
+                state_bytes=min(step.state_bytes + sample.state_bytes, whole.state_bytes),
+                held_bytes=min(step.held_bytes + sample.held_bytes, whole.held_bytes),
+                kept_bytes=min(step.kept_bytes + sample.kept_bytes, whole.kept_bytes),
             )
             return [*steps[:index], both, *steps[index + 1 :]]
     return [sample, *steps]

@@ -75,6 +75,7 @@ class PosteriorGreedy(Greedy):
                     step,
                     state_bytes=step.state_bytes + more.state_bytes,
                     held_bytes=step.held_bytes + more.held_bytes,
+                    kept_bytes=step.kept_bytes + more.kept_bytes,
                 )
                 if step.name == more.name
                 else step

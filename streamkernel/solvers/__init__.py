@@ -9,7 +9,7 @@ from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generali
 from streamkernel.solvers.laplace import LaplaceApproximation
 from streamkernel.solvers.laplace_evidence import LaplaceEvidence, LaplaceValue
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
-from streamkernel.solvers.lengthscale import LengthscaleChoice, choose_lengthscale, median_lengthscale
+from streamkernel.solvers.lengthscale import LengthscaleChoice, choice_bytes, choose_lengthscale, median_lengthscale
 from streamkernel.solvers.likelihood_tuning import LikelihoodPoint, LikelihoodTuning, tune_likelihood
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
@@ -55,6 +55,7 @@ __all__ = [
     "TuningPoint",
     "Variances",
     "calibrated",
+    "choice_bytes",
     "choose_lengthscale",
     "choose_solver",
     "falkon_steps",

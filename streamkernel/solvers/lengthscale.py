@@ -11,12 +11,12 @@ from scipy.spatial.distance import pdist
 
 from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError
-from streamkernel.kernels import Kernel, Laplacian
+from streamkernel.kernels import Kernel, Laplacian, packed_bytes
 from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
 
-__all__ = ["LengthscaleChoice", "choose_lengthscale", "median_lengthscale"]
+__all__ = ["LengthscaleChoice", "choice_bytes", "choose_lengthscale", "median_lengthscale"]
 
 _MEDIAN_ROWS = 1000
 _SEARCH_BASIS = 400
@@ -67,6 +67,22 @@ def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
     return float(np.median(distances))
 
 
+def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, search: bool = False) -> int:
+    """Bytes that `choose_lengthscale` needs beside a sample of so many rows."""
+    s = min(rows, _MEDIAN_ROWS)
+    # The distinct rows, as they are and in float64; their distances, and a copy to find the middle of.
+    median = s * features * (itemsize + 8) + 8 * s**2
+    if not search:
+        return median
+    # All rows in float64; points of the basis as they are handed over, joined, thinned out, and packed; the features,
+    # centred, and as they are multiplied.
+    n = _basis_rows(rows)
+    return max(
+        median,
+        8 * rows * features + packed_bytes(n, features, formulas) + 24 * n * features + 8 * n * (3 * rows + 4 * n),
+    )
+
+
 def choose_lengthscale(
     sample: Sample, kernel: Kernel, *, search: bool, intercept: bool, scale: NDArray[np.float64]
 ) -> LengthscaleChoice:
@@ -93,10 +109,15 @@ def choose_lengthscale(
     return LengthscaleChoice(grid[int(np.argmin(away))], median, len(sample), grid, [float(score) for score in scores])
 
 
+def _basis_rows(rows: int) -> int:
+    """How many of the sampled rows are the basis of the search."""
+    return min(_SEARCH_BASIS, max(1, rows // 4))
+
+
 def _gcv(sample: Sample, kernel: Kernel, intercept: bool, scale: NDArray[np.float64]) -> float:
     X = sample.X.astype(np.float64)
     Y = (sample.Y - sample.Y.mean(axis=0) if intercept else sample.Y) / scale
-    first = np.arange(min(_SEARCH_BASIS, max(1, len(X) // 4)))
+    first = np.arange(_basis_rows(len(X)))
     with single_threaded_blas():
         basis, _ = Basis.empty(kernel, X.shape[1], X.dtype).append(X[first], sample.rows[first])
         G = basis.features(X)
