@@ -136,7 +136,7 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
     n, settings = settings.components(table) if n is None else n, settings.matched(table)
     problem, steps = steps_of_choice(table, settings, n)
     if settings.tunes:
-        steps += tuning_steps(problem, settings.sampled_rows(table))
+        steps += tuning_steps(problem, settings.sampled_rows(table), ard=settings.ard)
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
     queries = _queries(settings)
     basis = unfilled_basis(problem, n + (0 if queries is None else len(queries)))

@@ -16,7 +16,7 @@ from streamkernel.estimators.generalised_fitted import GeneralisedFitted
 from streamkernel.estimators.generalised_model import GeneralisedModel
 from streamkernel.estimators.plan import steps_of_choice
 from streamkernel.estimators.supervised import fit_supervised
-from streamkernel.estimators.tuning import TUNING_BYTES
+from streamkernel.estimators.tuning import TUNING_BYTES, points_step
 from streamkernel.kernels import Kernel
 from streamkernel.reductions import (
     Features,
@@ -47,6 +47,7 @@ Float = NDArray[np.float64]
 
 SAMPLE_BASIS = 300  # points of the sparse process on the sample
 _NEWTON_SWEEPS = 10  # expected
+_CHOICES = 8  # of points on the sample, five of them to look around
 _MOST_UNKNOWNS = 1000  # of a Hessian on the sample
 
 
@@ -151,15 +152,34 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     )
 
 
-def _tuning_step(problem: Problem, rows: int, likelihood: Likelihood) -> Step:
-    """The step of about 60 modes on the sample: each takes about 8 Newton steps, with Hessian, factors and slopes."""
+def _tuning_steps(problem: Problem, rows: int, likelihood: Likelihood) -> list[Step]:
+    """Some 60 modes on the sample, each found in some 8 steps, with the Hessian, its factors and their derivatives."""
     n = min(SAMPLE_BASIS, rows)
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
     hessian = 8 * min(likelihood.free * (n + 1), _MOST_UNKNOWNS) ** 2
     held = 8 * hessian + 8 * rows * (n + 1) * 4
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,))
-    return step_of("tuning", step, rows, kernel_columns=n, where="sample", times=480, held_bytes=held, packings=2)
+    p, item = problem.table.n_features, problem.table.dtype.itemsize
+    # The sample in float64, that of the points before too until the next are chosen.
+    wide = 8 * rows * p
+    points = points_step(problem, n, rows, times=3 * _CHOICES)
+    return [
+        replace(points, rows_bytes=points.rows_bytes + wide),
+        step_of(
+            "tuning",
+            step,
+            problem.table,
+            sampled=rows,
+            kernel_columns=n,
+            where="sample",
+            times=480,
+            held_bytes=held,
+            packings=3,  # of the kernel that is looked at, of the best so far, of the slopes
+            # And the points that were chosen, as they are joined to a basis for each kernel that is looked at.
+            rows_bytes=wide + 2 * n * p * item,
+        ),
+    ]
 
 
 def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
@@ -169,7 +189,7 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     likelihood = likelihood_for(table)
     if settings.tunes:
         machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
-        steps.append(_tuning_step(problem, settings.sampled_rows(table), likelihood))
+        steps += _tuning_steps(problem, settings.sampled_rows(table), likelihood)
     features = Features.of_basis(unfilled_basis(problem, n))
     nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
     step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)

@@ -12,7 +12,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.estimators.choosing import Chosen
 from streamkernel.estimators.gaussian_settings import EVIDENCE, GaussianSettings
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import Kernel, log_lengthscales, packed_bytes, per_feature
 from streamkernel.reductions import (
     DiagonalNoise,
     EvidenceGradient,
@@ -28,7 +28,7 @@ from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.solvers.likelihood_tuning import LikelihoodTuning
 from streamkernel.solvers.tuning import Tuning, TuningPoint, polish, tune
 
-__all__ = ["GaussianTuner", "evidence_steps", "solved", "tuning_arrays", "tuning_record", "tuning_steps"]
+__all__ = ["GaussianTuner", "evidence_steps", "points_step", "solved", "tuning_arrays", "tuning_record", "tuning_steps"]
 
 Float = NDArray[np.float64]
 
@@ -36,7 +36,9 @@ SAMPLE_BASIS = 400  # points of the sparse process on the sample
 TUNING_BYTES = 100 << 20  # resident after a search: the optimiser, compiled loops, buffers of BLAS
 FULL_EVALUATIONS = 10  # evaluations of the evidence over all rows, two sweeps each
 
-_ROUNDS, _LOOKS = 4, 60  # about so many in a search on the sample
+_ROUNDS, _LOOKS = 4, 60  # of a search on the sample, about
+_MOST_LOOKS = 80  # that are kept
+_CLIMB = 40  # numbers of a lengthscale that L-BFGS-B holds: ten pairs of steps and slopes, and as much again
 _SINGLE = np.dtype(np.float32)
 
 FULL = "full"  # stage of a point that was evaluated on all rows
@@ -109,18 +111,43 @@ def _places(part: Basis, whole: Basis) -> NDArray[np.int64]:
     return np.asarray([next(i for i, z in points if np.array_equal(z, point)) for point in part.points], np.int64)
 
 
-def tuning_steps(problem: Problem, rows: int) -> list[Step]:
-    """The steps of a search on sampled rows: points for each round, and about 60 evaluations of two passes."""
+def tuning_steps(problem: Problem, rows: int, *, ard: bool = False) -> list[Step]:
+    """What a search on so many sampled rows costs: points chosen for each round, and some 60 looks of two passes.
+
+    Parameters
+    ----------
+    ard : whether each feature gets a lengthscale of its own.
+    """
     n = min(SAMPLE_BASIS, rows)
+    if ard:
+        problem = replace(problem, kernel=per_feature(problem.kernel, problem.table.n_features))
+    points = points_step(problem, n, rows, times=3 * _ROUNDS)
+    # What is kept of every look; a number among others is an object, and a place in a tuple.
+    lengths = len(log_lengthscales(problem.kernel))
+    looks = _MOST_LOOKS * (32 * lengths) + _CLIMB * 8 * lengths if lengths > 1 else 0
+    return [replace(points, kept_bytes=looks), *evidence_steps(problem, n, rows, times=_LOOKS, where="sample")]
+
+
+def points_step(problem: Problem, n: int, rows: int, *, times: int) -> Step:
+    """What it costs to choose n of so many sampled rows as points (`solvers.sample_basis`)."""
+    p, item = problem.table.n_features, problem.table.dtype.itemsize
     half = n // 2
-    pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, 4 * (n - half)), np.zeros(0), _SINGLE)
-    picks = GramForm().reduction(pool)
-    return [
-        step_of(
-            "points of the sample", picks, rows, kernel_columns=5 * half, where="sample", times=3 * _ROUNDS, packings=2
-        ),
-        *evidence_steps(problem, n, rows, times=_LOOKS, where="sample"),
-    ]
+    size = min(4 * (n - half), rows)  # no more candidates than there are rows
+    pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, size), np.zeros(0), _SINGLE)
+    return step_of(
+        "points of the sample",
+        GramForm().reduction(pool),
+        problem.table,
+        sampled=rows,
+        kernel_columns=half + size,
+        where="sample",
+        times=times,
+        packings=2,
+        # The points before and after, the candidates, and these in float64 while their features are computed.
+        rows_bytes=p * (item * (half + n + size) + 8 * size),
+        # Residuals of all rows at once: in float64, and their features.
+        held_bytes=8 * rows * (p + n) + packed_bytes(n, p, problem.kernel.formulas),
+    )
 
 
 def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: str = "sweep") -> list[Step]:
@@ -129,10 +156,23 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
     ones = np.ones(d)
     sums = GaussianEquations(basis, np.zeros(d), DiagonalNoise(1.0, 1.0))
     slopes = EvidenceGradient(basis, np.zeros(d), ones, 1.0, 1.0, np.zeros((n, n)), np.zeros((n, d)), True)
-    held = 8 * 10 * n * n  # the precision, its factors and inverse, and products of them
+    held = 8 * 10 * n * n  # the precision, its factors and inverse, and what is made of them
+    sampled = rows if where == "sample" else None
     return [
-        step_of(name, work, rows, kernel_columns=n, where=where, times=times, held_bytes=held, packings=packings)
-        # The packed points of the chosen basis stay in memory; slopes have panels of their own.
+        step_of(
+            name,
+            work,
+            problem.table,
+            sampled=sampled,
+            kernel_columns=n,
+            where=where,
+            times=times,
+            held_bytes=held,
+            packings=packings,
+            # The points that were chosen, and as they are joined to a basis for each kernel that is looked at.
+            rows_bytes=2 * basis.points.dtype.itemsize * basis.points.size,
+        )
+        # Those of the basis that was chosen stay; slopes have panels of their own.
         for name, work, packings in (("evidence", sums, 2), ("its gradient", slopes, 3))
     ]
 
