@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError, warn_user
+from streamkernel.kernels import packed_bytes
 from streamkernel.pursuit.logistic import LogisticSoFar
 from streamkernel.pursuit.model_so_far import ModelSoFar
 from streamkernel.pursuit.path import PursuitSelection
@@ -119,12 +120,15 @@ class MatchingPursuit(Rule):
         return 0.0 if held_out is None else held_out.fraction
 
     def steps(self, problem: Problem) -> list[Step]:
-        m, k = problem.table.n_rows, self.pools.size(problem.n, problem.table.n_rows)
+        table, m, p = problem.table, problem.table.n_rows, problem.table.n_features
+        size = self.pools.size(problem.n, m)
         c, rounds = self.pools.in_sweep(problem.n, m), self._rounds(problem)
         drawn = self.pools.drawn(problem.n, m, self._share(problem))
         steps = [gather_step(problem, drawn * (1 if self.pools.draw == "residual" else rounds))]
         for first in range(0, rounds, -(-rounds // _STEPS)):
             last = min(first + -(-rounds // _STEPS), rounds) - 1
+            # Functions of the basis are candidates only where they may be chosen again.
+            k = size if self.variant == "basic" else min(size, m - last * c)
             basis, pool = unfilled_basis(problem, last * c), unfilled_basis(problem, k)
             work = self._reduction(problem, basis, pool, None, 0)
             width = work.columns.width
@@ -133,17 +137,32 @@ class MatchingPursuit(Rule):
             parts = 1 if self.held_out(problem) is None else 2
             held = 8 * (6 * (1 + parts) * width**2 + 4 * width * (last + 1) * c)
             name = f"pursue up to {min((last + 1) * c, problem.n)} terms"
+            # Columns stand side by side; beside them basis and pool are packed for themselves where they are whitened,
+            # and the basis alone, as it grows, where they are not.
+            raw = isinstance(work.columns, DictionaryColumns)
+            grown = packed_bytes((last + 1) * c, p, problem.kernel.formulas) if raw else 0
             steps.append(
-                step_of(name, work, m, kernel_columns=width, times=last - first + 1, held_bytes=held, packings=2)
+                step_of(
+                    name,
+                    work,
+                    table,
+                    kernel_columns=len(basis) + k,
+                    times=last - first + 1,
+                    held_bytes=held,
+                    packings=1 if raw else 2,
+                    packed_bytes=grown,
+                    # The points of the basis and of its next size, the pool, and what it was fetched as.
+                    rows_bytes=p * table.dtype.itemsize * (2 * len(basis) + c + 2 * k),
+                )
             )
         if self.logistic:
             work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
             width, held = work.columns.width, 8 * 12 * work.columns.width**2
             steps.append(
-                step_of("fit again", work, m, kernel_columns=width, times=_MOST_REFITS, held_bytes=held, packings=2)
+                step_of("fit again", work, table, kernel_columns=width, times=_MOST_REFITS, held_bytes=held, packings=2)
             )
-        # The last roots, with the columns of the model.
-        held = 8 * 4 * (problem.n + k) ** 2
+        # The last roots, and the columns of the model among them.
+        held = 8 * 4 * (problem.n + size) ** 2
         return steps + self.watch.steps(problem, self.coding(problem), self.constant, self.logistic, rounds, held)
 
     def coding(self, problem: Problem) -> Float | None:
