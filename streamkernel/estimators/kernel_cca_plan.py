@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +16,10 @@ from streamkernel.estimators.pursuit_pools import candidates_of_a_pick, picks_of
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number, checked_seed
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_probability
-from streamkernel.reductions import CrossDisagreements, CrossGram, Features, FeatureTimes, Moments, View
+from streamkernel.reductions import CrossDisagreements, CrossGram, Features, FeatureTimes, Moments, Reduction, View
 from streamkernel.selection.cross_greedy import POOLS, CrossGreedy, CrossProblem, cross_rule
 from streamkernel.selection.problem import gather_step
+from streamkernel.solvers import choice_bytes
 
 __all__ = ["CCASettings", "curve_sizes", "needs_statistics", "plan_cca", "sampled_rows"]
 
@@ -137,12 +138,19 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
         steps.append(step_of("column statistics", moments, table, kernel_columns=0))
     gathered = len(settings.rule.prefetch(problem)) + sampled_rows(paired, settings)
     choice = settings.rule.steps(problem)
-    steps += [gather_step(problem.draws, gathered), *choice[1:]]
+    steps += [gather_step(problem.draws, gathered), *_lengthscale_steps(paired, settings), *choice[1:]]
     unfilled = problem.unfilled(n)
     features = Features.of_basis(unfilled[0]), Features.of_basis(unfilled[1])
     final = CrossGram(features, paired.views)
-    steps.append(step_of("final sweep", final, table, kernel_columns=2 * n, held_bytes=32 * n * n))
-    # The centred sums; the eigenvectors of both blocks, with LAPACK's workspace; the cross product and its vectors.
+
+    # Points are of either view, and not of the table's width.
+    def sweep(name: str, work: Reduction[Any], held: int) -> Step:
+        packed, rows = problem.packed_bytes(n), 8 * n * sum(paired.widths)
+        step = step_of(name, work, table, kernel_columns=2 * n, points=0, held_bytes=held, packed_bytes=packed)
+        return replace(step, rows_bytes=rows)
+
+    steps.append(sweep("final sweep", final, 32 * n * n))
+    # The sums, centred; eigenvectors of either block with LAPACK's workspace; the product between, and its vectors.
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * 24 * n * n))
     if settings.gamma is not None:
         sizes = curve_sizes(n)
@@ -150,8 +158,15 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
         x, y = (FeatureTimes(each, zeros, np.zeros(len(sizes))) for each in features)
         work = CrossDisagreements((x, y), paired.views, settings.gamma, unfilled[0].rows, sizes)
         held = 8 * 24 * n * n + 32 * n * len(sizes)
-        steps.append(step_of("bound", work, table, kernel_columns=2 * n, held_bytes=held))
+        steps.append(sweep("bound", work, held))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=8 * n * (sum(paired.widths) + 4 * n))
+
+
+def _lengthscale_steps(paired: Paired, settings: CCASettings) -> list[Step]:
+    """Distances of sampled rows, in one view after the other, which is float64."""
+    rows = sampled_rows(paired, settings)
+    held = (8 * rows * width + choice_bytes(rows, width, 8) for width in paired.widths)
+    return [Step("lengthscale", "driver", 0, 1, 0.0, 0, 0, 0, 0, max(held))] if rows else []
 
 
 def needs_statistics(paired: Paired, settings: CCASettings) -> bool:

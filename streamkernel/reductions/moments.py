@@ -50,7 +50,8 @@ class Moments(Reduction[TableStatistics]):
         return 32 * (self.n_features + self.n_targets) + 16
 
     def scratch_bytes(self, rows: int) -> int:
-        return 16 * rows * self.n_features
+        # Features, then targets: in float64, and less their first row.
+        return 16 * rows * max(self.n_features, self.n_targets)
 
     def flops_per_row(self) -> float:
         return 8.0 * (self.n_features + self.n_targets)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
-from streamkernel.engine import Session, Step, step_of
-from streamkernel.kernels import Kernel
+from streamkernel.engine import Session, Step, TableShape, step_of
+from streamkernel.kernels import Kernel, packed_bytes
 from streamkernel.reductions import CrossPool, PoolColumns, Sample, View
 from streamkernel.selection.cross_picks import cross_picks
 from streamkernel.selection.draws import AllRows, Draw, Drawn, UniformDraw
@@ -78,6 +78,10 @@ class CrossProblem:
         )
         return first, second
 
+    def packed_bytes(self, n: int) -> int:
+        """Of n points in both views, as the kernels' loops read them."""
+        return sum(packed_bytes(n, p, kernel.formulas) for kernel, p in zip(self.kernels, self.widths, strict=True))
+
     def empty(self) -> Bases:
         first, second = (
             Basis.empty(kernel, width, _DOUBLE) for kernel, width in zip(self.kernels, self.widths, strict=True)
@@ -130,18 +134,27 @@ class CrossGreedy:
             # Rounds of the same size cost about what the largest of them costs: keep that one.
             kinds[kind] = have, kinds.get(kind, (0, 0))[1] + 1
             have += picks
-        for (picks, pool), (have, times) in kinds.items():
+        for (picks, size), (have, times) in kinds.items():
+            pool = min(size, problem.table.n_rows - have)  # rows of the bases are no candidates
             work = self._work(problem, problem.unfilled(have), problem.unfilled(pool))
             # The factor and its halves, deflated; both S and their products; whitening.
             held = 8 * (3 * (2 * pool) ** 2 + 4 * pool**2 + 6 * (have + picks) ** 2)
+            table = problem.table
             steps.append(
                 step_of(
                     f"score {pool} candidates in two views",
                     work,
-                    problem.table,
+                    table,
                     kernel_columns=2 * (have + pool),
+                    points=0,  # which are of either view, and not of the table's width
                     times=times,
                     held_bytes=held,
+                    # Columns stand side by side, beside them pool and bases for themselves; in place of the columns
+                    # then the bases that have grown.
+                    packed_bytes=sum(problem.packed_bytes(points) for points in (have + pool, pool, have)),
+                    # The points of both bases and of the pool, in float64; the pool as rows of the table, twice.
+                    rows_bytes=8 * sum(problem.widths) * (2 * have + picks + pool)
+                    + 2 * pool * TableShape.of(table).row_bytes,
                 )
             )
         return steps
@@ -160,6 +173,7 @@ class CrossGreedy:
                 break
             found, pool = self._score(problem, session, cache, bases, drawn, picks)
             bases, kept = _append_both(bases, pool, found.order)
+            del pool  # packed: of wide rows there is no room for it beside the next
             quotients += found.gains[kept].tolist()
             rounds.append(RoundRecord(start, len(bases[0]), None, len(drawn.pool), problem.table.n_rows))
             session.progress.note(f"{len(bases[0])} of {problem.n} basis functions")
