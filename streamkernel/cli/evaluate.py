@@ -39,9 +39,9 @@ def command(
     fitted = predicting_model(model)
     table = opened(fitted, store, rows, targets=True)
     work = fitted.scores()
-    check_memory(work, table, place, memory)
+    check_memory(work, fitted, table, place, memory)
     with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
-        check_memory(work, table, place, memory, executor)
+        check_memory(work, fitted, table, place, memory, executor)
         found = Session(executor, progress=bar).sweep(work, table, "evaluate")
     scores: dict[str, Any] = found if isinstance(found, dict) else found.scalars
     emit(scores, as_json=as_json, title=f"{model} on {store}")

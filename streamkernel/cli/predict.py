@@ -58,10 +58,10 @@ def command(
         "classes": fitted.config["classes"],
         "target_names": fitted.config["target_names"],
     }
-    check_memory(work, table, place, memory)
+    check_memory(work, fitted, table, place, memory)
     began = time.perf_counter()
     with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
-        check_memory(work, table, place, memory, executor)
+        check_memory(work, fitted, table, place, memory, executor)
         sink = RowSink.create(
             out,
             table.n_rows,
