@@ -10,6 +10,7 @@ from streamkernel.engine.plan import (
     TableShape,
     format_bytes,
     make_plan,
+    outgrown_bytes,
     step_of,
 )
 from streamkernel.engine.progress import Progress, Silent
@@ -38,6 +39,7 @@ __all__ = [
     "limits_here",
     "machine_of",
     "make_plan",
+    "outgrown_bytes",
     "memory_limits",
     "resident_bytes",
     "step_of",

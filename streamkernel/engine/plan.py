@@ -4,8 +4,8 @@ Per task: three times a chunk (as stored, as decoded, as cut: Zarr's own cost, d
 from an object store it is there twice as stored, and not decoded yet), the block's rows, its scratch and the state it
 sums into. Per thread, the loops' own copy of some rows. Per process: as many tasks as it has threads, or the step has
 spans; the states that wait in the tree, the basis points as the kernel's loops read them (`kernels.packed_bytes`), as
-often as the step packs them, rows that stand beside them, what was fetched for good by a step before, the interpreter
-with its libraries. The promise is the sum over all processes at the costliest step.
+often as the step packs them, rows that stand beside them, names of columns, what was fetched for good by a step before,
+the interpreter with its libraries. The promise is the sum over all processes at the costliest step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from streamkernel.engine.layout import block_rows, span_rows
 from streamkernel.engine.threads import available_cpus
-from streamkernel.kernels import Kernel, packed_bytes, workspace_bytes
+from streamkernel.kernels import Kernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
 from streamkernel.table.rows import NumpyRows
@@ -25,6 +25,7 @@ __all__ = [
     "BASE_BYTES",
     "COMPILING_BYTES",
     "LOCAL_WORKER_BYTES",
+    "SLACK",
     "WORKER_BYTES",
     "Machine",
     "Plan",
@@ -32,6 +33,7 @@ __all__ = [
     "TableShape",
     "format_bytes",
     "make_plan",
+    "outgrown_bytes",
     "step_of",
 ]
 
@@ -43,7 +45,8 @@ BASE_BYTES = 480 << 20  # a driver's
 WORKER_BYTES = 480 << 20
 LOCAL_WORKER_BYTES = 340 << 20
 COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
-_SLACK = 1.3  # factor for memory that the allocator holds in addition, most when threads wait for each other
+_NAME_BYTES = 128  # two short strings, and a place for each in a tuple and in the list that it is made of
+SLACK = 1.3  # what the allocator keeps beyond what is asked of it, most when threads wait for each other
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,14 @@ def _most_spans(rows: int, flops_per_row: float, chunks: int | None) -> int:
     return max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
 
 
+def outgrown_bytes(step: Step) -> int:
+    """What the allocator keeps of row blocks that widen with every look: of some that were outgrown (measured).
+
+    A block above 32 MiB is a mapping of its own (glibc's largest threshold), and gone once it is freed.
+    """
+    return 5 * min(step.scratch_bytes, 32 << 20)
+
+
 @dataclass(frozen=True)
 class Plan:
     """The promised cost of a fit.
@@ -261,10 +272,13 @@ def make_plan(
 
     def process(step: Step, threads: int) -> int:
         packed = step.packings * packed_bytes(step.points, table.features, formulas) + step.packed_bytes
+        if step.points:
+            packed += packing_bytes(table.features)
         tasks = threads if step.spans is None else min(threads, step.spans)
         return tasks * task(step) + waiting(step, threads) + packed
 
-    driver = worker = kept = 0
+    worker, driver = 0, 0
+    kept = _NAME_BYTES * table.features  # names of the columns: of the table, and of a sample of it
     for step in steps:
         # What the driver makes of the sums comes after the tasks that made them.
         held = step.held_bytes + step.rows_bytes
@@ -276,8 +290,8 @@ def make_plan(
         # Steps come in their order: a later one has beside it what was kept of those before.
         driver = max(driver, kept + held, kept + step.kept_bytes)
         kept += step.kept_bytes
-    driver_bytes = machine.driver_base + int(_SLACK * driver)
-    worker_bytes = machine.worker_base + int(_SLACK * worker) if machine.workers else 0
+    driver_bytes = machine.driver_base + int(SLACK * driver)
+    worker_bytes = machine.worker_base + int(SLACK * worker) if machine.workers else 0
     return Plan(
         steps=steps,
         machine=machine,

@@ -14,7 +14,7 @@ from streamkernel.estimators.choosing import choose_basis
 from streamkernel.estimators.gaussian_settings import EVIDENCE, GeneralisedSettings
 from streamkernel.estimators.generalised_fitted import GeneralisedFitted
 from streamkernel.estimators.generalised_model import GeneralisedModel
-from streamkernel.estimators.plan import steps_of_choice
+from streamkernel.estimators.plan import check_step, steps_of_choice
 from streamkernel.estimators.supervised import fit_supervised
 from streamkernel.estimators.tuning import TUNING_BYTES, points_step
 from streamkernel.kernels import Kernel
@@ -175,7 +175,7 @@ def _tuning_steps(problem: Problem, rows: int, likelihood: Likelihood) -> list[S
             where="sample",
             times=480,
             held_bytes=held,
-            packings=3,  # of the kernel that is looked at, of the best so far, of the slopes
+            packings=2,  # of the kernel that is looked at, and of its slopes
             # And the points that were chosen, as they are joined to a basis for each kernel that is looked at.
             rows_bytes=wide + 2 * n * p * item,
         ),
@@ -202,4 +202,5 @@ def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machi
     steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))
     steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 4 * hessian))
     disk = 2 * hessian + step.state_bytes()
+    steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

@@ -14,7 +14,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.estimators.kernel_cca_views import Paired
 from streamkernel.estimators.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
 from streamkernel.estimators.settings import BasisSettings, checked_choice, checked_number, checked_seed
-from streamkernel.kernels import Kernel
+from streamkernel.kernels import Kernel, packing_bytes
 from streamkernel.kernels.parameters import checked_probability
 from streamkernel.reductions import CrossDisagreements, CrossGram, Features, FeatureTimes, Moments, Reduction, View
 from streamkernel.selection.cross_greedy import POOLS, CrossGreedy, CrossProblem, cross_rule
@@ -145,7 +145,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
 
     # Points are of either view, and not of the table's width.
     def sweep(name: str, work: Reduction[Any], held: int) -> Step:
-        packed, rows = problem.packed_bytes(n), 8 * n * sum(paired.widths)
+        packed, rows = problem.packed_bytes(n) + packing_bytes(max(paired.widths)), 8 * n * sum(paired.widths)
         step = step_of(name, work, table, kernel_columns=2 * n, points=0, held_bytes=held, packed_bytes=packed)
         return replace(step, rows_bytes=rows)
 

@@ -157,7 +157,8 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
     sums = GaussianEquations(basis, np.zeros(d), DiagonalNoise(1.0, 1.0))
     slopes = EvidenceGradient(basis, np.zeros(d), ones, 1.0, 1.0, np.zeros((n, n)), np.zeros((n, d)), True)
     held = 8 * 10 * n * n  # the precision, its factors and inverse, and what is made of them
-    sampled = rows if where == "sample" else None
+    # Slopes have panels of their own; beside a sweep those of the basis that was chosen stay.
+    sampled, chosen = (rows, 0) if where == "sample" else (None, 1)
     return [
         step_of(
             name,
@@ -168,12 +169,11 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
             where=where,
             times=times,
             held_bytes=held,
-            packings=packings,
+            packings=packings + chosen,
             # The points that were chosen, and as they are joined to a basis for each kernel that is looked at.
             rows_bytes=2 * basis.points.dtype.itemsize * basis.points.size,
         )
-        # Those of the basis that was chosen stay; slopes have panels of their own.
-        for name, work, packings in (("evidence", sums, 2), ("its gradient", slopes, 3))
+        for name, work, packings in (("evidence", sums, 1), ("its gradient", slopes, 2))
     ]
 
 

@@ -29,7 +29,7 @@ from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_config
 from streamkernel.kernels.own import handed_over, own_kernels
 from streamkernel.kernels.polynomial import Polynomial
-from streamkernel.kernels.prepared import PreparedKernel, packed_bytes, workspace_bytes
+from streamkernel.kernels.prepared import PreparedKernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
 
@@ -54,6 +54,7 @@ __all__ = [
     "kernel_from_config",
     "own_kernels",
     "packed_bytes",
+    "packing_bytes",
     "lengthscale_gradient",
     "log_lengthscales",
     "per_feature",

@@ -17,7 +17,7 @@ from streamkernel.kernels._tile import BLOCK, ROWS, columns
 from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, Transform
 from streamkernel.kernels.parameters import checked_rows
 
-__all__ = ["PreparedFormula", "PreparedKernel", "packed_bytes", "workspace_bytes"]
+__all__ = ["PreparedFormula", "PreparedKernel", "packed_bytes", "packing_bytes", "workspace_bytes"]
 
 
 # log2(e) = LOG2E + LOG2E_TAIL beyond float64.
@@ -67,6 +67,12 @@ def packed_bytes(n: int, p: int, formulas: int = 1) -> int:
     """What n points of p features take once a kernel of so many formulas is prepared: themselves, and panels twice."""
     width = columns(np.dtype(np.float64))
     return 8 * p * (n + 2 * formulas * width * -(-n // width))
+
+
+def packing_bytes(p: int) -> int:
+    """What packing takes beside: a panel as points, before and after it is moved, or its rows for their norms."""
+    width = columns(np.dtype(np.float64))
+    return 8 * p * (ROWS * -(-width // ROWS) + width)
 
 
 def workspace_bytes(p: int) -> int:

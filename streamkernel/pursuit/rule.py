@@ -262,6 +262,7 @@ class MatchingPursuit(Rule):
             if short or (brought == 0 and self.pools.kind == "full"):
                 ended = "rank"
                 break
+            del work, pool, candidates  # packed: of wide rows there is no room for them beside what is looked at next
             if self.patience is not None:
                 watch.look(problem, session, model, coding)
             if model.out_of_patience():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, TableShape, step_of
-from streamkernel.kernels import Kernel, packed_bytes
+from streamkernel.kernels import Kernel, packed_bytes, packing_bytes
 from streamkernel.reductions import CrossPool, PoolColumns, Sample, View
 from streamkernel.selection.cross_picks import cross_picks
 from streamkernel.selection.draws import AllRows, Draw, Drawn, UniformDraw
@@ -151,7 +151,8 @@ class CrossGreedy:
                     held_bytes=held,
                     # Columns stand side by side, beside them pool and bases for themselves; in place of the columns
                     # then the bases that have grown.
-                    packed_bytes=sum(problem.packed_bytes(points) for points in (have + pool, pool, have)),
+                    packed_bytes=sum(problem.packed_bytes(points) for points in (have + pool, pool, have))
+                    + packing_bytes(max(problem.widths)),
                     # The points of both bases and of the pool, in float64; the pool as rows of the table, twice.
                     rows_bytes=8 * sum(problem.widths) * (2 * have + picks + pool)
                     + 2 * pool * TableShape.of(table).row_bytes,

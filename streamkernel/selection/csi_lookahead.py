@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step
 from streamkernel.errors import ParameterError
+from streamkernel.kernels import packed_bytes, packing_bytes
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Sample
 from streamkernel.selection.look_ahead import LookAhead, first_largest
@@ -168,6 +169,8 @@ class LookAheadCSI(Rule):
         gather = gather_step(problem, m)
         # The rows as they were gathered, and a copy; in float64 where they are not; Q; A and B; Y and c.
         held = gather.held_bytes + 8 * m * (p * (table.dtype.itemsize < 8) + n + 1 + 2 * (delta + 1) + 4 * d + _VECTORS)
+        # A column is of one point, packed; in the end the picks are.
+        held += max(packed_bytes(1, p, problem.kernel.formulas) + packing_bytes(p), packed_bytes(n, p))
         # Q is read four times a column and A and B some ten times each, two operations an entry.
         flops = (n + delta) * (3 * p + 8 * (n // 2) + 40 * (delta + 1) + 2 * d)
         out = "the rule csi, which reads the rows from disk"

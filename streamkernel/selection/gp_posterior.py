@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step
+from streamkernel.kernels import packed_bytes, packing_bytes
 from streamkernel.linalg import DualityPath, cholesky, duality_path, single_threaded_blas, solve_lower
 from streamkernel.reductions import PoolSums, Sample, stream_generator
 from streamkernel.selection.greedy import Greedy
@@ -66,8 +67,15 @@ class PosteriorGreedy(Greedy):
     def steps(self, problem: Problem) -> list[Step]:
         # The sums bring every residual trace: a tolerance costs no sweep.
         steps = super().steps(replace(problem, tol=0.0))
-        n, rows = problem.n, problem.n + min(self.dual_rows, problem.table.n_rows)
-        steps.append(Step("gap to the full fit", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * (4 * n**2 + 3 * rows**2)))
+        n, rows, table = problem.n, problem.n + min(self.dual_rows, problem.table.n_rows), problem.table
+        p, item = table.n_features, table.dtype.itemsize
+        pool = self.draw.pool_size(problem, self.take.count(0, n), 0)
+        # The rows of the dual as they were fetched and joined to the basis, packed beside it as it was and is, and
+        # beside the pool.
+        sizes = (rows, n, n, pool)
+        wide = 2 * (rows + pool) * item * p + sum(packed_bytes(each, p, problem.kernel.formulas) for each in sizes)
+        held = 8 * (4 * n**2 + 3 * rows**2) + wide + packing_bytes(p)
+        steps.append(Step("gap to the full fit", "driver", 0, 1, 0.0, 0, 0, 0, 0, held))
         if self.dual_rows:
             more = gather_step(problem, self.dual_rows)
             steps = [
@@ -100,6 +108,7 @@ class PosteriorGreedy(Greedy):
             unit = sums.trace / sums.weight
             score = replace(self.score, rho=rho / unit if unit > 0.0 else 1.0)
             found = replace(self, score=score)._picks(problem, columns, sums, drawn.groups, picks)
+            del columns  # packed: of wide rows there is no room for them beside what follows
             grown, kept = basis.append(drawn.pool.points[found.order], drawn.pool.rows[found.order])
             found = found.take(kept)
             residual = max(0.0, sums.trace - float(np.trace(sums.H)))

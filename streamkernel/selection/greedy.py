@@ -160,8 +160,9 @@ class Greedy(Rule):
                 ended = "rank"
                 break
             # A draw that does not look and was cut short is gone on with: its rows are at hand, and as good as others.
-            left = drawn.without(basis.rows)
-            drawn = left if short and not self.draw.looks and len(left.pool) else None
+            drawn = drawn.without(basis.rows) if short and not self.draw.looks else None
+            if drawn is not None and not len(drawn.pool):
+                drawn = None
         gains = np.concatenate([np.zeros(0), *(some.gains for some in picked)])
         parts = [some.parts for some in picked if some.parts.size]
         return Selection(basis, gains, tuple(rounds), ended, np.concatenate(parts) if parts else None)

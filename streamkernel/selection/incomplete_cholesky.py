@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
-from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions.largest_residuals import LargestResiduals, ResidualRows
@@ -139,7 +139,7 @@ class IncompleteCholesky(Rule):
         held = 8 * B * (2 * n + problem.table.n_features + 8) + 24 * n**2
         name = "look for the largest residuals"
         step = step_of(name, look, problem.table, kernel_columns=n // 2, points=n, times=times)
-        return [*steps, replace(step, held_bytes=held + 5 * step.scratch_bytes)]
+        return [*steps, replace(step, held_bytes=held + outgrown_bytes(step))]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         basis, pivots = self._first(problem, cache)

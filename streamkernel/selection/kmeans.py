@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.base import StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
@@ -98,7 +98,7 @@ class KMeans(Rule):
         ):
             if times:
                 step = step_of(name, work, table, sampled=rows, kernel_columns=0, where=where, times=times)
-                steps.append(replace(step, held_bytes=held + 5 * step.scratch_bytes))
+                steps.append(replace(step, held_bytes=held + outgrown_bytes(step)))
         return steps
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:

@@ -14,7 +14,7 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.reductions import stream_generator
@@ -128,7 +128,7 @@ class Leverage(Rule):
                 name = f"leverage scores of {size} rows"
                 columns = max(1, round(n * work.share))
                 step = step_of(name, work, problem.table, sampled=rows, kernel_columns=columns, points=n, where=where)
-                steps.append(replace(step, held_bytes=held + 5 * step.scratch_bytes))
+                steps.append(replace(step, held_bytes=held + outgrown_bytes(step)))
         return steps
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
-from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine import Session, Step, outgrown_bytes, step_of
+from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import LookResult, stream_generator
 from streamkernel.selection.draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
@@ -95,6 +96,7 @@ class RPCholesky(Rule):
 
     def steps(self, problem: Problem) -> list[Step]:
         block = self._wanted(problem)
+        p, item = problem.table.n_features, problem.table.dtype.itemsize
         # Chance rejects some proposals: about half of them towards the end.
         times = (2 if self.exact else 1) * -(-problem.n // block)
         look = ResidualDraw(per_pick=1, extra=0, scoring_per_function=0).reduction(
@@ -108,8 +110,12 @@ class RPCholesky(Rule):
             kernel_columns=problem.n // 2,  # on average
             points=problem.n,
             times=times,
+            # The block is packed too, and the basis as it grows, once the look is over; their points, those of the
+            # look and as they are sampled; and the block once more in float64, while its features are computed.
+            packed_bytes=packed_bytes(block, p, problem.kernel.formulas),
+            rows_bytes=p * (item * (2 * problem.n + 3 * block) + 8 * block),
         )
-        return [replace(step, held_bytes=24 * block**2 + 24 * problem.n**2 + 5 * step.scratch_bytes)]
+        return [replace(step, held_bytes=24 * block**2 + 24 * problem.n**2 + outgrown_bytes(step))]
 
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
         basis = problem.empty_basis()

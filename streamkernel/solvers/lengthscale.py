@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError
-from streamkernel.kernels import Kernel, Laplacian, packed_bytes
+from streamkernel.kernels import Kernel, Laplacian, packed_bytes, packing_bytes
 from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
@@ -79,7 +79,11 @@ def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, 
     n = _basis_rows(rows)
     return max(
         median,
-        8 * rows * features + packed_bytes(n, features, formulas) + 24 * n * features + 8 * n * (3 * rows + 4 * n),
+        8 * rows * features
+        + packed_bytes(n, features, formulas)
+        + packing_bytes(features)
+        + 24 * n * features
+        + 8 * n * (3 * rows + 4 * n),
     )
 
 

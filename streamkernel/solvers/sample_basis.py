@@ -66,4 +66,5 @@ def greedy_points(run: Run, table: Table, kernel: Kernel, n: int, seed: int, str
             basis, _ = basis.append(pool.points[found.order], drawn[found.order])
             residual = basis.residual(X)
         residual[basis.rows] = 0.0
-    return basis
+    # Its points are what is wanted: with other lengthscales they are packed anew.
+    return basis.unpacked()
