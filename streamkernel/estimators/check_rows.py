@@ -12,10 +12,22 @@ from numpy.typing import NDArray
 from streamkernel.errors import DataError, warn_user
 from streamkernel.table import RowBlock, Scaler, Table
 
-__all__ = ["CheckRows", "Predicting", "check_rows"]
+__all__ = ["CheckRows", "Predicting", "check_bytes", "check_rows"]
 
 _ROWS, _RUNS = 2000, 8
-_MOST_READ = 10_000  # rows read where a mask selects some of them
+_MOST_READ = 10_000  # where a part of the rows is wanted
+_MOST_BYTES = 128 << 20  # of the rows, of which wide ones are fewer
+
+
+def _at_most(rows: int, table: Table) -> int:
+    """So many rows, or as many as memory has room for in a picture."""
+    return max(_RUNS, min(rows, _MOST_BYTES // max(1, table.n_features * table.dtype.itemsize)))
+
+
+def check_bytes(table: Table) -> int:
+    """Most bytes of the rows that `check_rows` reads: all as they are and as they are kept, a run in float64."""
+    rows, p, item = min(table.n_rows, _at_most(_MOST_READ, table)), table.n_features, table.dtype.itemsize
+    return rows * p * 2 * item + -(-rows // _RUNS) * p * (item + 8)
 
 
 class Predicting(Protocol):
@@ -75,7 +87,8 @@ def check_rows(
     if watched is not None:
         return _predicted("held-out", watched, watched.start, watched.stop, predictions)
     if held_out is not None:
-        blocks = [table.read(start, stop) for start, stop in _runs(table.start, table.stop, _MOST_READ)]
+        most = _at_most(_MOST_READ, table)
+        blocks = [table.read(start, stop) for start, stop in _runs(table.start, table.stop, most)]
         masks = [held_out(block) for block in blocks]
         every = -(-int(sum(mask.sum() for mask in masks)) // _ROWS)
         if every:
@@ -90,7 +103,7 @@ def check_rows(
 
 
 def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predicting) -> CheckRows:
-    blocks = [source.read(start, stop) for start, stop in _runs(lo, hi)]
+    blocks = [source.read(start, stop) for start, stop in _runs(lo, hi, _at_most(_ROWS, source))]
     return _compared(kind, [(block.X, block.Y) for block in blocks], predictions)
 
 
@@ -102,7 +115,7 @@ def _compared(
     return CheckRows(kind, truth, {name: np.concatenate([each[name] for each in values]) for name in values[0]})
 
 
-def _runs(lo: int, hi: int, most: int = _ROWS) -> list[tuple[int, int]]:
+def _runs(lo: int, hi: int, most: int) -> list[tuple[int, int]]:
     """Some runs of neighbouring rows, spread evenly over [lo, hi): a few chunks are read, not all of them."""
     length = min(hi - lo, most)
     runs = min(_RUNS, length)

@@ -15,7 +15,7 @@ from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.gaussian_fitted import GaussianFitted
 from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, EVIDENCE, CommitteeSettings, GaussianSettings
-from streamkernel.estimators.plan import steps_of_choice
+from streamkernel.estimators.plan import check_step, steps_of_choice
 from streamkernel.estimators.supervised import check_numbers, fit_supervised
 from streamkernel.estimators.tuning import (
     FULL_EVALUATIONS,
@@ -163,4 +163,5 @@ def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n:
         asked = 24 * min(DEGREES_ROWS, table.n_rows) ** 2
         steps.append(Step("degrees of freedom", "driver", 0, 1, 0.0, 0, 0, 0, 0, asked))
     disk = final.state_bytes() * 3 + n * table.n_features * 8
+    steps.append(check_step(problem, n))
     return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

@@ -8,7 +8,7 @@ from typing import Any
 from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
 from streamkernel.errors import warn_user
 from streamkernel.estimators.choosing import choose_basis
-from streamkernel.estimators.plan import steps_of_choice
+from streamkernel.estimators.plan import check_step, steps_of_choice
 from streamkernel.estimators.pursuit_fitted import PursuitFitted
 from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.estimators.pursuit_settings import PursuitSettings
@@ -66,7 +66,8 @@ def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: i
     """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
     n, settings = settings.components(table) if n is None else n, settings.watching(table)
     problem, steps = steps_of_choice(table, settings, n)
-    # The state of every sweep, and an (n, n) array of directions, stay on disk until the model is saved.
+    steps.append(check_step(problem, n))
+    # The state of every sweep is kept until the model is there, and so is a square of directions.
     disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
     disk += 8 * n * (n + table.n_features + 4)
     shape = TableShape.of(table)

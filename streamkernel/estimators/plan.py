@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
+from streamkernel.estimators.check_rows import check_bytes
 from streamkernel.estimators.settings import BasisSettings, RidgeSettings
+from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import FeatureGram, FeatureMap, Features, Moments, NormalEquations
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import counting, gather_step, unfilled_basis
 from streamkernel.solvers import choice_bytes, falkon_steps
 from streamkernel.table import Table
 
-__all__ = ["needs_moments", "plan_factor", "plan_ridge", "steps_of_choice"]
+__all__ = ["check_step", "needs_moments", "plan_factor", "plan_ridge", "steps_of_choice"]
 
 
 def needs_moments(table: Table, settings: BasisSettings) -> bool:
@@ -40,6 +42,14 @@ def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Prob
         fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
         steps.insert(fetched, _lengthscale_step(problem, settings))
     return problem, steps
+
+
+def check_step(problem: Problem, n: int) -> Step:
+    """The picture on some rows, which a fit of n functions ends with: the driver reads them, with the basis packed."""
+    table, shape = problem.table, TableShape.of(problem.table)
+    held = check_bytes(table) + packed_bytes(n, table.n_features, problem.kernel.formulas)
+    held += 0 if shape.in_memory else 3 * shape.chunk_bytes
+    return Step("check", "driver", 0, 1, 0.0, 0, 0, 0, 0, held)
 
 
 def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
@@ -70,6 +80,8 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     else:
         way_out = "--solver cg with a number for --alpha" if isinstance(settings, RidgeSettings) else ""
         further, disk = _decomposition(problem, n, way_out)
+    if table.n_targets:
+        further.append(check_step(problem, n))
     return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
 
 
