@@ -1,53 +1,109 @@
-"""Tables with more features than rows: the plan counts the rows that there are, and still covers what is measured."""
+"""Tables with more features than rows: the plan counts the rows that there are, and still covers what is held."""
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
-from streamkernel.engine import Machine
-from streamkernel.engine.session import layout_of
-from streamkernel.estimators.kinds import PREDICTORS
-from streamkernel.kernels import Gaussian, packed_bytes
-from streamkernel.kernels.prepared import PreparedFormula
-from streamkernel.reductions import Moments
-from streamkernel.table import open_table
-
-PROGRAM = """
-import json, re, sys, warnings
-import numpy as np
 import streamkernel
-warnings.simplefilter("ignore")
-X = np.random.default_rng(0).standard_normal((200, 20_000)).astype(np.float32)
-model = getattr(streamkernel, sys.argv[1])(memory_limit="4GB").fit(X, X[:, 0].astype(float)).model_
-peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
-run = model.config["run"]
-print(json.dumps([run["planned_memory_bytes"], max(peak, run["peak_memory_bytes"])]))
-"""
+from streamkernel.cli.scoring import plan_of_predictions
+from streamkernel.engine import Machine, Plan, Session, ThreadExecutor
+from streamkernel.engine.plan import BASE_BYTES, SLACK
+from streamkernel.engine.session import layout_of
+from streamkernel.estimators.kernel_cca_plan import CCASettings, plan_cca
+from streamkernel.estimators.kernel_cca_views import paired_table
+from streamkernel.estimators.recipes import RECIPES
+from streamkernel.kernels import Gaussian, Kernel, Matern, packed_bytes
+from streamkernel.kernels.prepared import PreparedFormula
+from streamkernel.reductions import Moments, Sample
+from streamkernel.selection import RULES
+from streamkernel.solvers import choice_bytes, choose_lengthscale
+from streamkernel.table import Table, open_table
 
 
-@pytest.mark.parametrize("name", PREDICTORS)
+def unfilled(m: int, p: int) -> Any:
+    """Rows with a shape, and no memory behind them."""
+    return np.broadcast_to(np.float32(1), (m, p))
+
+
+def shaped(name: str, m: int, p: int) -> Table:
+    y: Any = np.arange(m) % 2 if RECIPES[name].classify else np.arange(m) * 1.0
+    return open_table(unfilled(m, p), y, classify=RECIPES[name].classify)
+
+
+def planned(name: str, m: int, p: int, threads: int = 2, **options: Any) -> Plan:
+    recipe = RECIPES[name]
+    return recipe.plan(shaped(name, m, p), recipe.settings(**options), Machine(0, threads))
+
+
+def planned_cca(widths: tuple[int, int], **parameters: Any) -> Plan:
+    paired = paired_table(unfilled(60, widths[0]), unfilled(60, widths[1]), None)
+    estimator = streamkernel.KernelCCA(**parameters)
+    return plan_cca(paired, CCASettings.from_parameters(estimator.get_params(), 60), Machine(0, 2))
+
+
+# ------------------------------------------------------------------------------------------------------ what is planned
+@pytest.mark.parametrize("name", RECIPES)
 def test_no_block_has_more_rows_than_there_are(name: str) -> None:
-    recipe, m = PREDICTORS[name], 60
-    y: Any = np.arange(m) % 2 if recipe.classify else np.arange(m) * 1.0
-    table = open_table(np.broadcast_to(np.float32(1), (m, 100_000)), y, classify=recipe.classify)
-    plan = recipe.plan(table, recipe.settings(), Machine(0, 2))
-    assert plan.memory_bytes < 4e9
-    assert max(step.block_rows for step in plan.steps) <= m
+    plan = planned(name, 60, 100_000)
+    assert plan.memory_bytes < 2.3e9
+    assert max(step.block_rows for step in plan.steps) <= 60
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_rule_counts_more_rows_than_there_are(rule: str) -> None:
+    assert planned("ridge", 60, 100_000, rule=rule).memory_bytes < 4e9
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_plan_holds_nothing(name: str) -> None:
+    """It is made before anything is held against a limit: also of points that would fill the memory."""
+    table, recipe = shaped(name, 2000, 20_000), RECIPES[name]
+    settings = recipe.settings()
+    tracemalloc.start()
+    plan = recipe.plan(table, settings, Machine(0, 2))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert plan.memory_bytes > 1e9
+    assert peak < 16e6  # some numbers for each feature, and (n, n) of a sample
+
+
+def test_one_span_is_one_task() -> None:
+    """However many threads there are."""
+    assert planned("ridge", 60, 100_000, threads=1).memory_bytes == planned("ridge", 60, 100_000, 8).memory_bytes
+    assert planned("ridge", 60_000, 1000, threads=1).memory_bytes < planned("ridge", 60_000, 1000, 8).memory_bytes
+
+
+def test_a_narrow_view_does_not_hide_a_wide_one() -> None:
+    plans = [planned_cca(widths) for widths in ((10, 99_990), (50_000, 50_000), (99_990, 10))]
+    least, _, most = sorted(plan.memory_bytes for plan in plans)
+    assert most < 1.2 * least
+    several = planned_cca((10, 99_990), kernel=(Gaussian(1.0), Gaussian(1.0) + Gaussian(2.0)))
+    assert several.memory_bytes > plans[0].memory_bytes + 2 * 60 * 99_990 * 8
+
+
+def test_predictions_count_the_points_of_the_model() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 5000))
+    model = streamkernel.KernelRidge(n_components=20, random_state=0).fit(X, X[:, 0]).model_
+    plan = plan_of_predictions(model.outputs(), model, open_table(unfilled(100, 5000)), Machine(0, 1))
+    assert plan.memory_bytes - BASE_BYTES > packed_bytes(len(model.basis), 5000) + X.itemsize * 20 * 5000
 
 
 def test_blocks_of_wide_rows_are_small_in_the_run_too() -> None:
-    narrow, wide = (open_table(np.broadcast_to(np.float32(1), (10_000, p))) for p in (1000, 200_000))
+    narrow, wide = (open_table(unfilled(10_000, p)) for p in (1000, 200_000))
     assert layout_of(Moments(1000, 0), narrow).block_rows >= 2048
     rows = layout_of(Moments(200_000, 0), wide).block_rows
     assert rows * 200_000 * 12 <= 256 << 20
 
 
+# --------------------------------------------------------------------------------------------------------- what is held
 @pytest.mark.parametrize("n", [1, 60])
 def test_what_is_counted_is_what_is_packed(n: int) -> None:
     points = np.random.default_rng(0).standard_normal((n, 50))
@@ -58,9 +114,111 @@ def test_what_is_counted_is_what_is_packed(n: int) -> None:
     assert packed_bytes(n, 50, (Gaussian(2.0) + Gaussian(1.0)).formulas) == 2 * held - points.nbytes
 
 
+@pytest.mark.parametrize("search", [False, True])
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern(1.0)])
+def test_the_search_for_a_lengthscale_is_counted(kernel: Kernel, search: bool) -> None:
+    m, p = 100, 5000
+    X, y = np.random.default_rng(0).standard_normal((m, p)).astype(np.float32), np.arange(m * 1.0)[:, None]
+
+    def choose(width: int) -> None:
+        sample = Sample(np.arange(m), X[:, :width], y, np.ones(m))
+        choose_lengthscale(sample, kernel, search=search, intercept=True, scale=np.ones(1))
+
+    choose(20)  # what is compiled
+    tracemalloc.start()
+    choose(p)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    counted = choice_bytes(m, p, 4, search=search)
+    assert peak <= counted + 200_000
+    assert counted < 1.6 * peak
+
+
+def fitted(name: str, m: int, p: int, options: dict[str, Any], seen: list[Any] | None = None) -> int:
+    """Fit to rows of this shape; what is promised beyond what the process holds already."""
+    if name == "kcca":
+        x, y = (np.random.default_rng(seed).standard_normal((m, p)) for seed in (0, 1))
+        given = x[:, :10].astype(np.float32), y.astype(np.float32)
+        run = streamkernel.KernelCCA(**options).fit(*given).model_.config["run"]
+        return int(run["planned_memory_bytes"])
+    recipe = RECIPES[name]
+    X = np.random.default_rng(0).standard_normal((m, p), dtype=np.float32)
+    y: Any = np.round(np.exp(X[:, 0])) if name == "poisson" else X[:, 0].astype(np.float64)
+    table = open_table(X, y > 0.0 if recipe.classify else y, classify=recipe.classify)
+    options = {name: (table if value == "itself" else value) for name, value in options.items()}
+    settings = recipe.settings(**options)
+    run = recipe.fit(table, settings, Session(ThreadExecutor(2)), estimator=name, driver_bytes=0).config["run"]
+    return int(run["planned_memory_bytes"])
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ridge", {}),
+        ("ridge", {"n_components": 3, "rule": "uniform", "lengthscale": "auto"}),
+        ("kmp", {}),
+        ("kcca", {}),
+        pytest.param("ridge", {"kernel": "matern"}, marks=SLOW),
+        pytest.param("ridge", {"rule": "csi"}, marks=SLOW),
+        pytest.param("ridge", {"rule": "incomplete-cholesky"}, marks=SLOW),
+        pytest.param("ridge", {"solver": "cg", "alpha": 1.0}, marks=SLOW),
+        pytest.param("kmp", {"validation": "itself"}, marks=SLOW),
+        pytest.param("kmp-classifier", {"loss": "logistic"}, marks=SLOW),
+        pytest.param("gp", {}, marks=SLOW),
+        pytest.param("gp", {"approximation": "dtc"}, marks=SLOW),
+        pytest.param("gp", {"ard": True, "n_components": 20}, marks=SLOW),
+        pytest.param("committee", {}, marks=SLOW),
+        pytest.param("gp-classifier", {}, marks=SLOW),
+        pytest.param("poisson", {}, marks=SLOW),
+    ],
+    ids=str,
+)
+def test_what_is_held_is_counted(name: str, options: dict[str, Any]) -> None:
+    """Array by array, whatever the allocator makes of it."""
+    small = {key: min(value, 5) if key == "n_components" else value for key, value in options.items()}
+    fitted(name, 40, 30, small)  # what is loaded and compiled once
+    gc.collect()
+    tracemalloc.start()
+    planned = fitted(name, 60, 6000, options)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    rows = 60 * 6000 * 4 * (3 if name == "kcca" else 1)  # which are the caller's
+    counted = (planned - BASE_BYTES) / SLACK
+    assert peak - rows <= counted
+
+
+# ---------------------------------------------------------------------------------------------------- what is promised
+PROGRAM = """
+import json, re, sys, warnings
+import numpy as np
+import streamkernel
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).standard_normal((60, 100_000), dtype=np.float32)
+y = np.round(np.exp(X[:, 0])) if sys.argv[1].endswith("Poisson") else X[:, 0].astype(float)
+rows = (X[:, :10], X[:, 10:]) if sys.argv[1] == "KernelCCA" else (X, y > 0 if "Classifier" in sys.argv[1] else y)
+model = getattr(streamkernel, sys.argv[1])(memory_limit="4GB").fit(*rows).model_
+peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+run = model.config["run"]
+print(json.dumps([run["planned_memory_bytes"], max(peak, run["peak_memory_bytes"])]))
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", ["KernelRidge", "Nystroem"])
-def test_the_promise_covers_what_is_measured(estimator: str) -> None:
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        "KernelRidge",
+        "Nystroem",
+        "KernelCCA",
+        "KernelMatchingPursuit",
+        "BayesianCommitteeMachine",
+        "GaussianProcessPoisson",
+    ],
+)
+def test_the_promise_is_kept_and_means_something(estimator: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM, estimator], capture_output=True, text=True, check=True)
     planned, measured = json.loads(done.stdout)
-    assert measured <= planned < 2e9
+    assert measured <= planned < 1.5 * measured
