@@ -132,7 +132,7 @@ def points_step(problem: Problem, n: int, rows: int, *, times: int) -> Step:
     """What it costs to choose n of so many sampled rows as points (`solvers.sample_basis`)."""
     p, item = problem.table.n_features, problem.table.dtype.itemsize
     half = n // 2
-    size = min(4 * (n - half), rows)  # no more candidates than there are rows
+    size = min(4 * (n - half), rows - half)  # no more candidates than there are rows that are no points yet
     pool = PoolColumns(unfilled_basis(problem, half), unfilled_basis(problem, size), np.zeros(0), _SINGLE)
     return step_of(
         "points of the sample",

@@ -119,8 +119,9 @@ class Leverage(Rule):
         last = RidgeLeverage(sample, n, problem.seed, (_LEVELS, 0))
         # The sample as it was fetched and as a level; K_SS, its factor, and what their making takes; the probes; and
         # row blocks of earlier levels, of which the allocator keeps some (measured).
-        held = 2 * self._sampled(problem) * p * problem.table.dtype.itemsize + 32 * n**2 + 16 * _PROBES * (n + p)
-        steps = [gather_step(problem, self._sampled(problem))]
+        sampled = self._sampled(problem)
+        held = 2 * sampled * p * problem.table.dtype.itemsize + 32 * n**2 + 16 * min(_PROBES, sampled) * (n + p)
+        steps = [gather_step(problem, sampled)]
         for where, sizes in (("sample", local), ("sweep", swept)):
             for size in sizes:
                 work = replace(last, share=size / m) if where == "sweep" else last
