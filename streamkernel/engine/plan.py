@@ -175,7 +175,7 @@ def step_of(
     state, multiple = (work.state_bytes(), work.row_multiple) if isinstance(work, Reduction) else (0, 1)
     spans: int | None = None
     if isinstance(table, int):
-        rows, cut_bytes = table, 0
+        rows, cut_bytes = table if sampled is None else sampled, 0
     else:
         shape = TableShape.of(table) if sampled is None else TableShape.of(table).sample(sampled)
         rows, cut_bytes = shape.rows, shape.cut_bytes

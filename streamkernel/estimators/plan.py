@@ -109,8 +109,8 @@ def _iterations(problem: Problem, n: int, sample: int, machine: Machine) -> tupl
     basis, d = unfilled_basis(problem, n), table.n_targets
     gather = gather_step(problem, sample)
     gather = replace(gather, name="rows for the preconditioner", held_bytes=gather.held_bytes + 8 * n * n)
-    steps = [gather, *falkon_steps(basis, table.n_rows, d, sample=sample)]
-    # Threads end with their sweep, but the allocator keeps their memory; the factors are in addition to it.
+    steps = [gather, *falkon_steps(basis, table, d, sample=sample)]
+    # Threads end with their sweep; what the allocator holds for them does not, and the factors come on top of it.
     here = [step for step in steps if step.where == "sample" or not machine.workers]
     kept = machine.driver_threads * sum(step.scratch_bytes for step in here)
     steps[-1] = replace(steps[-1], held_bytes=steps[-1].held_bytes + kept)

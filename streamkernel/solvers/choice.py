@@ -14,6 +14,7 @@ from streamkernel.engine import Step, step_of
 from streamkernel.kernels import Gaussian
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions import FeatureGram, Features, NormalEquations, NormalProduct, NormalTargets
+from streamkernel.table import Table
 
 __all__ = ["SolverChoice", "choose_solver", "falkon_steps"]
 
@@ -77,14 +78,14 @@ def choose_solver(
 
 
 def falkon_steps(
-    basis: Basis, rows: int, d: int, *, iterations: int = 30, residual_trace: bool = True, sample: int = 0
+    basis: Basis, rows: Table | int, d: int, *, iterations: int = 30, residual_trace: bool = True, sample: int = 0
 ) -> list[Step]:
     """What `FalkonSystem` and one solve will cost, for a plan.
 
     Parameters
     ----------
     basis : n functions; a shape without memory behind it will do.
-    rows, d : of the table, and its targets.
+    rows : the table, or how many there are where only work is asked about; d : its targets.
     """
     n, p = basis.points.shape
     held = 8 * (4 * n * n + 6 * n * d)  # L, the guess, its shifted copy and factor; the vectors
@@ -93,9 +94,17 @@ def falkon_steps(
     if sample:
         seen = FeatureGram(Features.of_basis(basis))
         held += 8 * sample * (p + d)
-        local = min(sample, rows)
+        local = min(sample, rows if isinstance(rows, int) else rows.n_rows)
         steps.append(
-            step_of("sample for the preconditioner", seen, local, kernel_columns=n, where="sample", held_bytes=held)
+            step_of(
+                "sample for the preconditioner",
+                seen,
+                rows,
+                sampled=local,
+                kernel_columns=n,
+                where="sample",
+                held_bytes=held,
+            )
         )
     each = NormalProduct(basis, _shape(n, d))
     # One more for the residual at the end.

@@ -43,7 +43,7 @@ def plan_full(
     work = KernelProducts(kernel, table, _shape(m, targets))
     # One more for the residual at the end.
     times = iterations + 1
-    steps = [step_of("K V by tiles", work, m, kernel_columns=(m + 1) // 2, points=0, times=times, held_bytes=held)]
+    steps = [step_of("K V by tiles", work, table, kernel_columns=(m + 1) // 2, points=0, times=times, held_bytes=held)]
     b = steps[0].block_rows
     if rank:
         steps += _preconditioner_steps(table, kernel, times + 1, targets, rank, held)
@@ -64,7 +64,9 @@ def _preconditioner_steps(table: Table, kernel: Kernel, times: int, targets: int
         ("G A", Collect(values, values.name, m), times),
     ]
     held += 24 * rank**2
-    return [step_of(name, work, m, kernel_columns=rank, times=often, held_bytes=held) for name, work, often in parts]
+    return [
+        step_of(name, work, table, kernel_columns=rank, times=often, held_bytes=held) for name, work, often in parts
+    ]
 
 
 def _shape(rows: int, columns: int) -> NDArray[np.float64]:
