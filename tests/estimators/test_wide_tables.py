@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamkernel.estimators.recipes import RECIPES
 
 import streamkernel
 from streamkernel.cli.scoring import plan_of_predictions
@@ -19,7 +20,6 @@ from streamkernel.engine.plan import BASE_BYTES, SLACK
 from streamkernel.engine.session import layout_of
 from streamkernel.estimators.kernel_cca_plan import CCASettings, plan_cca
 from streamkernel.estimators.kernel_cca_views import paired_table
-from streamkernel.estimators.recipes import RECIPES
 from streamkernel.kernels import Gaussian, Kernel, Matern, packed_bytes
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.reductions import Moments, Sample
