@@ -23,8 +23,8 @@ _AGAIN_SECONDS, _AT_ONCE = 0.05, 64
 class Client(Protocol):
     """A connection, encrypted or not yet, as the door sees it."""
 
-    def kept_waiting(self, now: float) -> float:
-        """Seconds for which its client has kept us waiting."""
+    def kept_waiting(self, now: float) -> float | None:
+        """Seconds for which its client has kept us waiting, 0 at first; None where we are at work."""
 
     def is_over(self, now: float) -> bool:
         """Whether a wait has lasted as long as it may."""
@@ -95,18 +95,21 @@ class Door:
     def _cut_slowest(self, connections: Iterable[Client], patience: float, most: int, now: float) -> bool:
         """End those that have kept us waiting for the longest; whether there are any that have for so long."""
         waits = ((each.kept_waiting(now), id(each), each) for each in connections)
-        slowest = heapq.nlargest(most, (wait for wait in waits if wait[0] > 0 and wait[0] >= patience))
+        behind = ((wait, tie, each) for wait, tie, each in waits if wait is not None and wait >= patience)
+        slowest = heapq.nlargest(most, behind)
         for _, _, connection in slowest:
             connection.cut()
         return bool(slowest)
+
+    def _is_late(self, connection: Client, now: float) -> bool:
+        wait = connection.kept_waiting(now)
+        return wait is not None and wait >= self.limits.patience_seconds
 
     def _look_at_all(self) -> None:
         self._look = None
         now = asyncio.get_running_loop().time()
         for connection in list(self._connections):
-            if connection.is_over(now) or (
-                self.ending and connection.kept_waiting(now) >= self.limits.patience_seconds
-            ):
+            if connection.is_over(now) or (self.ending and self._is_late(connection, now)):
                 connection.cut()
         if self._connections:
             self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_at_all)

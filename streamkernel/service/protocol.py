@@ -29,8 +29,8 @@ _MOST_AROUND = 1 << 20
 class Pending(Protocol):
     """A request at work, as its connection sees it."""
 
-    def kept_waiting(self, now: float) -> float:
-        """Seconds for which its client is behind; 0 where what is waited for is ours."""
+    def kept_waiting(self, now: float) -> float | None:
+        """Seconds for which its client is behind; None where what is waited for is ours."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -134,8 +134,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # What the door asks.
 
-    def kept_waiting(self, now: float) -> float:
-        """Seconds for which the client has kept us waiting; 0 while the next step is ours."""
+    def kept_waiting(self, now: float) -> float | None:
+        """Seconds for which the client has kept us waiting; None while the next step is ours."""
         if self._blocked is not None:
             return now - self._blocked
         if self._request is None:

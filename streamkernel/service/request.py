@@ -129,10 +129,10 @@ class Request:
         self.complete = not message.get("more_body", False)
         return bytes(message.get("body", b""))
 
-    def kept_waiting(self, now: float) -> float:
-        """Seconds for which the client is behind: silent, or slower than a body may come."""
+    def kept_waiting(self, now: float) -> float | None:
+        """Seconds for which the client is behind: silent, or slower than a body may come; None where we are at work."""
         if self.complete or self.working:
-            return 0.0
+            return None
         return max(now - self._last, now - self._began - self._received / self.limits.slowest)
 
     def hold(self, count: int) -> None:

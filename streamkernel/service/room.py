@@ -19,8 +19,8 @@ __all__ = ["Holder", "Room", "Rooms"]
 class Holder(Protocol):
     """A request."""
 
-    def kept_waiting(self, now: float) -> float:
-        """Seconds for which its client is behind."""
+    def kept_waiting(self, now: float) -> float | None:
+        """Seconds for which its client is behind; None where we are at work."""
 
     def cut(self) -> None:
         """End it."""
@@ -65,7 +65,8 @@ class Room:
 
     def _make_room(self, wanting: Holder, count: int) -> None:
         now = asyncio.get_running_loop().time()
-        behind = [each for each in self._held if each is not wanting and each.kept_waiting(now) >= self._patience]
+        waits = ((each, each.kept_waiting(now)) for each in self._held if each is not wanting)
+        behind = [each for each, wait in waits if wait is not None and wait >= self._patience]
         if self.total - sum(self._held[each] for each in behind) + count <= self._limit:
             for each in sorted(behind, key=self._held.__getitem__, reverse=True):
                 self.leave(each)
