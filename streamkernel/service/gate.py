@@ -86,8 +86,9 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]  # type: ignore[assignment]
-                if connection is not None:
-                    connection.answering()
+                if connection is not None and connection.answering():
+                    # Of what came behind this request nothing is begun.
+                    message["headers"] = [*message.get("headers", []), CLOSE]  # type: ignore[misc]
             await send(message)
             if connection is not None and message["type"] == "http.response.body" and not message.get("more_body"):
                 connection.answered(request)

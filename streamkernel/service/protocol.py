@@ -119,9 +119,10 @@ class Connection(asyncio.BufferedProtocol):
         """The application has taken a part of the body."""
         self._bytes = 0
 
-    def answering(self) -> None:
-        """A part of the answer is out."""
+    def answering(self) -> bool:
+        """The answer begins; whether it is the last one of this connection."""
         self._answering = True
+        return self._door.ending
 
     def answered(self, request: Pending) -> None:
         """The answer is out."""

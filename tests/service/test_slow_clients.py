@@ -402,6 +402,21 @@ def test_one_connection_that_waits_does_not_keep_the_service_from_ending(saved: 
         assert time.monotonic() - began < 6
 
 
+def test_requests_that_wait_behind_another_do_not_keep_the_service_from_ending(saved: Path) -> None:
+    """Of requests that were sent at once one is at work: it is answered, as the last one of its connection."""
+    running = Live(replace(Settings(saved), batch_seconds=0.5))
+    with running.connect() as connection:
+        connection.sendall(WHOLE * 30)
+        time.sleep(0.7)
+        running.stop()
+        told = everything(connection)
+    assert 1 <= told.count(b"HTTP/1.1 200") <= 4
+    assert told.count(b"connection: close") == 1
+    last = told.rpartition(b"HTTP/1.1 ")[2]
+    assert b"connection: close" in last
+    assert last.endswith(b"}")
+
+
 def test_bodies_share_a_room(saved: Path, live: Any) -> None:
     """Unfinished bodies are held until there is no room; then those that are behind give way."""
     limits = {"memory_bytes": 4 << 20, "patience_seconds": 0.3}
