@@ -87,6 +87,7 @@ def command(
     """
     try:
         from streamkernel.service import Limits, Settings, serve
+        from streamkernel.service.ending import leave
         from streamkernel.service.server import Address
         from streamkernel.service.settings import is_loopback, read_token
     except ImportError as error:
@@ -127,6 +128,8 @@ def command(
             stderr.print("no token is asked for", style="dim")
 
     serve(settings, Address(host, port, tls_cert, tls_key), workers=workers, ready=ready)
+    if workers == 1:
+        leave()
 
 
 def _place_of_models(models: str, *, quiet: bool) -> Path | str:

@@ -15,8 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -27,6 +26,7 @@ import uvicorn
 from streamkernel.errors import ParameterError
 from streamkernel.service.app import Service, create_app
 from streamkernel.service.door import Door
+from streamkernel.service.ending import ended_by_signals, leave
 from streamkernel.service.gate import Cut
 from streamkernel.service.handshake import handshake_class
 from streamkernel.service.protocol import protocol_class
@@ -35,6 +35,7 @@ from streamkernel.service.settings import Settings
 __all__ = ["Address", "configured", "serve"]
 
 _GRACE_SECONDS = 10
+_LAST_SECONDS = _GRACE_SECONDS + 2  # whatever still holds the process then
 _BACKLOG = 1024
 _FILES = 256  # of models, threads and libraries
 _AGAIN_SECONDS = 1.0  # before a process that ended is started again
@@ -139,7 +140,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
         self._service.stop_reading()
         # A thread that waits for a disk or store that is silent cannot be ended; the process can.
-        last = threading.Timer(_GRACE_SECONDS + 2, os._exit, (0,))
+        last = threading.Timer(_LAST_SECONDS, os._exit, (0,))
         last.daemon = True
         last.start()
 
@@ -197,35 +198,8 @@ def _run(settings: Settings, address: Address, bound: socket.socket, started: Ca
     # The thread that reads a new generation gives way to requests five times sooner than Python would have it.
     sys.setswitchinterval(0.001)
     settings = settings.with_limits(connections=_connections(settings.limits.connections))
-    with _ended_by_signals():
+    with ended_by_signals():
         configured(settings, address, started).run(sockets=[bound])
-
-
-class _Ended(BaseException):
-    """SIGINT or SIGTERM."""
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """To be told to end, and to end, is no failure: before the web server listens to signals, and when it has ended.
-
-    It then raises what it was told again.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: FrameType | None) -> None:
-        raise _Ended
-
-    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    except _Ended:
-        pass
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
 
 
 def _connections(wanted: int) -> int:
@@ -250,9 +224,7 @@ def _worker(settings: Settings, address: Address, started: multiprocessing.synch
 
     threading.Thread(target=follow, daemon=True).start()
     _run(settings, address, _bind(address, shared=True), started.set)
-    # Compilers take seconds to be taken down, and a thread that waits for a store half a minute to be joined.
-    logging.shutdown()
-    os._exit(0)
+    leave()
 
 
 def _supervise(settings: Settings, address: Address, workers: int, ready: Callable[[], None]) -> None:
@@ -294,8 +266,9 @@ def _supervise(settings: Settings, address: Address, workers: int, ready: Callab
     finally:
         for process, _ in running:
             process.terminate()
+        last = time.monotonic() + _LAST_SECONDS
         for process, _ in running:
-            process.join(_GRACE_SECONDS + 2)
+            process.join(max(0.0, last - time.monotonic()))
             if process.is_alive():
                 process.kill()
         for number, handler in former.items():

@@ -89,6 +89,15 @@ def test_it_serves_a_folder_and_ends_when_told(model: Path, tmp_path: Path) -> N
         assert predicted(url, model) == (200, expected(model))
 
 
+def test_nothing_that_python_does_at_its_end_holds_it(model: Path, tmp_path: Path) -> None:
+    """Compilers and clients of stores have themselves taken down; that may take longer than the service has."""
+    (tmp_path / "sitecustomize.py").write_text("import atexit, time\natexit.register(time.sleep, 600)\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        with served(model.parent, "--quiet") as (url, _):
+            assert httpx.get(f"{url}/healthz", trust_env=False).status_code == 200
+
+
 @pytest.mark.slow
 def test_it_serves_a_bucket(model: Path, s3: str, s3_server: S3Server) -> None:
     RidgeModel.load(model).save(f"{s3}/models/{model.name}")
