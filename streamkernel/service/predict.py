@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from streamkernel.service.batching import Batcher
@@ -109,10 +110,11 @@ class Predict:
                     request.now_computing()
                 await self._send(request, send, Answer(served, asked, spool, wanted))
 
-    def _spool(self, request: Request, served: Served, asked: Asked, rows: int) -> Spool:
-        spool = Spool(rows, [(field.output, field.columns) for field in served.fields(asked)])
-        (request.hold if spool.in_memory else request.hold_file)(spool.nbytes)
-        return spool
+    @contextmanager
+    def _spool(self, request: Request, served: Served, asked: Asked, rows: int) -> Iterator[Spool]:
+        with Spool(rows, [(field.output, field.columns) for field in served.fields(asked)]) as spool:
+            (request.hold if spool.in_memory else request.hold_file)(spool.nbytes)
+            yield spool
 
     def _predicted(self, served: Served, asked: Asked, spool: Spool, X: Any) -> None:
         direct = served.direct(asked)
