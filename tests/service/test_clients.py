@@ -72,6 +72,28 @@ def test_headers_that_are_too_many(impatient: Live) -> None:
     answers(impatient)
 
 
+@pytest.mark.parametrize("said", [b"GET /", b"GET / HTTP/1.1\r\nX: "])
+def test_headers_that_are_too_long(impatient: Live, said: bytes) -> None:
+    """Told at once: in half a second a connection that waits is cut without a word."""
+    assert impatient.exchange(said + b"y" * 3000) == b""
+    assert impatient.exchange(said + b"y" * 5000).startswith(b"HTTP/1.1 431")
+
+
+def test_the_next_request_has_longer_to_begin_than_to_come(impatient: Live) -> None:
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    for begun in (b"GET /heal", whole[:-2], b"\r\n"):
+        with impatient.connect() as connection:
+            connection.sendall(whole)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+            connection.sendall(begun)
+            assert everything(connection) == b""
+    with impatient.connect() as connection:
+        for _ in range(2):
+            connection.sendall(whole)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+            time.sleep(1.0)
+
+
 def test_what_is_not_http(impatient: Live) -> None:
     for said in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"HELLO\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
         text = impatient.exchange(said)
@@ -97,6 +119,47 @@ def test_answers_that_nobody_reads(impatient: Live) -> None:
         assert not impatient.server.server_state.connections
         assert not everything(connection).endswith(b"0\r\n\r\n")
     answers(impatient)
+
+
+def asking(port: int, rows: int, *headers: str) -> socket.socket:
+    """A client that has asked for so many predictions, and reads none."""
+    body = as_npy(np.zeros((rows, 4), np.float16))
+    head = HEAD.format(MEDIA_TYPES[NPY], len(body)).replace("\r\n\r\n", "\r\n" + "".join(headers) + "\r\n")
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(15)
+    connection.connect(("127.0.0.1", port))
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def test_an_answer_that_nobody_takes_the_last_of(impatient: Live) -> None:
+    """It is given out whole, and the connection is closed: what is left of it waits for the client."""
+    impatient.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+    held = [asking(impatient.port, rows, "Connection: close\r\n") for rows in range(10_000, 80_000, 5000)]
+    try:
+        until = time.monotonic() + 15
+        time.sleep(0.5)
+        while impatient.server.server_state.connections:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def test_who_does_not_read_makes_place_for_who_does(saved: Path, live: Any) -> None:
+    running = live(Settings(saved).with_limits(connections=2, patience_seconds=0.1))
+    running.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+    held = [asking(running.port, 100_000, "Accept: application/json\r\n") for _ in range(2)]
+    try:
+        for connection in held:
+            assert connection.recv(12) == b"HTTP/1.1 200"
+        time.sleep(0.5)
+        answers(running)
+    finally:
+        for connection in held:
+            connection.close()
 
 
 def test_too_many_connections(impatient: Live) -> None:
