@@ -172,7 +172,10 @@ class FolderPlace(Place):
         return bundle_kind(seen.location) is not None or _has_config(Path(seen.location))
 
     def load(self, seen: Seen, name: str, number: int) -> Served | None:
-        path = Path(seen.location)
+        # Where a link leads to, once: one that is changed, and changed back, would give another model under this identity.
+        path = Path(os.path.realpath(seen.location))
+        if folder_generation(path) != seen.identity:
+            return None
         served = load(path, name, number)
         replaced = folder_generation(path) != seen.identity and bundle_kind(path) is not None
         return None if replaced else served

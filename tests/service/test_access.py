@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,21 @@ def test_without_the_token_nothing_is_told(closed: Live, given: str | None) -> N
             assert "ridge" not in answer.text.replace('ridge: "', "").replace("ridge-classifier", "").replace(
                 "kernel ridge", ""
             )
+
+
+def test_a_token_is_compared_in_constant_time(closed: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who could measure how far a guess is right would guess it letter by letter."""
+    compared = []
+    plain = hmac.compare_digest
+
+    def compare(*both: bytes) -> bool:
+        compared.append(both)
+        return plain(*both)
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
+    for given in (TOKEN, TOKEN[:-1], TOKEN + "x", "x"):
+        httpx.get(f"{closed.url}/v1/models", headers={"authorization": f"Bearer {given}"}, trust_env=False)
+    assert compared == [(each.encode(), TOKEN.encode()) for each in (TOKEN, TOKEN[:-1], TOKEN + "x", "x")]
 
 
 def test_with_the_token(closed: Live) -> None:

@@ -22,7 +22,7 @@ from service.live import Live, served
 
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import ModelFormatError
-from streamkernel.service import Settings
+from streamkernel.service import Settings, places
 from streamkernel.service.places import FolderPlace
 from streamkernel.service.registry import Registry
 from streamkernel.store import bundle_kind, read_bundle
@@ -222,7 +222,7 @@ def test_whatever_one_folder_holds_the_others_are_served(models: Path, monkeypat
     assert registry.entries["labels"].error == ("MemoryError", "it cannot be read")
 
 
-def test_at_a_url(s3: str, estimators: dict[str, Any]) -> None:
+def test_at_a_url(s3: str, estimators: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     estimators["ridge"].save(f"{s3}/models/ridge")
     blobs = blobs_at(f"{s3}/models")
     blobs.write("my model/config.json", b"{}")
@@ -230,8 +230,14 @@ def test_at_a_url(s3: str, estimators: dict[str, Any]) -> None:
     blobs.write("foreign/weights", np.zeros(1000).tobytes())
     blobs.write("empty/config.json", b"")
     registry = Registry(f"{s3}/models")
+    fetched: list[str] = []
+    plain = places.fetched
+    monkeypatch.setattr(places, "fetched", lambda url, most: (fetched.append(url), plain(url, most))[1])
     registry.scan()
     assert ready(registry) == {"ridge"}
+    # Weights that are somebody else's may be of any size.
+    assert f"{s3}/models/ridge" in fetched
+    assert f"{s3}/models/foreign" not in fetched
     assert registry.left_out.keys() == {"my model"}
     assert registry.entries["foreign"].error is not None
     assert registry.entries["foreign"].error[0] == "ModelFormatError"

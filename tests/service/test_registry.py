@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from streamkernel.service import Settings
+from streamkernel.service import Settings, places
+from streamkernel.service.places import FolderPlace
 from streamkernel.service.refusals import Refused
 from streamkernel.service.registry import Registry
 
@@ -51,6 +52,51 @@ def test_a_new_generation_takes_the_place_of_the_old(followed: Any, models: Path
     assert after.digest == estimators["two"].model_.digest
     # Who began with the one before still has all of it.
     assert before.model.digest == estimators["ridge"].model_.digest
+
+
+def linked(link: Path, target: str) -> None:
+    os.symlink(target, f"{link}.new")
+    os.replace(f"{link}.new", link)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_link_that_changes_while_the_model_is_read(
+    models: Path, estimators: dict[str, Any], monkeypatch: pytest.MonkeyPatch, *, back: bool
+) -> None:
+    """What was read is what was seen, also where the link leads there again when it has been read."""
+    linked(models / "current", "ridge")
+    place = FolderPlace(models)
+    seen = place.look()["current"]
+    plain = places.load
+
+    def load(path: Path, name: str, number: int) -> Any:
+        linked(models / "current", "two")
+        served = plain(path, name, number)
+        if back:
+            linked(models / "current", "ridge")
+        return served
+
+    monkeypatch.setattr(places, "load", load)
+    served = place.load(seen, "current", 1)
+    assert served is not None
+    assert served.digest == estimators["ridge"].model_.digest
+    linked(models / "current", "two")
+    assert place.load(seen, "current", 1) is None
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_looked_at_again(
+    models: Path, estimators: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = FolderPlace(models)
+    seen = place.look()["ridge"]
+    plain = places.load
+
+    def load(path: Path, name: str, number: int) -> Any:
+        estimators["two"].save(models / "ridge", overwrite=True)
+        return plain(path, name, number)
+
+    monkeypatch.setattr(places, "load", load)
+    assert place.load(seen, "ridge", 1) is None
 
 
 def damage_chunk(model: Path) -> None:
