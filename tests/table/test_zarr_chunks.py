@@ -1,5 +1,6 @@
 """Chunks that are lost, damaged or changed: an error that names them, never fill."""
 
+import json
 import os
 import pickle
 import shutil
@@ -12,6 +13,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from streamkernel.errors import (
     CorruptChunkError,
+    CorruptMetadataError,
     InputChangedError,
     MissingChunkError,
     NonFiniteDataError,
@@ -105,9 +107,8 @@ def test_missing_inner_chunk_of_a_shard(tmp_path):
         table.read(40, 60)
 
 
-def test_chunk_that_vanishes_during_the_read_is_not_fill(store, monkeypatch):
-    table = open_table(store).without_targets()
-    target = chunk_files(store / "X")[1]
+def vanishing(monkeypatch, target):
+    """The file goes between the look before a read and the read."""
     plain = zarr.Array.__getitem__
 
     def read(self, selection):
@@ -115,11 +116,43 @@ def test_chunk_that_vanishes_during_the_read_is_not_fill(store, monkeypatch):
         return plain(self, selection)
 
     monkeypatch.setattr(zarr.Array, "__getitem__", read)
+
+
+def test_chunk_that_vanishes_during_the_read_is_not_fill(store, monkeypatch):
+    table = open_table(store).without_targets()
+    vanishing(monkeypatch, chunk_files(store / "X")[1])
     # The chunk alone: a look before the read of another one does not find it.
     first, last = table.features.chunk_span(table.features.chunk_rows)
-    with pytest.raises(MissingChunkError, match="X/c/1/0"):
+    with pytest.raises(MissingChunkError, match="X/c/1/0") as caught:
         table.read(first, last)
-    assert not target.exists()
+    # Its digest would tell of damage where there is none.
+    assert type(caught.value) is MissingChunkError
+
+
+def test_chunk_of_a_foreign_array_that_vanishes_during_the_read_is_not_fill(tmp_path, monkeypatch):
+    """Nothing else tells its rows from rows of zeros."""
+    array = zarr.create_array(tmp_path / "a", shape=(90, 2), chunks=(30, 2), dtype="f8", compressors=[Crc32cCodec()])
+    array[:] = 1.0
+    table = open_table(tmp_path / "a")
+    vanishing(monkeypatch, tmp_path / "a" / "c" / "1" / "0")
+    with pytest.raises(MissingChunkError, match="c/1/0"):
+        table.read(30, 60)
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_metadata_of_another_array_under_the_manifest(store, name):
+    """Also where rows could be read with it: what was written is a whole."""
+    table, sent = open_table(store), pickle.dumps(open_table(store))
+    file = store / name / "zarr.json"
+    content = json.loads(file.read_text())
+    content["attributes"]["note"] = "edited"
+    file.write_text(json.dumps(content))
+    with pytest.raises(InputChangedError, match=f"{name}/zarr.json was rewritten"):
+        table.check_unchanged()
+    with pytest.raises(InputChangedError, match=f"{name}/zarr.json is another one"):
+        pickle.loads(sent)
+    with pytest.raises(CorruptMetadataError, match="not the file that COMPLETE was written with"):
+        open_table(store)
 
 
 def test_no_checksum_is_warned_of_once(tmp_path):
