@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -225,6 +226,24 @@ def test_an_ingest_that_overwrites_under_an_append(
     with pytest.raises(InputChangedError, match="nothing was appended"):
         append_rows(sources[1], url)
     assert open_table(url).n_rows == 700
+
+
+def test_an_append_that_has_lost_its_lease_publishes_nothing(
+    url: str, sources: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another may have taken it over, and have cleared what this one left."""
+    ingest(sources[0], url, chunk_rows=128)
+    plain = ObjectGrown.outlet
+
+    def outlet(self: ObjectGrown) -> Any:
+        made = plain(self)
+        self.lock.forsake()
+        return made
+
+    monkeypatch.setattr(ObjectGrown, "outlet", outlet)
+    with pytest.raises(RunLockedError, match="was lost"):
+        append_rows(sources[1], url)
+    assert open_table(url).n_rows == 1500
 
 
 def test_what_is_not_whole(url: str, sources: tuple[Path, Path]) -> None:

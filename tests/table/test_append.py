@@ -34,7 +34,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.outputs import PartialFolder
-from streamkernel.table import open_table
+from streamkernel.table import open_table, zarr_rows
 from streamkernel.table.ingest import append_rows, appending, ingest
 from streamkernel.table.ingest.appending import locked_store
 
@@ -91,6 +91,20 @@ def test_a_reader_goes_on_with_the_rows_that_it_opened(tmp_path):
     # A part of an older part, sent on: still the same.
     again = pickle.loads(pickle.dumps(pickle.loads(sent).slice(30, 70)))
     np.testing.assert_array_equal(gathered(again), bits[30:70])
+
+
+@pytest.mark.parametrize("generation", [0, 1])
+def test_a_reader_looks_while_rows_are_appended(tmp_path, monkeypatch, generation):
+    """It has the metadata of one generation, and the manifest of a later one; neither need be its own."""
+    store = grown(tmp_path / "store", 75)
+    before, known = open_table(store), []
+    sent = pickle.dumps(before)
+    for ends in ((75, 80), (80, 90)):
+        known.append({name: (store / name / "zarr.json").read_bytes() for name in ("X", "y")})
+        append_rows(open_table(X[slice(*ends)], Y[slice(*ends)]), store)
+    monkeypatch.setattr(zarr_rows, "array_metadata", lambda store, path: known[generation][path])
+    before.check_unchanged()
+    np.testing.assert_array_equal(gathered(pickle.loads(sent)), WANT[:75])
 
 
 def test_a_reader_of_one_array_goes_on_too(tmp_path):
