@@ -149,9 +149,10 @@ def test_an_answer_that_nobody_takes_the_last_of(impatient: Live) -> None:
 
 
 def test_who_does_not_read_makes_place_for_who_does(saved: Path, live: Any) -> None:
+    # More than the buffers of both ends hold, and of several pieces: the answer is still at work.
     running = live(Settings(saved).with_limits(connections=2, patience_seconds=0.1))
     running.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
-    held = [asking(running.port, 100_000, "Accept: application/json\r\n") for _ in range(2)]
+    held = [asking(running.port, 400_000, "Accept: application/json\r\n") for _ in range(2)]
     try:
         for connection in held:
             assert connection.recv(12) == b"HTTP/1.1 200"
