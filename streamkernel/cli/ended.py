@@ -1,6 +1,6 @@
 """Signals that end a command at any stage: it cleans up, then prints one line and returns the exit status.
 
-A second signal ends it at once. Workers do not receive signals of the terminal (`engine.terminal`).
+A second one waits for nothing. Workers do not hear of those that their whole group is sent (`engine.terminal`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ class EndedBySignal(BaseException):
     def __init__(self, number: int, message: str | None = None) -> None:
         super().__init__(message or _said(number))
         self.number = number
-        self.complete = message is not None
 
     @property
     def status(self) -> int:

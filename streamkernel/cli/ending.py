@@ -38,7 +38,7 @@ class _Watched:
 
     def _end_if_told(self) -> None:
         if self.told:
-            raise EndedBySignal(signal.SIGTERM, "ended by SIGTERM between two sweeps; go on with --resume")
+            raise EndedBySignal(signal.SIGTERM, "ended by SIGTERM between two sweeps")
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
             status: int = import_module("streamkernel.cli.commands").run(arguments)
             return status
     except EndedBySignal as end:
-        print(f"error: {end if end.complete else f'{end}{hint}'}", file=sys.stderr)
+        print(f"error: {end}{hint}", file=sys.stderr)
         return end.status
 
 
@@ -45,5 +45,9 @@ def _hint(arguments: list[str]) -> str:
     """The command that resumes one that a signal has ended; empty where it cannot be resumed."""
     if not arguments or arguments[0] not in _RESUMED:
         return ""
-    again = arguments if "--resume" in arguments else [*arguments, "--resume"]
+    # What follows "--" is no option.
+    options = arguments.index("--") if "--" in arguments else len(arguments)
+    again = [*arguments]
+    if "--resume" not in arguments[:options]:
+        again.insert(options, "--resume")
     return f"; go on with: {shlex.join(['streamkernel', *again])}"

@@ -20,7 +20,7 @@ from streamkernel.engine.lost import dask_is_silent, told_if_lost
 from streamkernel.engine.memory import forget_peak
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
-from streamkernel.engine.terminal import terminal_signals_blocked
+from streamkernel.engine.terminal import group_signals_blocked
 from streamkernel.engine.threads import available_cpus
 from streamkernel.engine.warming import silent, warm_up_workers
 from streamkernel.errors import ClusterError, ResourceLimitError
@@ -102,7 +102,7 @@ def local_cluster(
         stack.enter_context(dask.config.set(DASK_CONFIG))
         stack.enter_context(dask_is_silent())
         try:
-            with terminal_signals_blocked():
+            with group_signals_blocked():
                 cluster = stack.enter_context(
                     LocalCluster(
                         n_workers=0,  # `scale` starts them in the cluster's thread; this one can be interrupted

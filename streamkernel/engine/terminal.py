@@ -1,4 +1,7 @@
-"""Ctrl-C and the hang-up of a terminal reach the process that was started there, but not its workers."""
+"""Signals for a whole group of processes are for the one that was started there, not for each of its workers.
+
+A terminal sends Ctrl-C and its own end to all that run in it; batch systems and supervisors send SIGTERM so.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,26 @@ import signal
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 
-__all__ = ["terminal_signals_blocked"]
+__all__ = ["group_signals_blocked"]
 
 
-_OF_TERMINALS = {signal.SIGINT, signal.SIGHUP}
+_OF_GROUPS = {signal.SIGINT, signal.SIGHUP, signal.SIGTERM}
 
 
 @contextlib.contextmanager
-def terminal_signals_blocked() -> Iterator[None]:
-    """Block the signals while threads are created that start processes: both inherit the mask. A terminal signals all
-    processes in it.
+def group_signals_blocked() -> Iterator[None]:
+    """While threads are made that start processes: both inherit it.
 
-    Without the mask each worker would print a traceback, and die before the driver can end it in order.
+    Each of the workers would die in the middle of what is to be ended in order, such as a sweep whose state is to be
+    kept, and print a traceback. Dask ends its workers by a message, and by SIGKILL where that is not enough.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_TERMINALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_GROUPS)
     try:
         # Python's resource tracker must outlive this process for a moment. If the hang-up killed it, a new one would
         # start without its list of semaphores, and print a traceback for each. Its start unblocks the signals of this
         # thread, so they are blocked again.
         resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, _OF_TERMINALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _OF_GROUPS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def test_ended(store: str, tmp_path: Path, figure: Any) -> None:
         process.send_signal(signal.SIGTERM)
         said += process.stderr.readlines()
     assert process.returncode == 128 + signal.SIGTERM, said
-    assert said[-1] == "error: ended by SIGTERM between two sweeps; go on with --resume\n"
+    again = shlex.join(["streamkernel", *options(store, tmp_path / "model"), "--resume"])
+    assert said[-1] == f"error: ended by SIGTERM between two sweeps; go on with: {again}\n"
     ended = sum(map(is_sweep, said))
     kept = [path for path in (tmp_path / ".model.run").iterdir() if re.match(r"\d{4}-", path.name)]
     # The sweep that was at work when it was told was ended, and kept.
