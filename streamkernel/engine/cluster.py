@@ -100,7 +100,7 @@ def local_cluster(
     count = workers or available_cpus()
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(DASK_CONFIG))
-        stack.enter_context(dask_is_silent())
+        stack.enter_context(dask_is_silent(altogether=True))
         try:
             with group_signals_blocked():
                 cluster = stack.enter_context(

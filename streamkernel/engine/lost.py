@@ -13,7 +13,13 @@ from streamkernel.errors import ClusterError, StreamKernelError
 
 __all__ = ["dask_is_silent", "scheduler_of", "told_if_lost"]
 
-_LOGGERS = ("distributed.client", "distributed.core", "distributed.comm.tcp", "tornado.application")
+_LOGGERS = (
+    "distributed.batched",
+    "distributed.client",
+    "distributed.core",
+    "distributed.comm.tcp",
+    "tornado.application",
+)
 
 
 def scheduler_of(client: Client) -> str:
@@ -43,17 +49,25 @@ def told_if_lost(who: str, when: str, then: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def dask_is_silent() -> Iterator[None]:
-    """Suppress the log of Dask's client, with its tracebacks, because `told_if_lost` reports a loss."""
+def dask_is_silent(*, altogether: bool = False) -> Iterator[None]:
+    """No log of Dask's client, with its tracebacks, where we tell of a loss ourselves.
+
+    Parameters
+    ----------
+    altogether : nor of scheduler and nannies, of a cluster in this process that is ours. Its own `silence_logs` ends
+        before all of its threads do: what is left of them would tell of connections that are closed.
+    """
 
     def nothing(record: logging.LogRecord) -> bool:
         return False
 
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for logger in loggers:
-        logger.addFilter(nothing)
+    silent: list[logging.Filterer] = [logging.getLogger(name) for name in _LOGGERS]
+    if altogether:
+        silent += logging.getLogger("distributed").handlers
+    for each in silent:
+        each.addFilter(nothing)
     try:
         yield
     finally:
-        for logger in loggers:
-            logger.removeFilter(nothing)
+        for each in silent:
+            each.removeFilter(nothing)

@@ -46,3 +46,22 @@ def test_dask_is_silent_for_as_long(caplog: pytest.LogCaptureFixture, monkeypatc
         logger.error("outer")
     logger.error("after")
     assert set(caplog.messages) == {"after"}
+
+
+@pytest.mark.parametrize("name", ["distributed.batched", "distributed.nanny", "distributed.scheduler"])
+def test_of_a_cluster_of_ours_dask_tells_nothing(name: str) -> None:
+    told: list[str] = []
+
+    class Terminal(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    terminal, dask = Terminal(), logging.getLogger("distributed")
+    dask.addHandler(terminal)
+    try:
+        with dask_is_silent(altogether=True):
+            logging.getLogger(name).error("in it")
+        logging.getLogger(name).error("after")
+    finally:
+        dask.removeHandler(terminal)
+    assert told == ["after"]
