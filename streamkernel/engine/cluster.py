@@ -113,7 +113,7 @@ def local_cluster(
                         # conflict.
                         dashboard_address=None,
                         scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                        silence_logs=logging.ERROR,
+                        silence_logs=logging.CRITICAL,  # workers that are ended tell of it, too
                     )
                 )
                 stack.enter_context(_ended_at_once(cluster))
