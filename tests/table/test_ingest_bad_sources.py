@@ -5,6 +5,7 @@ import os
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -127,6 +128,20 @@ BAD_SOURCES = {
     "libsvm value": (write("s.svm", "1 1:2 2:x\n"), None, SourceFormatError, r"s\.svm:1:7"),
     "libsvm label": (write("s.svm", "1 1:2\nyes 1:2\n"), None, SourceFormatError, r"s\.svm:2:1: the label 'yes'"),
     "libsvm order": (write("s.svm", "1 2:2 1:3\n"), None, SourceFormatError, r"s\.svm:1:7: index 1 does not rise"),
+    "libsvm index beyond all memory": (
+        write("s.svm", "1 1:2\n0 1:2 2147483646:3\n"),
+        None,
+        SourceFormatError,
+        r"s\.svm:2:7: index 2147483646 is beyond \d+, the most columns",
+    ),
+    "libsvm index beyond int": (write("s.svm", "1 2147483648:2\n"), None, SourceFormatError, r"s\.svm:1:3: index 2147"),
+    "libsvm index beyond long": (
+        write("s.svm", f"# c\n1 {'9' * 30}:2\n"),
+        None,
+        SourceFormatError,
+        r"s\.svm:2:3: index",
+    ),
+    "libsvm index of many digits": (write("s.svm", f"1 {'9' * 5000}:2\n"), None, SourceFormatError, r"s\.svm:1:3: "),
     "libsvm empty": (write("s.svm", "# nothing\n"), None, SourceFormatError, r"s\.svm:1:1: the file has no rows"),
     "libsvm without columns": (write("s.svm", "1\n0\n"), None, EmptyDataError, "no column"),
     "libsvm NaN": (
@@ -190,3 +205,39 @@ def test_flipped_bit_in_a_compressed_member(tmp_path):
     with pytest.raises(SourceFormatError, match=r"damaged"):
         ingest(source, tmp_path / "store")
     assert zipfile.is_zipfile(source)
+
+
+def test_parquet_without_rows_or_values_says_so_and_where(tmp_path):
+    (tmp_path / "f").mkdir()
+    for file in (tmp_path / "none.parquet", tmp_path / "f" / "0.parquet"):
+        pq.write_table(pa.table({"a": pa.array([], pa.float64()), "t": pa.array([], pa.float64())}), file)
+    for source in ("none.parquet", "f"):
+        with pytest.raises(EmptyDataError, match=rf"{tmp_path}/{source} has no rows"):
+            ingest(tmp_path / source, tmp_path / "store", target="t")
+    pq.write_table(pa.table({"a": [1.0, 2.0], "n": pa.nulls(2)}), tmp_path / "null.parquet")
+    for target in (None, "a", "n"):
+        with pytest.raises(DTypeError, match=r"null\.parquet: column 'n' has no value in any row") as caught:
+            ingest(tmp_path / "null.parquet", tmp_path / "store", target=target)
+        assert "--target" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [None, "id"])
+def test_the_index_of_pandas_is_no_column(tmp_path, name):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "t": [4.0, 5.0, 6.0]}, index=pd.Index([7, 9, 8], name=name))
+    frame.to_parquet(tmp_path / "i.parquet")
+    stored = name or "__index_level_0__"
+    for target in ("t", -1, 1):
+        info = ingest(tmp_path / "i.parquet", tmp_path / "store", target=target, overwrite=True)
+        assert (info.columns, info.target_names) == (("a",), ("t",))
+        assert any(repr(stored) in text and "reset_index" in text for text in info.left_out)
+    # Unless it is asked for.
+    info = ingest(tmp_path / "i.parquet", tmp_path / "named", target=stored)
+    assert (info.columns, info.target_names) == (("a", "t"), (stored,))
+    assert not info.left_out
+
+
+def test_a_range_of_pandas_is_no_index_that_is_left_out(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}).to_parquet(tmp_path / "r.parquet")
+    info = ingest(tmp_path / "r.parquet", tmp_path / "store")
+    assert info.columns == ("a", "b")
+    assert not info.left_out

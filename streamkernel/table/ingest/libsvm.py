@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader
 __all__ = ["LibsvmReader"]
 
 _BLOCK_BYTES = 1 << 22
+# Of each column there are a name, statistics and a place in several blocks of rows: about so many bytes at least.
+_COLUMN_BYTES = 1000
 _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf(?:inity)?|nan)\Z", re.IGNORECASE)
 
 
@@ -42,6 +45,8 @@ class LibsvmReader(Reader):
             raise SourceFormatError(f"{path}:1:1: the file has no rows; give lines `label index:value ...`")
         if lowest is None:
             raise EmptyDataError(f"{path} has no column: no line holds an index:value; give at least one")
+        if highest > _most_index():
+            raise self._explain(OverflowError("an index is too large"))
         self.n_rows = self.estimated_rows = rows
         self._shift = 0 if lowest == 0 else 1
         self._width = highest + 1
@@ -101,6 +106,12 @@ class LibsvmReader(Reader):
         return str(self._path)
 
 
+def _most_index() -> int:
+    """The largest index of a column: what this machine's memory holds, and the parser of these files can count to."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(memory // _COLUMN_BYTES, 2**31 - 2)
+
+
 def _token_problem(position: int, token: str, before: int) -> tuple[str | None, int]:
     if position == 0:
         return (None, before) if _FLOAT.match(token) else (f"the label {token[:40]!r} is not a number", before)
@@ -109,6 +120,12 @@ def _token_problem(position: int, token: str, before: int) -> tuple[str | None, 
         return None, before
     if not colon or not re.match(r"\d+\Z", index) or not _FLOAT.match(value):
         return f"{token[:40]!r} is not index:value", before
-    if int(index) <= before:
+    digits = index.lstrip("0") or "0"
+    if len(digits) > 10 or int(digits) > _most_index():
+        return (
+            f"index {index[:40]} is beyond {_most_index()}, the most columns that rows here can have (each row is made "
+            "dense)"
+        ), before
+    if int(digits) <= before:
         return f"index {index} does not rise (before it: {before})", before
-    return None, int(index)
+    return None, int(digits)

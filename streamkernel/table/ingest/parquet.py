@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streamkernel.errors import DTypeError, SourceFormatError
+from streamkernel.errors import DTypeError, EmptyDataError, SourceFormatError
 from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
 
 __all__ = ["ParquetReader"]
 
+# The name that pandas gives to an index that has none.
+_INDEX = re.compile(r"__index_level_\d+__")
+
 
 class ParquetReader(Reader):
-    """Rows of Parquet files. In a folder every *.parquet below it is read, in the order of the paths; names that begin
-    with "_" or "." are left out. Folder names are not columns: a partition's ``name=value`` is listed in `left_out`."""
+    """Rows of Parquet files. In a folder every *.parquet below it is taken, in the order of the paths; names that begin
+    with "_" or "." are left out. Folder names are no columns: a partition's ``name=value`` is said to be left out, and
+    so is the index of a frame of pandas, which is no column of it."""
 
     unit = "rows"
 
@@ -31,9 +37,12 @@ class ParquetReader(Reader):
                 f"{path} holds no .parquet file and is no Zarr store; give a folder of Parquet files"
             )
         schema, rows = _open_schema(self._files[0])
+        of_pandas = _pandas_index(schema)
+        schema = schema.remove_metadata()
         self._starts = [0]
         for file in self._files:
             other, count = (schema, rows) if file == self._files[0] else _open_schema(file)
+            other = other.remove_metadata()
             if not other.equals(schema):
                 differs = next(
                     (f for f in other if schema.get_field_index(f.name) < 0 or schema.field(f.name).type != f.type),
@@ -51,11 +60,22 @@ class ParquetReader(Reader):
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise SourceFormatError(f"{self._files[0]}: column name {name!r} is there twice; rename one")
+        if not self.n_rows:
+            raise EmptyDataError(f"{path} has no rows; give at least one")
+        of_pandas = of_pandas - {target}
+        self._places = [place for place, name in enumerate(names) if name not in of_pandas]
+        names = [names[place] for place in self._places]
         self._target = choose_target(names, target, path)
         self._names = names
         self.columns, self.target_names = split_columns(names, self._target, path)
-        self.left_out = _partitions(path, self._files, names)
-        types = [_numeric(schema.field(index), path, index == self._target) for index in range(len(names))]
+        self.left_out = (
+            *_partitions(path, self._files, names),
+            *(
+                f"column {name!r} (the index of the rows in pandas: make it a column, reset_index)"
+                for name in sorted(of_pandas)
+            ),
+        )
+        types = [_numeric(schema.field(place), path, at == self._target) for at, place in enumerate(self._places)]
         if self._target is not None:
             self.labelled = types[self._target] is None
         kept = [kind for index, kind in enumerate(types) if index != self._target and kind is not None]
@@ -87,10 +107,10 @@ class ParquetReader(Reader):
         X = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
         features = (index for index in range(len(self._names)) if index != self._target)
         for position, index in enumerate(features):
-            X[:, position] = _floats(batch.column(index))
+            X[:, position] = _floats(batch.column(self._places[index]))
         if self._target is None:
             return Batch(X, None, None, batch.num_rows)
-        column = batch.column(self._target)
+        column = batch.column(self._places[self._target])
         if not self.labelled:
             return Batch(X, _floats(column).astype(np.float64).reshape(-1, 1), None, batch.num_rows)
         encoded = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
@@ -115,13 +135,23 @@ def _files_below(folder: Path) -> list[Path]:
 def _open_schema(path: Path) -> tuple[Any, int]:
     try:
         with pq.ParquetFile(path) as source:
-            return source.schema_arrow.remove_metadata(), int(source.metadata.num_rows)
+            return source.schema_arrow, int(source.metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # pyarrow raises a bare one for a damaged footer
             raise
         raise SourceFormatError(
             f"{path} is not a Parquet file ({first_line(error)}); check or fetch it again"
         ) from error
+
+
+def _pandas_index(schema: Any) -> set[str]:
+    """Columns that are the index of the frame of pandas that was written."""
+    try:
+        told = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+        names = {name for name in told if isinstance(name, str)}
+    except (KeyError, TypeError, ValueError):  # written by others, or not as pandas does
+        names = set()
+    return {name for name in schema.names if name in names or _INDEX.fullmatch(name)}
 
 
 def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
@@ -139,6 +169,11 @@ def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
         return np.dtype(np.float64)
     if is_target and (pa.types.is_string(value) or pa.types.is_large_string(value) or pa.types.is_string_view(value)):
         return None
+    if pa.types.is_null(kind):
+        raise DTypeError(
+            f"{path}: column {field.name!r} has no value in any row (type null); leave it out of the file, or write it "
+            "with values and a type"
+        )
     raise DTypeError(
         f"{path}: column {field.name!r} holds {kind}; leave it out, encode it as numbers, or name it as --target"
     )
