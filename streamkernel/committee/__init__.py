@@ -5,10 +5,11 @@ the query points are its basis: `reductions.GaussianEquations` with `BlockNoise`
 
 ::
 
-    rows of each member                     cell_centres, cells_of
-    choice and number of the query points   query_set, QuerySetRule, degrees_of_features, degrees_of_sample
-    predictions combined for each query     committee_predict: poe, gpoe, bcm, rbcm, grbcm; prediction_steps, its plan
-    one member at a time                    OnlineCommittee
+    which rows are a member                 cell_centres, cells_of
+    which query points, and how many        query_set, QuerySetRule, degrees_of_features, degrees_of_sample
+    how little noise members can have       least_ratio
+    members asked for each query            committee_predict: poe, gpoe, bcm, rbcm, grbcm; prediction_steps, its plan
+    a member at a time                      OnlineCommittee
     classes and counts                      fit_generalised_committee
     support vector machines (experimental)  fit_svm_committee
 """
@@ -19,6 +20,7 @@ from streamkernel.committee.partition import PARTITIONS, cell_centres, cells_of
 from streamkernel.committee.predict import CommitteePrediction, committee_predict
 from streamkernel.committee.prediction_plan import prediction_steps
 from streamkernel.committee.query_set import QuerySetRule, degrees_of_features, degrees_of_sample, query_set
+from streamkernel.committee.rounding import least_ratio
 from streamkernel.committee.svm import SVMCommittee, fit_svm_committee
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "degrees_of_sample",
     "fit_generalised_committee",
     "fit_svm_committee",
+    "least_ratio",
     "prediction_steps",
     "query_set",
 ]

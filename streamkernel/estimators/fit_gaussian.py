@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, query_set
+from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, least_ratio, query_set
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
-from streamkernel.errors import warn_user
+from streamkernel.errors import NumericalError, warn_user
 from streamkernel.estimators.choosing import Chosen, choose_basis
 from streamkernel.estimators.gaussian_fitted import GaussianFitted
 from streamkernel.estimators.gaussian_model import GaussianModel
@@ -40,6 +40,8 @@ from streamkernel.solvers.tuning import Tuning
 from streamkernel.table import Table
 
 __all__ = ["fit_gaussian", "plan_gaussian"]
+
+_LIFTS = 6  # of the noise of members, each to ten times as much, at most
 
 
 def fit_gaussian(
@@ -73,21 +75,45 @@ def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> 
     if found is not None and settings.sums_of_polish:
         sums, weights = found, None
     else:
-        sums, weights = _swept(chosen, noise, session)
+        noise, sums, weights = _swept(chosen, noise, session, settings)
     system = GaussianSystem(basis, sums, noise, scale=chosen.scale, independent=chosen.independent)
     solution = solved(system, settings.signal_variance, settings.noise_variance)
     rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
     return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
 
 
-def _swept(chosen: Chosen, noise: RowNoise, session: Session) -> tuple[GaussianSums, NDArray[np.float64] | None]:
-    """The sums of the final sweep, and the shares of blocks in them."""
+def _swept(
+    chosen: Chosen, noise: RowNoise, session: Session, settings: GaussianSettings
+) -> tuple[RowNoise, GaussianSums, NDArray[np.float64] | None]:
+    """The sums of the final sweep, the noise that they were made with, and the shares of blocks in them."""
     table = chosen.table
     equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
-    if isinstance(noise, BlockNoise):
-        members = session.sweep(MemberWeights(equations, table.n_rows), table, "final sweep")
-        return members.sums, members.weights
-    return session.sweep(equations, table, "final sweep"), None
+    if not isinstance(noise, BlockNoise):
+        return noise, session.sweep(equations, table, "final sweep"), None
+    for last in [False] * (_LIFTS if settings.searches_variances else 0) + [True]:
+        try:
+            work = MemberWeights(replace(equations, row_noise=noise), table.n_rows)
+            members = session.sweep(work, table, "final sweep")
+            break
+        except NumericalError:
+            # The sampled rows did not tell how few digits this member has.
+            if last or noise.noise >= noise.signal:
+                raise
+            noise = _lifted(noise, 10.0 * noise.noise / noise.signal, settings, session)
+    return noise, members.sums, members.weights
+
+
+def _lifted(noise: BlockNoise, ratio: float, settings: GaussianSettings, session: Session) -> BlockNoise:
+    """Noise and signal of a larger ratio: of the two what was searched moves."""
+    if settings.noise_variance == EVIDENCE:
+        found = replace(noise, noise=ratio * noise.signal)
+    else:
+        found = replace(noise, signal=noise.noise / ratio)
+    session.progress.note(
+        f"noise variance / signal variance = {noise.noise / noise.signal:.3g} is lost in rounding: {ratio:.3g} "
+        "instead, the least that the members' digits carry"
+    )
+    return found
 
 
 def _queries(settings: GaussianSettings) -> NDArray[Any] | None:
@@ -120,7 +146,12 @@ def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> 
     if settings.approximation == "fitc":
         return DiagonalNoise(signal, noise)
     cells = cells_of(settings.partition, chosen.table, chosen.kernel, session=session, seed=settings.seed)
-    return BlockNoise(signal, noise, settings.block_size, cells)
+    found = BlockNoise(signal, noise, settings.block_size, cells)
+    if not settings.searches_variances or chosen.sample is None:
+        return found
+    size = min(settings.block_size, chosen.table.n_rows)
+    least = least_ratio(chosen.selection.basis, chosen.sample.X[:DEGREES_ROWS], size, noise / signal)
+    return _lifted(found, least, settings, session) if least > noise / signal else found
 
 
 def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float] | None:

@@ -139,8 +139,12 @@ class GaussianSettings(TunedSettings):
     @property
     def tunes(self) -> bool:
         # Signal and noise variance of "dtc" follow from its sums.
-        free = self.signal_variance == EVIDENCE or self.noise_variance == EVIDENCE
-        return self.tunes_lengthscale or (self.whitens_rows and free)
+        return self.tunes_lengthscale or (self.whitens_rows and self.searches_variances)
+
+    @property
+    def searches_variances(self) -> bool:
+        """Whether signal or noise variance is found by evidence."""
+        return EVIDENCE in (self.signal_variance, self.noise_variance)
 
     @property
     def polishes(self) -> bool:
