@@ -118,8 +118,8 @@ class FeatureGram(Reduction[FeatureSums]):
     @classmethod
     def within(cls, features: Features, rounding: float) -> FeatureGram:
         """Half the operations, where whitening the sums lifts their rounding to at most this share of m."""
-        pivot = 1.0 if features.basis is None else features.basis.least_pivot
-        lifted = np.finfo(np.float64).eps * np.sqrt(features.width) / pivot
+        lift = 1.0 if features.basis is None else features.basis.lift
+        lifted = np.finfo(np.float64).eps * np.sqrt(features.width) * lift
         return cls(features, whiten_first=bool(lifted > rounding))
 
     def map_block(self, block: RowBlock) -> State:

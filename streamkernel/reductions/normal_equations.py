@@ -9,7 +9,7 @@ With whitened features ``G = k(X, Z) L^-T`` (m, n), targets ``Y`` (m, d), row we
 offset costs no digits; the exact mean is in the sums. Smola & Schoelkopf 2000, eq. (7), in whitened coordinates.
 
 Two ways to the same sums. Accumulating ``K^T W K`` and whitening it afterwards costs half the flops, but lifts the
-rounding of the sum, about ``eps m sqrt(n)``, by 1 / pivot; whitening every block first does not (ALGORITHMS 1.1).
+rounding of the sum, about ``eps m sqrt(n)``, by `Basis.lift`; whitening every block first does not (ALGORITHMS 1.1).
 `NormalEquations.of` takes the quick way where the basis allows it.
 """
 
@@ -103,7 +103,7 @@ class NormalEquations(Reduction[RidgeSums]):
         alpha : that was asked for, which rounding has to stay below: who gives 1e-9 wants the digits. None where one is
             chosen from the sums.
         """
-        lifted = np.finfo(np.float64).eps * rows * np.sqrt(len(basis)) / basis.least_pivot
+        lifted = np.finfo(np.float64).eps * rows * np.sqrt(len(basis)) * basis.lift
         most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
         return cls(basis, centre, whiten_first=bool(lifted > most))
 

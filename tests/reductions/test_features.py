@@ -138,14 +138,17 @@ def test_sums_are_those_of_the_normal_equations() -> None:
 
 
 def test_the_careful_way_is_taken_where_the_basis_asks_for_it() -> None:
-    """Sixty points of a smooth kernel on a line: pivots near 1e-6 would lift the rounding of K^T K by a million."""
+    """Sixty points of a smooth kernel on a line: no pivot is below 1e-6, and together they are dependent in float64."""
     X = np.sort(np.random.default_rng(0).uniform(0, 60, 3000))[:, None]
     basis = basis_of(X, np.linspace(0, 2999, 60).astype(int), Gaussian(3.0))
     features = Features.of_basis(basis)
     assert FeatureGram.within(features, 1e-9).whiten_first
     assert not FeatureGram.within(Features.of_basis(basis_of(X, [0, 1000, 2000])), 1e-9).whiten_first
-    assert not FeatureGram.within(features, 1e-6).whiten_first
+    assert FeatureGram.within(features, 1e-6).whiten_first
     assert FeatureGram(features).whiten_first
+    fewer = Features.of_basis(basis_of(X, np.linspace(0, 2999, 24).astype(int), Gaussian(3.0)))
+    assert FeatureGram.within(fewer, 1e-14).whiten_first
+    assert not FeatureGram.within(fewer, 1e-6).whiten_first
     G = basis.features(X)
     found = swept(FeatureGram(features), X, [1000, 2000])
     np.testing.assert_allclose(found["H"], G.T @ G, atol=1e-11 * 3000)

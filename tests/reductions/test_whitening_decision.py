@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from streamkernel import KernelRidge
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import FeatureGram, Features, NormalEquations
+from streamkernel.table import RowBlock
 
 EPS = float(np.finfo(np.float64).eps)
 N, ROWS = 144, 10_000
@@ -31,3 +33,31 @@ def test_rounding_of_a_sum_of_squares_grows_with_the_root_of_n(basis: Basis, tim
     # Of a chosen alpha no more is known than that rounding must not be noticed; many rows bring it.
     assert not NormalEquations.of(basis, np.zeros(1), ROWS).whiten_first
     assert NormalEquations.of(basis, np.zeros(1), 10**9).whiten_first
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_quick_way_is_taken_where_it_is_as_good(seed: int) -> None:
+    """In any order of the points: dependent functions of which no single pivot is small lift rounding too."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((300, 2))
+    basis = Basis.empty(Gaussian(1.65), 2, X.dtype).append(X[:30], np.arange(30))[0]
+    work = NormalEquations.of(basis, np.zeros(0), len(X))
+    block = RowBlock(0, X, None)
+    lost = np.linalg.norm(work.finalize(work.map_block(block)).H - _whitened(basis, block), 2)
+    assert lost < 1e-3
+    assert basis.lift >= 0.8 * 0.5 / np.linalg.eigvalsh(basis.gram())[0]
+
+
+def test_alpha_is_not_that_of_rounding() -> None:
+    """Of these rows the rule picks functions whose least pivot is 1e-8, and the least eigenvalue 1e-12."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(300)
+    apart = rng.standard_normal((1000, 2))
+    model = KernelRidge(40).fit(X, y)
+    assert np.sqrt(np.mean((model.predict(apart) - np.sin(apart[:, 0])) ** 2)) < 0.05
+
+
+def _whitened(basis: Basis, block: RowBlock) -> np.ndarray:  # type: ignore[type-arg]
+    work = NormalEquations(basis, np.zeros(0))
+    return work.finalize(work.map_block(block)).H
