@@ -22,7 +22,7 @@ from streamkernel.errors import NumericRangeError, SingularKernelError, warn_use
 from streamkernel.estimators.plan import needs_moments
 from streamkernel.estimators.settings import BasisSettings
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import Moments, Repeats, Sample, stream_generator
+from streamkernel.reductions import Moments, Origins, Repeats, Sample, stream_generator
 from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
@@ -32,7 +32,8 @@ __all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis", "standard
 Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
-_LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then a normal number
+_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+_LEAST_SPREAD = 1e-140  # of targets; what is left of their squares at the eighth digit is then a normal number
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     wanted = np.concatenate([sampled, rule.prefetch(draft)])
     repeats = None
     if table.n_targets:
-        repeats = cache.count_repeats(wanted)
+        repeats = cache.count_repeats(wanted, _origins(table, statistics))
     else:
         cache.fetch(wanted)
     sample = cache.get(sampled)
@@ -165,6 +166,14 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
     selection = rule.select(problem, session, cache)
     _warn(selection, n, settings, _told_of(repeats))
     return Chosen(table, scaler, kernel, choice, selection, centre, scale, tuning, sample, repeats)
+
+
+def _origins(table: Table, statistics: TableStatistics | None) -> Origins:
+    """Where rows, as the fit sees them, are to be looked at from when it is asked which are alike."""
+    if statistics is None:
+        return Origins()
+    features = None if table.scaler is not None else statistics.X
+    return Origins.of(features, None if table.classes is not None else statistics.y)
 
 
 def _statistics(table: Table, settings: BasisSettings, session: Session) -> TableStatistics | None:
@@ -212,9 +221,10 @@ def _check_spread(targets: ColumnStatistics, names: tuple[str, ...]) -> None:
 
 
 def standard_scaler(statistics: ColumnStatistics, columns: tuple[str, ...]) -> Scaler:
-    """The scaler of columns to mean 0 and deviation 1; it warns of constant columns, and maps them to 0."""
-    # Rounding leaves a constant column a deviation of some units in its last place.
-    constant = statistics.std <= 1e-12 * np.maximum(np.abs(statistics.mean), np.finfo(np.float64).tiny)
+    """Columns to mean 0 and deviation 1; constant ones, of which it warns, to 0."""
+    # What differs by some units in its last place alone is rounding of a constant.
+    rounding = _ROUNDING * np.abs(statistics.mean)
+    constant = statistics.constant | (statistics.std <= np.maximum(rounding, np.finfo(np.float64).tiny))
     if constant.any():
         names = [columns[index] for index in np.flatnonzero(constant)]
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -46,7 +46,7 @@ from streamkernel.reductions.odds import OddsProbabilities, probabilities_of_ind
 from streamkernel.reductions.pool import PoolColumns, PoolGram, PoolSums
 from streamkernel.reductions.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.probability_scores import ProbabilityScores, Reliability, score_probabilities
-from streamkernel.reductions.repeats import CountRepeats, Repeats
+from streamkernel.reductions.repeats import CountRepeats, Origins, Repeats
 from streamkernel.reductions.residual_columns import ResidualColumns
 from streamkernel.reductions.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
 from streamkernel.reductions.rows import Predictions, RowMap
@@ -113,6 +113,7 @@ __all__ = [
     "NormalProduct",
     "NormalTargets",
     "OddsProbabilities",
+    "Origins",
     "Poisson",
     "PoissonPredictions",
     "PoolColumns",

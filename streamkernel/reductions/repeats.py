@@ -14,17 +14,17 @@ neighbours are alike, and of the same class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
-from streamkernel.table import RowBlock
-from streamkernel.table.row_keys import FEW, PANEL, first_of_each, joined_keys, row_keys
+from streamkernel.table import ColumnStatistics, RowBlock
+from streamkernel.table.row_keys import FEW, PANEL, far_origin, first_of_each, joined_keys, row_keys
 
-__all__ = ["CountRepeats", "Repeats"]
+__all__ = ["CountRepeats", "Origins", "Repeats"]
 
 Keys = NDArray[np.uint64]
 
@@ -35,10 +35,27 @@ _AGREEING = 0.9  # how far equal features make targets agree beyond chance, from
 _ALIKE, _EQUAL = (10, 15), (20, 20)
 
 
-def _keys(X: NDArray[np.floating], Y: NDArray[np.floating] | None, digits: tuple[int, int]) -> tuple[Keys, Keys]:
-    """Of features, and of targets; those of nothing are 0."""
-    features = row_keys(X, digits[0])
-    return features, np.zeros_like(features) if Y is None else row_keys(Y, digits[1])
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """What is taken off features (p,) and targets (d,) before few of their digits are looked at; None for nothing."""
+
+    X: NDArray[np.float64] | None = None
+    Y: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, X: ColumnStatistics | None, Y: ColumnStatistics | None) -> Origins:
+        """Of columns of these statistics; None where they are not known, or have their mean at 0."""
+        return cls(*(None if s is None else far_origin(s.mean, s.std) for s in (X, Y)))
+
+    def keys(
+        self, X: NDArray[np.floating], Y: NDArray[np.floating] | None, digits: tuple[int, int]
+    ) -> tuple[Keys, Keys]:
+        """Of features, and of targets; those of nothing are 0."""
+        features = row_keys(X, digits[0], self.X)
+        return features, np.zeros_like(features) if Y is None else row_keys(Y, digits[1], self.Y)
+
+
+_ZERO = Origins()
 
 
 @dataclass(frozen=True)
@@ -50,6 +67,7 @@ class Repeats:
     features : distinct features, likewise.
     agreeing : share of the features that stand more than once whose rows all have the same targets.
     by_chance : share of pairs of rows with different features that have the same targets.
+    origins : that rows were looked at from.
     """
 
     rows: int
@@ -58,6 +76,7 @@ class Repeats:
     features: float
     agreeing: float
     by_chance: float
+    origins: Origins = field(default=_ZERO, compare=False)
 
     @property
     def chance(self) -> bool:
@@ -81,7 +100,7 @@ class Repeats:
         """The sample, the first alone of each lot of copies, in their order."""
         if self.share == 1.0:
             return sample
-        keys = joined_keys(*_keys(sample.X, sample.Y, _EQUAL if self.chance else _ALIKE))
+        keys = joined_keys(*self.origins.keys(sample.X, sample.Y, _EQUAL if self.chance else _ALIKE))
         return sample.at_positions(first_of_each(keys))
 
 
@@ -91,16 +110,18 @@ class CountRepeats(Reduction[Repeats]):
     ----------
     n_features, n_targets : of the table.
     kept : K, least keys that are kept, of each kind.
+    origins : that rows are looked at from.
     """
 
     n_features: int
     n_targets: int
     kept: int = 4096
+    origins: Origins = field(default=_ZERO, compare=False)
 
     def map_block(self, block: RowBlock) -> State:
         some = slice(None) if block.weights is None else np.flatnonzero(block.weights)
         X, Y = block.X[some], None if block.Y is None else block.Y[some]
-        alike, equal = _keys(X, Y, _ALIKE), _keys(X, Y, _EQUAL)
+        alike, equal = self.origins.keys(X, Y, _ALIKE), self.origins.keys(X, Y, _EQUAL)
         ones = np.ones(len(X), np.int64)
         return {
             "rows": np.array([len(X)]),
@@ -141,7 +162,8 @@ class CountRepeats(Reduction[Repeats]):
         pairs = len(times) * (len(times) - 1.0)
         by_chance = float((same * (same - 1.0)).sum()) / pairs if pairs > 0.0 else 1.0
         alike, equal = (min(self._distinct(state[name]), float(rows)) for name in ("alike", "equal"))
-        return Repeats(rows, alike, equal, min(self._distinct(state["features"]), float(rows)), agreeing, by_chance)
+        features = min(self._distinct(state["features"]), float(rows))
+        return Repeats(rows, alike, equal, features, agreeing, by_chance, self.origins)
 
     def _distinct(self, keys: Keys) -> float:
         """How many keys there are, of which these are the least."""

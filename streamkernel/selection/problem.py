@@ -13,7 +13,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
-from streamkernel.reductions import Both, CountRepeats, Gather, Repeats, Sample
+from streamkernel.reductions import Both, CountRepeats, Gather, Origins, Repeats, Sample
 from streamkernel.table import Table
 
 __all__ = ["Problem", "RoundRecord", "RowCache", "Rule", "Selection", "counting", "gather_step", "unfilled_basis"]
@@ -143,10 +143,10 @@ class RowCache:
         if len(missing):
             self._add(self._session.sweep(self._gather(missing), self._table, _GATHER))
 
-    def count_repeats(self, rows: NDArray[np.int64]) -> Repeats:
-        """How often rows stand in the table, by the sweep that brings these, the first."""
+    def count_repeats(self, rows: NDArray[np.int64], origins: Origins) -> Repeats:
+        """How often rows, looked at from there, stand in the table, by the sweep that brings these, the first."""
         table, missing = self._table, np.unique(rows)
-        count = CountRepeats(table.n_features, table.n_targets)
+        count = CountRepeats(table.n_features, table.n_targets, origins=origins)
         if len(missing) == 0:
             self.repeats = self._session.sweep(count, table, _COUNT)
             return self.repeats

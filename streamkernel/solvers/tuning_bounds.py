@@ -81,7 +81,7 @@ def spread_lengthscales(kernel: Kernel, X: NDArray[np.floating]) -> Kernel:
 def _spread(X: NDArray[np.floating]) -> Float:
     """Deviation of each feature; that of the others together where it is constant."""
     spread = np.asarray(X.std(axis=0, dtype=np.float64))
-    moving = spread > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
+    moving = spread > 8.0 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)
     others = float(np.sqrt(np.mean(spread[moving] ** 2))) if moving.any() else 1.0
     return np.where(moving, spread, others)
 

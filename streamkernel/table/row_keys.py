@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXACT", "FEW", "PANEL", "distinct_rows", "first_of_each", "joined_keys", "row_keys"]
+__all__ = ["EXACT", "FEW", "PANEL", "distinct_rows", "far_origin", "first_of_each", "joined_keys", "row_keys"]
 
 Keys = NDArray[np.uint64]
 
@@ -23,18 +23,28 @@ PANEL = 256  # columns in one step
 
 _SEED = 20  # of the random numbers; never change it: keys of different runs are compared
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_ALIKE = 13  # binary digits, 1e-4 of a number: rows that agree to these count as copies
+_FAR = 8.0  # deviations from 0: a column there is a constant and what differs from row to row
+_ALIKE = 13  # binary digits, 1e-4 of a number: features of rows whose distance says nothing
 
 
-def row_keys(values: NDArray[Any], digits: int = EXACT) -> Keys:
-    """(b,) keys of rows (b, q), from `digits` binary digits of each number."""
+def far_origin(mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(q,) what keys of few digits are to take off each column, as its first digits say nothing of a row.
+
+    The mean, where it is far from 0; a single outlier does not move it so far. 0 elsewhere.
+    """
+    return np.where(np.abs(mean) > _FAR * std, mean, 0.0)
+
+
+def row_keys(values: NDArray[Any], digits: int = EXACT, origin: NDArray[np.float64] | None = None) -> Keys:
+    """(b,) keys of rows (b, q), of so many binary digits of each number less the `origin` (q,) of its column."""
     factors = np.random.Generator(np.random.Philox(_SEED)).integers(0, 2**64, values.shape[1], np.uint64)
     dropped, half = np.uint64(EXACT - digits), np.uint64((1 << (EXACT - digits)) >> 1)
     keys = np.zeros(len(values), np.uint64)
     for first in range(0, values.shape[1], PANEL):
         panel = slice(first, first + PANEL)
-        # Adding 0.0 makes -0.0 equal to 0.0.
-        numbers = np.ascontiguousarray(values[:, panel], dtype=np.float64) + 0.0
+        # -0.0 is 0.0.
+        numbers = np.ascontiguousarray(values[:, panel], dtype=np.float64) - (0.0 if origin is None else origin[panel])
+        numbers = numbers + 0.0
         words = (numbers.view(np.uint64) + half) >> dropped
         # Whole numbers and single precision fill only the upper digits, and the lower digits of a product do not depend
         # on these. Fold the upper digits into the lower ones, or many rows would share few keys.
@@ -61,6 +71,12 @@ def first_of_each(keys: Keys) -> NDArray[np.int64]:
 
 
 def distinct_rows(X: NDArray[Any]) -> NDArray[np.int64]:
-    """Positions of the first of each group of equal rows, ascending; of nearly equal rows (to 1e-4) where many are."""
-    alike = first_of_each(row_keys(X, _ALIKE))
+    """Positions of the first of each lot of equal rows, ascending; where many are, of nearly equal ones (to 1e-4)."""
+    if not len(X):
+        return np.zeros(0, np.int64)
+    # About the first row: the mean of large numbers keeps no digits of what differs.
+    with np.errstate(over="ignore", invalid="ignore"):
+        shifted = X.astype(np.float64) - X[0]
+        origin = far_origin(X[0] + shifted.mean(axis=0), shifted.std(axis=0))
+    alike = first_of_each(row_keys(X, _ALIKE, origin))
     return alike if len(alike) <= FEW * len(X) else first_of_each(row_keys(X))
