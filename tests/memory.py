@@ -22,9 +22,9 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.estimators.kinds import PREDICTORS
 from streamkernel.table import open_table
 name, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-recipe = PREDICTORS[name]
-table = open_table(store, classify=recipe.classify)
-run = recipe.fit(table, recipe.settings(**options), Session(ThreadExecutor(2)), estimator=name).config["run"]
+kind = PREDICTORS[name]
+table = open_table(store, classify=kind.classify)
+run = kind.fit(table, kind.settings(**options), Session(ThreadExecutor(2)), estimator=name).config["run"]
 # Not getrusage's ru_maxrss, which begins with the size of the process that started this one.
 own_peak = 1024 * int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
 print(json.dumps({**run, "own_peak": own_peak}))

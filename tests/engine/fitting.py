@@ -57,10 +57,10 @@ def fit(store: str, name: str = "trace", executor: Any = None, **session: Any) -
 
 def fit_recipe(store: str, name: str, executor: Any = None, **session: Any) -> Any:
     """One of the other estimators, on a part of the rows that cuts chunks and blocks."""
-    recipe = PREDICTORS[name]
-    table = open_table(store, classify=recipe.classify).slice(1_000, 15_500)
-    settings = recipe.settings(n_components=32, seed=3, **RECIPE_SETTINGS[name])
-    return recipe.fit(table, settings, Session(executor or ThreadExecutor(1), **session), estimator=name)
+    kind = PREDICTORS[name]
+    table = open_table(store, classify=kind.classify).slice(1_000, 15_500)
+    settings = kind.settings(n_components=32, seed=3, **RECIPE_SETTINGS[name])
+    return kind.fit(table, settings, Session(executor or ThreadExecutor(1), **session), estimator=name)
 
 
 def fit_in_memory() -> RidgeModel:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streamkernel.estimators.recipes import RECIPES
 
 import streamkernel
 from streamkernel.cli.scoring import plan_of_predictions
@@ -20,6 +19,7 @@ from streamkernel.engine.plan import BASE_BYTES, SLACK
 from streamkernel.engine.session import layout_of
 from streamkernel.estimators.kernel_cca_plan import CCASettings, plan_cca
 from streamkernel.estimators.kernel_cca_views import paired_table
+from streamkernel.estimators.kinds import PREDICTORS
 from streamkernel.kernels import Gaussian, Kernel, Matern, packed_bytes
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.reductions import Moments, Sample
@@ -34,13 +34,13 @@ def unfilled(m: int, p: int) -> Any:
 
 
 def shaped(name: str, m: int, p: int) -> Table:
-    y: Any = np.arange(m) % 2 if RECIPES[name].classify else np.arange(m) * 1.0
-    return open_table(unfilled(m, p), y, classify=RECIPES[name].classify)
+    y: Any = np.arange(m) % 2 if PREDICTORS[name].classify else np.arange(m) * 1.0
+    return open_table(unfilled(m, p), y, classify=PREDICTORS[name].classify)
 
 
 def planned(name: str, m: int, p: int, threads: int = 2, **options: Any) -> Plan:
-    recipe = RECIPES[name]
-    return recipe.plan(shaped(name, m, p), recipe.settings(**options), Machine(0, threads))
+    kind = PREDICTORS[name]
+    return kind.plan(shaped(name, m, p), kind.settings(**options), Machine(0, threads))
 
 
 def planned_cca(widths: tuple[int, int], **parameters: Any) -> Plan:
@@ -50,7 +50,7 @@ def planned_cca(widths: tuple[int, int], **parameters: Any) -> Plan:
 
 
 # ------------------------------------------------------------------------------------------------------ what is planned
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", PREDICTORS)
 def test_no_block_has_more_rows_than_there_are(name: str) -> None:
     plan = planned(name, 60, 100_000)
     assert plan.memory_bytes < 2.3e9
@@ -62,13 +62,13 @@ def test_no_rule_counts_more_rows_than_there_are(rule: str) -> None:
     assert planned("ridge", 60, 100_000, rule=rule).memory_bytes < 4e9
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", PREDICTORS)
 def test_a_plan_holds_nothing(name: str) -> None:
     """It is made before anything is held against a limit: also of points that would fill the memory."""
-    table, recipe = shaped(name, 2000, 20_000), RECIPES[name]
-    settings = recipe.settings()
+    table, kind = shaped(name, 2000, 20_000), PREDICTORS[name]
+    settings = kind.settings()
     tracemalloc.start()
-    plan = recipe.plan(table, settings, Machine(0, 2))
+    plan = kind.plan(table, settings, Machine(0, 2))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert plan.memory_bytes > 1e9
@@ -93,10 +93,10 @@ def test_a_narrow_view_does_not_hide_a_wide_one() -> None:
 def test_predictions_count_the_points_of_the_model(name: str) -> None:
     p = 5000
     X = np.random.default_rng(0).standard_normal((60, p), dtype=np.float32)
-    table, recipe = open_table(X, X[:, 0].astype(np.float64)), RECIPES[name]
+    table, kind = open_table(X, X[:, 0].astype(np.float64)), PREDICTORS[name]
     options = {"n_components": 40, "rule": "uniform", "lengthscale": 100.0}
     fixed = {"signal_variance": 1.0, "noise_variance": 0.1} if name == "gp" else {}
-    model = recipe.fit(table, recipe.settings(**options, **fixed), Session(ThreadExecutor(1)), estimator=name)
+    model = kind.fit(table, kind.settings(**options, **fixed), Session(ThreadExecutor(1)), estimator=name)
     model = model.with_parts(model.config, model.arrays)  # as it is loaded, nothing of it packed
     work, rows = model.scores(), model.prepare(table)
     plan = plan_of_predictions(work, model, rows, Machine(0, 1))
@@ -152,13 +152,13 @@ def fitted(name: str, m: int, p: int, options: dict[str, Any], seen: list[Any] |
         given = x[:, :10].astype(np.float32), y.astype(np.float32)
         run = streamkernel.KernelCCA(**options).fit(*given).model_.config["run"]
         return int(run["planned_memory_bytes"])
-    recipe = RECIPES[name]
+    kind = PREDICTORS[name]
     X = np.random.default_rng(0).standard_normal((m, p), dtype=np.float32)
     y: Any = np.round(np.exp(X[:, 0])) if name == "poisson" else X[:, 0].astype(np.float64)
-    table = open_table(X, y > 0.0 if recipe.classify else y, classify=recipe.classify)
+    table = open_table(X, y > 0.0 if kind.classify else y, classify=kind.classify)
     options = {name: (table if value == "itself" else value) for name, value in options.items()}
-    settings = recipe.settings(**options)
-    run = recipe.fit(table, settings, Session(ThreadExecutor(2)), estimator=name, driver_bytes=0).config["run"]
+    settings = kind.settings(**options)
+    run = kind.fit(table, settings, Session(ThreadExecutor(2)), estimator=name, driver_bytes=0).config["run"]
     return int(run["planned_memory_bytes"])
 
 
