@@ -1,4 +1,4 @@
-"""What a sweep accumulates, one idea a file."""
+"""Reductions: the sums and samples that a sweep accumulates over row blocks. One reduction per file."""
 
 from streamkernel.reductions.both import Both
 from streamkernel.reductions.class_probabilities import ClassProbabilities, PoissonPredictions

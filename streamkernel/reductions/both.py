@@ -1,4 +1,4 @@
-"""Two reductions in one sweep."""
+"""Two reductions over the same row blocks, in one sweep."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ __all__ = ["Both"]
 
 @dataclass(frozen=True)
 class Both(Reduction[tuple[Any, Any]]):
-    """Parameters
+    """A pair of reductions, whose result is the pair of their results.
+
+    Parameters
     ----------
-    first, second : of the same blocks.
+    first, second : the reductions; both map the same blocks.
     """
 
     first: Reduction[Any]
@@ -49,7 +51,7 @@ class Both(Reduction[tuple[Any, Any]]):
 
 
 def _joined(first: State, second: State) -> State:
-    """Names say whose they are."""
+    """One state; a prefix of each name says which reduction the array belongs to."""
     return {f"first_{name}": values for name, values in first.items()} | {
         f"second_{name}": values for name, values in second.items()
     }

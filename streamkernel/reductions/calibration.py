@@ -1,4 +1,4 @@
-"""What scores of predicted distributions share: what predicts them, and counting in bins."""
+"""Parts that all scores of predicted distributions share: the interface of the predictor, and counts in bins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 class Predictive(Protocol):
-    """What the plan asks of predictions, and the widths of their columns."""
+    """Predictions of rows: their columns, and their costs for the plan."""
 
     @property
     def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]: ...
@@ -27,18 +27,18 @@ class Predictive(Protocol):
 
 
 def width_of(predictions: Predictive, column: str = "prediction") -> int:
-    """Numbers a row has in a column: of targets in "prediction", of classes in "probability"."""
+    """Number of values per row in a column: targets in "prediction", classes in "probability"."""
     width, _ = predictions.columns[column]
     return 1 if width is None else width
 
 
 def bins_of(share: Array, count: int) -> NDArray[np.intp]:
-    """In which of `count` equal bins of [0, 1] values lie; 1 in the last."""
+    """Number of the bin that holds each value, among `count` equal bins of [0, 1]; the value 1 is in the last bin."""
     return np.minimum((count * share).astype(np.intp), count - 1)
 
 
 def tally(bins: NDArray[np.intp], count: int) -> Array:
-    """How often each of `count` bins occurs, (d, count), by target; `bins` (b, d)."""
+    """Number of values in each of `count` bins, per target, (d, count); `bins` (b, d) are bin numbers."""
     d = bins.shape[1]
     places = bins + count * np.arange(d)
     return np.bincount(places.ravel(), minlength=d * count).reshape(d, count).astype(np.float64)

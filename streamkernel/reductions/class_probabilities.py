@@ -1,13 +1,15 @@
-"""What a generalised Gaussian process predicts: probabilities of classes, rates of counts, the latent variance in them.
+"""Predictions of a generalised Gaussian process: class probabilities and count rates, averaged over the latent f.
 
-For functions f with mean and covariance of `LatentPosterior`, all deterministic functions of the row:
+f has the mean m and the variance v (or covariance) of `LatentPosterior`. Each prediction is a deterministic function
+of the row:
 
-- two classes: ``p = E 1 / (1 + e^-f)``, by a mixture of eight normal distribution functions in place of the
-  logistic one, ``sum_i p_i Phi(s_i f)``, whose expectation is ``sum_i p_i Phi(s_i m / sqrt(1 + s_i^2 v))`` (Monahan &
-  Stefanski 1992): at most 2.2e-9 off, whatever the variance;
-- more classes: the mean of softmax over 256 fixed points, normal draws and their negatives made to have covariance I,
-  mapped by the row's own covariance. Of 7 classes the worst probability is 4e-4 off at latent deviations of 0.5,
-  1.5e-3 at 1 and 5e-3 at 2, where MacKay's approximation by pairs of classes is off by 6e-2;
+- two classes: ``p = E 1 / (1 + e^-f)``. A mixture of eight normal distribution functions, ``sum_i p_i Phi(s_i f)``,
+  replaces the logistic function. Its expectation is ``sum_i p_i Phi(s_i m / sqrt(1 + s_i^2 v))`` (Monahan & Stefanski
+  1992). The error is at most 2.2e-9 for every variance;
+- more classes: the mean of softmax over 256 fixed points, mapped by the covariance of the row. The points are normal
+  draws and their negatives, transformed to have covariance I. For 7 classes the largest error of a probability is
+  4e-4 at latent standard deviations of 0.5, 1.5e-3 at 1 and 5e-3 at 2. MacKay's approximation by pairs of classes has
+  an error of 6e-2 at 2;
 - counts: ``E e^f = e^(m + v / 2)``, and ``var y = E e^f + (e^v - 1) (E e^f)^2``.
 """
 
@@ -41,22 +43,26 @@ _SLOPES = np.array([
 ])  # fmt: skip
 
 _POINTS = 256
-_PANEL_VALUES = 1 << 17  # functions at points held at once: they stay in the cache
+_PANEL_VALUES = 1 << 17  # function values at points in memory at once: they stay in the cache
 _PANEL_COVARIANCES = 1 << 21
 _MOST_LOG_RATE = 600.0
 
 
 def logistic_normal(mean: Float, variance: Float) -> Float:
-    """``E 1 / (1 + e^-f)`` for f normal; elementwise, to 2.2e-9, and never more certain than f at its mean."""
+    """``E 1 / (1 + e^-f)`` for normal f, elementwise.
+
+    The error is at most 2.2e-9. The result is never farther from 1/2 than the logistic function at the mean of f.
+    """
     size = np.abs(mean)[..., None] * _SLOPES
     less_likely = ndtr(-size / np.sqrt(1.0 + _SLOPES**2 * variance[..., None])) @ _WEIGHTS
-    # Averaging only draws towards 1/2; far out the mixture falls faster than the logistic function.
+    # An average over f is nearer to 1/2 than the value at the mean. Far from 0 the mixture falls faster than the
+    # logistic function, so the value at the mean is the bound.
     less_likely = np.maximum(less_likely, expit(-np.abs(mean)))
     return np.asarray(np.where(mean < 0.0, less_likely, 1.0 - less_likely))
 
 
 def averaged_probabilities(mean: Float, covariance: Float, contrasts: Float) -> Float:
-    """Probabilities (b, C) of functions with mean (b, c), and covariance (b, r, r) in free coordinates."""
+    """Class probabilities (b, C), given the mean (b, c) and the covariance (b, r, r) in free coordinates of f."""
     if mean.shape[1] > 2:
         return _softmax_normal(mean, np.asarray(np.linalg.cholesky(covariance), np.float64), contrasts)
     if mean.shape[1] == 1:
@@ -69,18 +75,18 @@ def averaged_probabilities(mean: Float, covariance: Float, contrasts: Float) -> 
 
 @dataclass(frozen=True)
 class ClassProbabilities(RowMap):
-    """Probabilities of the classes, and the code of the likeliest.
+    """Class probabilities, and the code of the most probable class.
 
     Parameters
     ----------
-    latent : LatentPosterior of one function (Bernoulli) or of one a class (softmax).
+    latent : LatentPosterior of one function (Bernoulli) or of one function per class (softmax).
     """
 
     latent: LatentPosterior
 
     @property
     def classes(self) -> int:
-        """C."""
+        """Number of classes C."""
         return max(2, len(self.latent.intercept))
 
     @property
@@ -91,7 +97,7 @@ class ClassProbabilities(RowMap):
         }
 
     def probabilities(self, X: NDArray[Any]) -> Float:
-        """(b, C), rows that sum to 1."""
+        """Class probabilities (b, C); each row sums to 1."""
         found = np.empty((len(X), self.classes))
         panel = self._panel(len(X))
         for first in range(0, len(X), panel):
@@ -99,14 +105,14 @@ class ClassProbabilities(RowMap):
         return found
 
     def _panel(self, rows: int) -> int:
-        """Rows whose covariances are held at once."""
+        """Number of rows whose covariances are in memory at once."""
         return max(16, min(rows, _PANEL_COVARIANCES // self.latent.covariance.free**2))
 
     def _of_panel(self, X: NDArray[Any]) -> Float:
         return averaged_probabilities(*self.latent.moments(X), self.latent.contrasts)
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
-        """What is compared with the targets."""
+        """The values that are compared with the targets."""
         return {"probability": self.probabilities(X)}
 
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
@@ -132,7 +138,7 @@ class PoissonPredictions(RowMap):
     Parameters
     ----------
     latent : LatentPosterior of one function, the logarithm of the rate.
-    std : write a column "std" too, of y: what the rate is not known to, and what counts scatter about it.
+    std : write a column "std" too: the standard deviation of y, from the uncertainty of the rate and the Poisson noise.
     """
 
     latent: LatentPosterior
@@ -160,7 +166,7 @@ class PoissonPredictions(RowMap):
         return self.moments(X)[0]
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
-        """What is compared with the targets."""
+        """The values that are compared with the targets."""
         mean, variance = self.moments(X)
         return {"predicted": mean, "std": np.sqrt(variance)}
 
@@ -182,7 +188,10 @@ def mean_rate(mean: Float, variance: Float) -> Float:
 
 
 def _softmax_normal(mean: Float, root: Float, contrasts: Float) -> Float:
-    """Mean of softmax over f = mean (b, c) + Q root (b, r, r) e, e the fixed points."""
+    """Mean of softmax over ``f = mean + Q root e``: mean (b, c), root (b, r, r), Q the contrasts, e the fixed points.
+
+    Returns (b, c).
+    """
     b, c = mean.shape
     points = np.ascontiguousarray(_normal_points(contrasts.shape[1]).T)
     probabilities = np.empty((b, c))
@@ -203,7 +212,7 @@ def _normal_points(dimensions: int) -> Float:
     """(256, r) points whose mean is 0 and whose covariance is I."""
     half = stream_generator(0, (_POINTS,)).standard_normal((_POINTS // 2, dimensions))
     points = np.concatenate([half, -half])
-    # With nearly as many functions as points there is too little left of them to even out.
+    # The covariance of too few points per dimension is far from I, and to correct it would distort the points.
     if dimensions <= _POINTS // 8:
         points = np.linalg.solve(np.linalg.cholesky(points.T @ points / _POINTS), points.T).T
     return np.ascontiguousarray(points)

@@ -1,9 +1,9 @@
-"""One Lloyd step over the rows: which centre each row is nearest to, and the mean of the rows of each centre.
+"""One Lloyd step over the rows: assign each row to its nearest centre, then move each centre to the mean of its rows.
 
-With ``u = x * weights`` (p,) and centres c_j (n, p) in the same units, row i belongs to the centre of least
-``|u_i - c_j|^2``, ties to the lowest j; the new centres are the means ``sum u_i / count`` (Lloyd 1982). In the same
-sweep, the row nearest to each centre among its own, and the rows farthest from theirs, to which centres without rows
-are moved.
+With ``u = x * weights`` (p,) and centres c_j (n, p) in the same units, row i belongs to the centre with the smallest
+``|u_i - c_j|^2``; a tie goes to the lowest j. The new centres are the means ``sum u_i / count`` (Lloyd 1982). The same
+sweep finds the row nearest to each centre among the rows of that centre. It also finds the rows farthest from their
+centres: a centre without rows moves to one of them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from streamkernel.table import RowBlock
 
 __all__ = ["Clusters", "LloydStep"]
 
-# Distances this close, relative to their terms, are equal: centres are sums, rounded as the rows were cut.
+# Distances this close, relative to their terms, count as equal: centres are sums, and their rounding depends on the
+# chunking of the rows.
 _TIE = 1e-12
 
 
 @dataclass(frozen=True)
 class LloydStep:
-    """What the sweep brings home.
+    """Result of one Lloyd step.
 
     Attributes
     ----------
@@ -34,7 +35,8 @@ class LloydStep:
     counts : (n,) rows of each old centre.
     square : sum of the squared distances of the rows to their old centres.
     shift : largest distance that a centre moved, relative to the centres' spread.
-    rows, X : (n,), (n, p) the row nearest to each old centre among its own; -1 and zeros where it has none.
+    rows, X : (n,), (n, p) number and features of the row nearest to each old centre, among the rows of that centre; -1
+        and zeros where it has no row.
     """
 
     centres: NDArray[np.float64]
@@ -47,11 +49,13 @@ class LloydStep:
 
 @dataclass(frozen=True)
 class Clusters(Reduction[LloydStep]):
-    """Parameters
+    """Accumulate a `LloydStep`.
+
+    Parameters
     ----------
     centres : (n, p) float64, in units of ``x * weights``.
-    weights : (p,) of the features: 1 / lengthscale.
-    dtype : of the table.
+    weights : (p,) weights of the features: 1 / lengthscale.
+    dtype : dtype of the table.
     """
 
     centres: NDArray[np.float64]
@@ -60,7 +64,7 @@ class Clusters(Reduction[LloydStep]):
 
     @cached_property
     def origin(self) -> NDArray[np.float64]:
-        """Distances are taken about the centres' mean: rows may lie far from 0."""
+        """Mean of the centres. Distances are computed about it, because rows may lie far from 0."""
         return np.asarray(self.centres.mean(axis=0), np.float64)
 
     @cached_property
@@ -68,7 +72,10 @@ class Clusters(Reduction[LloydStep]):
         return self.centres - self.origin
 
     def assign(self, U: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The nearest centre of each row of U, ``x * weights - origin``, and the square that counts as none; (b,)."""
+        """Nearest centre of each row, and the squared distance that counts as 0; (b,) each.
+
+        U is ``x * weights - origin``, (b, p).
+        """
         squares = np.einsum("ij,ij->i", self.about_origin, self.about_origin)
         distances = squares - 2.0 * (U @ self.about_origin.T)
         none = _TIE * (np.einsum("ij,ij->i", U, U) + squares.max())
@@ -81,7 +88,7 @@ class Clusters(Reduction[LloydStep]):
         nearest, none = self.assign(U)
         apart = U - self.about_origin[nearest]
         squares = np.einsum("ij,ij->i", apart, apart)
-        # Distances are compared in single precision, so that those equal but for rounding are ties.
+        # Distances are compared in single precision: distances that differ by rounding only are then ties.
         keys = squares.astype(np.float32)
         rows = block.start + np.arange(len(U), dtype=np.int64)
         order = np.lexsort((rows, keys))
@@ -119,7 +126,7 @@ class Clusters(Reduction[LloydStep]):
         moved[occupied] = state["sums"][occupied] / counts[occupied, None]
         empty = np.flatnonzero(~occupied)
         far = state["far_X"]
-        # Of equal rows one will do.
+        # Equal rows would give equal centres.
         _, first = np.unique(far, axis=0, return_index=True) if len(far) else (far, np.zeros(0, np.int64))
         far = far[np.sort(first)][: len(empty)]
         moved[empty[: len(far)]] = far * self.weights - self.origin

@@ -21,16 +21,16 @@ class Collect(Reduction[NDArray[Any]]):
 
     Parameters
     ----------
-    work : what is computed.
-    name : which of its outputs.
-    rows : rows of the table m, for the plan.
+    work : the row map.
+    name : name of the output to collect.
+    rows : number of rows m of the table, for the plan.
     """
 
     work: RowMap
     name: str
     rows: int
 
-    # A state is pieces by the number of their first row: joined once, at the end, each let go of as it is copied.
+    # A state holds pieces, named by their first row. They are joined once, at the end; each is freed after its copy.
 
     def map_block(self, block: RowBlock) -> State:
         return {f"rows_{block.start}": self.work.map_block(block)[self.name]}

@@ -1,7 +1,7 @@
-"""What each column of a factor G takes off the residual trace, summed while G is written.
+"""Sums of squares of the columns of a factor G, added while G is written: the decrease of the residual trace.
 
-``tr(K - K~_t) = tr K - |g_1|^2 - ... - |g_t|^2`` for the first t functions, all t at once,
-because the first t columns of G are the factor of the first t functions (Smola & Schoelkopf 2000, eq. (22)).
+``tr(K - K~_t) = tr K - |g_1|^2 - ... - |g_t|^2`` for the first t functions. One set of sums serves every t, because
+the first t columns of G are the factor of the first t functions (Smola & Schoelkopf 2000, eq. (22)).
 """
 
 from __future__ import annotations

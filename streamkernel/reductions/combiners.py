@@ -1,8 +1,9 @@
-"""How the predictions of committee members are combined, each query for itself.
+"""Combination of the predictions of committee members, separately for each query.
 
-All members know a base: the prior, or, for `grbcm`, the posterior of the process given some rows that they share. At
-a query the base has mean ``mu`` and variance ``v``, member i has mean ``mu_i`` and variance ``v_i <= v``. With the
-precision it adds, in units of the base's, ``e_i = v / v_i - 1 >= 0``, and its weight ``b_i``::
+All members share a base: the prior, or, for `grbcm`, the posterior of the process given some rows that all members
+have. At a query the base has mean ``mu`` and variance ``v``, member i has mean ``mu_i`` and variance ``v_i <= v``. The
+member adds the precision ``e_i = v / v_i - 1 >= 0``, in units of the precision of the base, and has the weight
+``b_i``::
 
     S = sum_i b_i        E = sum_i b_i e_i        N = sum_i b_i (1 + e_i) (mu_i - mu)
     mean = mu + N / P    variance = v / P
@@ -13,9 +14,9 @@ precision it adds, in units of the base's, ``e_i = v / v_i - 1 >= 0``, and its w
     rbcm     b_i = log(1 + e_i) / 2      P = 1 + E       robust BCM (Deisenroth & Ng 2015)
     grbcm    b_i = log(1 + e_i) / 2      P = 1 + E       generalised robust BCM (Liu, Cai, Wang & Ong 2018): b_1 = 1
 
-``log(1 + e_i) / 2`` is the entropy that the member takes off the base. The products are those of the papers, with the
-base cancelled: ``v^-1 P = sum_i b_i v_i^-1 + (1 - sum_i b_i) v^-1`` for the last three. All is said of the process f,
-whose noise is added at the end (Liu et al. combine the densities of y).
+``log(1 + e_i) / 2`` is the entropy by which the member reduces that of the base. The products are those of the papers,
+with the base cancelled: ``v^-1 P = sum_i b_i v_i^-1 + (1 - sum_i b_i) v^-1`` for the last three. All moments are of
+the process f; the noise is added at the end (Liu et al. combine the densities of y).
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ class Combiner:
 
     Parameters
     ----------
-    name : of the row.
-    entropy : whether members are weighted by the entropy that they take off the base.
-    normalised : whether these weights are made to sum to 1.
-    counts_base : whether what the members have in common is counted once; else as often as there are members.
-    shares_rows : whether the base is the posterior given rows that all members share.
+    name : name of the row.
+    entropy : True to weight members by the entropy by which they reduce that of the base.
+    normalised : True to divide the weights by their sum.
+    counts_base : True to count the base once; False counts it once per member.
+    shares_rows : True if the base is the posterior given rows that all members share.
     """
 
     name: str
@@ -52,11 +53,11 @@ class Combiner:
     shares_rows: bool = False
 
     def weights(self, excess: Float) -> Float:
-        """b_i for e_i of any shape; before they are normalised."""
+        """Weights b_i before they are normalised, for e_i of any shape."""
         return np.asarray(0.5 * np.log1p(excess)) if self.entropy else np.ones_like(excess)
 
     def combined(self, S: Float, E: Float, N: Float) -> tuple[Float, Float]:
-        """P (q,) and ``N / P`` (q, d); 1 and 0 where no member says anything."""
+        """P (q,) and ``N / P`` (q, d); 1 and 0 where every weight is 0."""
         heard = S > 0.0
         if self.normalised:
             share = np.divide(1.0, S, out=np.zeros_like(S), where=heard)
@@ -78,7 +79,13 @@ COMBINERS = {
 
 
 def combiner_of(name: str) -> Combiner:
-    """The combiner of this name, or ParameterError."""
+    """The combiner with this name.
+
+    Raises
+    ------
+    ParameterError
+        No combiner has this name.
+    """
     if name not in COMBINERS:
         raise ParameterError(f"combiner = {name!r} is not known; choose one of {', '.join(COMBINERS)}")
     return COMBINERS[name]

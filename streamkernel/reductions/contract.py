@@ -1,11 +1,11 @@
-"""What a sweep accumulates: a reduction is data, not a loop.
+"""The contract of a reduction: three pure functions that a sweep calls. A reduction holds data, not a loop.
 
-A sweep takes every row block of a table to a small state, combines the states in a fixed tree, and finalizes the
-last one::
+A sweep maps every row block of a table to a small state, combines the states in a fixed tree, and finalizes the last
+state::
 
     finalize( combine( combine(map_block(0), map_block(1)), combine(map_block(2), map_block(3)) ) )
 
-The engine owns the loop: which process maps which block is its business, and never changes the result.
+The engine owns the loop. It decides which process maps which block, and this never changes the result.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from streamkernel.table import RowBlock
 __all__ = ["Reduction", "SentAsFields", "State", "add_states"]
 
 State = dict[str, NDArray[Any]]
-"""Named arrays: what travels between processes, and what a checkpoint keeps."""
+"""Named arrays: processes exchange them, and a checkpoint stores them."""
 
 Result = TypeVar("Result", covariant=True)
 
 
 class SentAsFields:
-    """Of dataclasses that derive more from their fields: that is cheap to make again and dear to send, and stays."""
+    """Mixin of dataclasses that cache derived values: only the fields are pickled.
+
+    Derived values are cheap to compute again and expensive to send.
+    """
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -37,9 +40,9 @@ class SentAsFields:
 
 
 class Reduction(ABC, Generic[Result]):
-    """One idea a subclass, a frozen dataclass of what the blocks need (a basis, row numbers, coefficients).
+    """Base class. A subclass is one idea: a frozen dataclass of the data that its blocks need (a basis, coefficients).
 
-    Subclasses are pure: the same block gives the same state, in any process, however often it is asked.
+    Subclasses are pure: the same block gives the same state, in every process and at every call.
     """
 
     @abstractmethod
@@ -52,7 +55,7 @@ class Reduction(ABC, Generic[Result]):
 
     @abstractmethod
     def finalize(self, state: State) -> Result:
-        """What the sweep was for, from the state of all rows, whose arrays it may use up."""
+        """Result of the sweep, from the state of all rows. It may overwrite the arrays of the state."""
 
     def fold(self, state: State, block: RowBlock) -> State:
         """``combine(state, map_block(block))``; a subclass with large sums may add into `state` in place."""
@@ -60,10 +63,10 @@ class Reduction(ABC, Generic[Result]):
 
     @property
     def row_multiple(self) -> int:
-        """Rows that belong together: every block begins at a whole multiple of them, from the table's first row on."""
+        """Number of rows that must stay in one block: every block starts at a multiple of it, from the first row on."""
         return 1
 
-    # --- what the plan needs to know, before any work ------------------------------------------------------------
+    # --- costs: the plan needs them before any work --------------------------------------------------------------
 
     @abstractmethod
     def state_bytes(self) -> int:
@@ -71,11 +74,11 @@ class Reduction(ABC, Generic[Result]):
 
     @abstractmethod
     def scratch_bytes(self, rows: int) -> int:
-        """Bytes that `map_block` needs beside the block and the state, for a block of `rows` rows."""
+        """Bytes that `map_block` needs in addition to the block and the state, for a block of `rows` rows."""
 
     @abstractmethod
     def flops_per_row(self) -> float:
-        """Floating point operations per row, the currency in which spans are cut."""
+        """Floating point operations per row; spans are cut to equal numbers of them."""
 
 
 def add_states(left: State, right: State) -> State:

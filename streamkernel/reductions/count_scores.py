@@ -1,4 +1,4 @@
-"""How well Poisson distributions match counts: their log density, and how much of the deviance they explain."""
+"""Scores of Poisson predictions of counts: log density, deviance, and the share of the deviance that is explained."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class CountPredictive(Predictive, Protocol):
 
 @dataclass(frozen=True)
 class CountCalibration:
-    """Poisson predictions against what came.
+    """Scores of Poisson predictions against the observed counts.
 
     Attributes
     ----------
     scalars : ``rows``, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``deviance``, ``d2``; averages over targets.
-    transform : (d, 20) rows by their probability integral transform. That of a count y is an interval, from P(y - 1) to
-        P(y), over which its row is spread evenly (Czado, Gneiting & Held 2009, eq. (2)).
+    transform : (d, 20) histogram of the probability integral transform. The transform of a count y is the interval from
+        P(y - 1) to P(y), and its row is spread evenly over it (Czado, Gneiting & Held 2009, eq. (2)).
     """
 
     scalars: dict[str, float]
@@ -45,10 +45,10 @@ class CountCalibration:
 class CountScores(Reduction[CountCalibration]):
     """Errors of predicted rates mu, and of the distributions Poisson(mu).
 
-    The predictive distribution is that of the mean rate, without what is uncertain about the rate:
+    The predictive distribution is that of the mean rate, without the uncertainty of the rate:
     ``nlpd = mean(mu - y log mu + log y!)``. ``deviance = 2 mean(y log(y / mu) - y + mu)``, as scikit-learn's
-    ``mean_poisson_deviance``; ``d2`` is the share of the deviance of the mean count that is explained. Logarithms
-    take rates below the smallest normal number as that.
+    ``mean_poisson_deviance``; ``d2`` is the explained share of the deviance of the mean count. Logarithms replace a
+    rate below the smallest normal number by that number.
 
     Raises
     ------
@@ -68,7 +68,8 @@ class CountScores(Reduction[CountCalibration]):
     def combine(self, left: State, right: State) -> State:
         sums = {name: left[name] + right[name] for name in ("deviance", "log_density", "transform")}
         errors = combine_errors(left, right)
-        # sum D(y, mean) = sum_a D(y, mean_a) + rows_a D(mean_a, mean), as of every Bregman divergence: nothing cancels.
+        # sum D(y, mean) = sum_a D(y, mean_a) + rows_a D(mean_a, mean), as for every Bregman divergence: all terms are
+        # positive, so no digits cancel.
         least = sum(
             part["least"] + part["y_count"] * _unit_deviance(part["y_mean"], errors["y_mean"]) for part in (left, right)
         )
@@ -89,7 +90,7 @@ class CountScores(Reduction[CountCalibration]):
 
 
 def score_counts(Y: Array, rate: Array) -> CountCalibration:
-    """`CountScores` of counts and rates in memory, (b, d) each."""
+    """Same scores as `CountScores`, for counts and rates in memory, (b, d) each."""
     return _count_calibration(_count_sums(Y, rate))
 
 
@@ -104,16 +105,16 @@ def _count_sums(Y: Array, rate: Array) -> State:
 
 
 def _unit_deviance(y: Array, mu: Array) -> Array:
-    """``2 (y log(y / mu) - y + mu)``, elementwise; mu may be 0 where y is."""
+    """``2 (y log(y / mu) - y + mu)``, elementwise; mu may be 0 where y is 0."""
     difference, mu = y - mu, np.maximum(mu, TINY)
     near = np.abs(difference) < 0.5 * mu
-    # Of large counts nearly as predicted, the logarithm of the ratio would keep rounding only.
+    # For large counts near their rates, log(y / mu) cancels to rounding; log1p of the difference does not.
     logarithm = np.where(near, xlog1py(y, np.where(near, difference / mu, 0.0)), xlogy(y, y) - xlogy(y, mu))
     return np.asarray(2.0 * (logarithm - difference))
 
 
 def _spread_transforms(Y: Array, rate: Array) -> Array:
-    """(b, d, 20): the share of each interval from P(y - 1) to P(y) that lies in each twentieth."""
+    """(b, d, 20): share of each interval from P(y - 1) to P(y) that lies in each twentieth of [0, 1]."""
     below, upto = np.where(Y >= 1.0, pdtr(np.maximum(Y - 1.0, 0.0), rate), 0.0), pdtr(Y, rate)
     edges = np.arange(1, TRANSFORM_BINS) / TRANSFORM_BINS
     within = (edges - below[..., None]) / np.maximum(upto - below, TINY)[..., None]

@@ -1,7 +1,7 @@
-"""Random numbers that belong to rows: the draw does not depend on blocks, workers or order of arrival.
+"""Random numbers keyed by row: a draw does not depend on blocks, workers or order of arrival.
 
-Philox (Salmon et al. 2011) is a counter-based generator: its key is made of (seed, stream), its counter is the row
-number, so that row r has the same variates in whichever block it is read.
+Philox (Salmon et al. 2011) is a counter-based generator. Its key is a hash of (seed, stream) and its counter is the
+row number. Row r therefore has the same variates in every block that contains it.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ def _key(seed: int, stream: tuple[int, ...]) -> NDArray[np.uint64]:
 
 
 def row_uniforms(seed: int, stream: tuple[int, ...], start: int, count: int) -> NDArray[np.float64]:
-    """Uniform variates in (0, 1) of rows ``start .. start + count - 1``; (count, 4) float64.
+    """Uniform variates in (0, 1) for rows ``start .. start + count - 1``; (count, 4) float64.
 
     Parameters
     ----------
     seed : the user's seed.
-    stream : which draw this is (a round's number, a purpose); other streams are independent.
+    stream : identifier of the draw (the number of a round, a purpose); different streams are independent.
     """
     generator = np.random.Philox(key=_key(seed, stream), counter=start)
     raw = generator.random_raw(_PER_COUNTER * count).reshape(count, _PER_COUNTER)
-    # 53 bits at the centre of their cells: never 0, never 1, so that logarithms stay finite.
+    # 53 bits, at the centres of cells of width 2^-53: never 0 and never 1, so that logarithms stay finite.
     return (raw >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
 
 
 def stream_word(seed: int, stream: tuple[int, ...]) -> np.uint64:
-    """A word that belongs to a stream, to key a hash with."""
+    """A 64-bit word of a stream, the key of a hash."""
     return np.uint64(_key(seed, stream)[0])
 
 
 def stream_generator(seed: int, stream: tuple[int, ...]) -> np.random.Generator:
-    """A generator for draws that are made on the driver, independent of those of the rows."""
+    """A generator for draws on the driver, independent of the variates of the rows."""
     return np.random.Generator(np.random.Philox(key=_key(seed, (*stream, 1 << 20))))

@@ -1,11 +1,11 @@
-"""The sums of the whitened features of two views, and the rows on which their projections disagree.
+"""Sums of the whitened features of two views, and the number of rows on which their projections disagree.
 
 With ``G = [G_x, G_y]`` (m, n_x + n_y)::
 
     H = G^T G        G^T 1        m        sum_i k_v(x_i, x_i)
 
-from which follow canonical correlations of the first t functions of either view, for every t: whitening is triangular
-in the order of picking.
+where v is the view, x or y. These sums give the canonical correlations of the first t functions of each view, for every
+t, because whitening is triangular in the order of picking.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CrossFeatureSums:
-    """Sums over the rows, float64; either view has n functions.
+    """Sums over the rows, float64; each view has n functions.
 
     Attributes
     ----------
-    H : (2n, 2n), ``G^T G``, the first n those of view x
+    H : (2n, 2n), ``G^T G``; the first n columns are those of view x
     G1 : (2n,), ``G^T 1``
     count : number of rows m
     traces : (2,) ``sum_i k_v(x_i, x_i)``
@@ -46,17 +46,17 @@ class CrossFeatureSums:
 
     @property
     def size(self) -> int:
-        """n."""
+        """Number of functions n of each view."""
         return len(self.G1) // 2
 
     def first(self, size: int) -> CrossFeatureSums:
-        """Those of the first functions of either view."""
+        """The sums of the first `size` functions of each view."""
         kept = np.r_[:size, self.size : self.size + size]
         return CrossFeatureSums(self.H[np.ix_(kept, kept)], self.G1[kept], self.count, self.traces)
 
     @property
     def squares(self) -> tuple[Float, Float]:
-        """(n,) each: what each function took off the residual trace of its view."""
+        """(n,) each: the decrease of the residual trace of the view by each function."""
         squares = np.diagonal(self.H).copy()
         return squares[: self.size], squares[self.size :]
 
@@ -67,8 +67,8 @@ class CrossGram(Reduction[CrossFeatureSums]):
 
     Parameters
     ----------
-    features : of either view, of n functions, with a basis.
-    views : the two.
+    features : Features of each view, of n functions, with a basis.
+    views : the two views.
     """
 
     features: tuple[Features, Features]
@@ -114,15 +114,15 @@ class CrossGram(Reduction[CrossFeatureSums]):
 
 @dataclass(frozen=True)
 class CrossDisagreements(Reduction[NDArray[np.int64]]):
-    """For several pairs of projections the number of rows outside the basis with ``|f_x(x) - f_y(y)| > gamma``.
+    """Number of rows outside the basis with ``|f_x(x) - f_y(y)| > gamma``, for each of s pairs of projections.
 
     Parameters
     ----------
-    projections : of either view, s columns each.
-    views : the two.
-    gamma : as in the formula.
+    projections : row maps of the two views, s columns each.
+    views : the two views.
+    gamma : threshold of the formula.
     rows : (n,) row numbers of the basis, in the order of picking.
-    sizes : (s,) how many of them are the basis of each pair.
+    sizes : (s,) basis size of each pair: its basis is the first so many of `rows`.
     """
 
     projections: tuple[FeatureTimes, FeatureTimes]

@@ -1,12 +1,13 @@
-"""One pass over pairs of views for sparse kernel canonical correlations, in square-root form.
+"""One sweep over pairs of views for sparse kernel canonical correlation analysis, in square-root form.
 
-The same candidates M of both views, with residual columns ``R^v = k_v(X_v, M) - G_v G_v,M^T``, v = x, y. One sweep
-brings the triangular factor U of ``[R^x, R^y]`` (m, 2k), whose columns have all inner products that the rule needs::
+Both views have the same candidates M, with residual columns ``R^v = k_v(X_v, M) - G_v G_v,M^T``, v = x, y. One sweep
+computes the triangular factor U of ``[R^x, R^y]`` (m, 2k). The inner products of its columns are all that the rule
+needs::
 
     P = (R^x)^T R^y = U_x^T U_y      C^v = (R^v)^T R^v = U_v^T U_v      S^v = R^v[M, M], which needs no rows
 
-(Hussain & Shawe-Taylor, section 4; ALGORITHMS 11.3). In Gram form a quotient of residuals that have lost their digits
-is noise that looks like correlation: with the factor there is no such loss.
+(Hussain & Shawe-Taylor, section 4; ALGORITHMS 11.3). In Gram form, small residuals lose their digits, and their
+quotient is noise that looks like correlation. The factor does not lose these digits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CrossSums:
-    """What a round of picks needs.
+    """Statistics of one round of picks.
 
     Attributes
     ----------
@@ -50,8 +51,8 @@ class CrossPool(Reduction[CrossSums]):
 
     Parameters
     ----------
-    columns : of either view: its basis, and the pool of the same candidates.
-    views : the two.
+    columns : PoolColumns of each view: its basis, and the pool of candidates, the same rows in both views.
+    views : the two views.
     """
 
     columns: tuple[PoolColumns, PoolColumns]
@@ -59,7 +60,7 @@ class CrossPool(Reduction[CrossSums]):
 
     @property
     def width(self) -> int:
-        """2k."""
+        """Number of columns 2k."""
         return sum(len(each.pool) for each in self.columns)
 
     def map_block(self, block: RowBlock) -> State:
@@ -91,7 +92,7 @@ class CrossPool(Reduction[CrossSums]):
     def scratch_bytes(self, rows: int) -> int:
         width = self.width
         views = sum(8 * rows * each.pool.points.shape[1] for each in self.columns)
-        # One view after the other; then a copy of the columns, and LAPACK's.
+        # The views are computed one after the other; then there are two copies of all columns, one of them LAPACK's.
         columns = max(each.scratch_bytes(rows) for each in self.columns)
         return int(columns + views + 16 * (rows + 2 * width) * width)
 

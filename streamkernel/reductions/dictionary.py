@@ -1,13 +1,13 @@
-"""What one sweep of matching pursuit brings: a matrix of few rows whose columns have the inner products of long ones.
+"""One sweep of matching pursuit: a matrix of few rows whose columns have the inner products of the m-row columns.
 
-For functions D_I that are in the model, candidates D_M and targets Y over m rows, U with ::
+For functions D_I of the model, candidates D_M and targets Y over m rows, the sweep computes U with ::
 
     U^T U = [D_I, 1, D_M, Y]^T [D_I, 1, D_M, Y]
 
-has all that a pursuit asks for: matching pursuit of the m rows is that of U's few (ALGORITHMS 1.3, 4).
-The three ways to it are those of `inner_products`.
+Matching pursuit on the few rows of U makes the same picks as on the m rows (ALGORITHMS 1.3, 4).
+`inner_products` has three ways to compute U.
 
-Rows that are held out get a U of their own, from the same sweep: the error of every size of the path on them is exact.
+The same sweep computes a second U of the held-out rows. It gives the exact held-out error at every size of the path.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ __all__ = ["DictionarySums", "Roots"]
 
 Float = NDArray[np.float64]
 
-_LEAST_CURVATURE = 1e-5  # of the logistic loss: rows that are certain count for next to nothing, and divide by no zero
+_LEAST_CURVATURE = 1e-5  # of the logistic loss: the weight of a row that is nearly certain, which divides its response
 
 
 @dataclass(frozen=True)
 class Roots:
-    """What `DictionarySums` brings.
+    """Result of `DictionarySums`.
 
     Attributes
     ----------
-    U : (r, width) root of the raw columns ``[D_I, 1, D_M, Y]`` over the rows of the fit; from row `below` on what is
-        left of them beyond D_I and 1.
+    U : (r, width) root of the Gram matrix of the raw columns ``[D_I, 1, D_M, Y]`` over the rows of the fit; its rows
+        from `below` on are the part orthogonal to D_I and 1.
     below : rank of ``[D_I, 1]``.
-    check : (r', width) the same of the held-out rows; None where there are none.
-    rows, check_rows : sums of the weights of both.
+    check : (r', width) root over the held-out rows; None without held-out rows.
+    rows, check_rows : sums of the weights of the rows of the fit, and of the held-out rows.
     trace : sum of k(x, x) over the rows of the fit.
-    loss, wrong : (2,) of the model that the sweep began with, on the rows of the fit and on those held out: sum of the
-        losses, and how many classes it gets wrong.
-    squares : (n,) of the whitened columns of the model over the rows of the fit; where U is weighted by curvatures,
-        else None.
-    drawn : candidates for the next sweep, where these were asked for.
-    gram : what U is a root of, of whitened columns; where it came from these, and no row was weighted by curvature.
+    loss, wrong : (2,) sum of the losses, and weight of the misclassified rows, of the model at the start of the sweep;
+        on the rows of the fit and on the held-out rows.
+    squares : (n,) sums of squares of the whitened columns of the model over the rows of the fit, if curvatures weight
+        the rows of U; else None.
+    drawn : candidates for the next sweep; None without `draw`.
+    gram : Gram matrix of the whitened columns, of which U is a root; None for raw columns and for curvature weights.
     """
 
     U: Float
@@ -74,17 +74,20 @@ class DictionarySums(Reduction[Roots]):
 
     Parameters
     ----------
-    columns : raw ones, for the root, or whitened ones, for the Gram matrix; of `ResidualColumns` for what is not known.
-    beta : (projected, d) coefficients of the model so far, as of `columns`; None where nothing asks for what it leaves.
-    coding : (classes, d) takes indicators of classes to targets; None for targets as they are.
-    held_out : rows that stay out.
-    draw : candidates for the next sweep, by what the model leaves of their targets.
-    scale : (d,) in whose units that is measured.
-    logistic : the sums of a step for the logistic loss in place of the targets' own, with f of the model so far. Of two
-        classes it is Newton's: p being the probability of the wrong one, rows weigh ``w = p (1 - p)`` and their target
-        is ``f + t p / w`` (ALGORITHMS 5.2). Of more, p their softmax, ``w = max_c 2 p_c (1 - p_c)`` and
-        ``f + (y - p) / w``: no eigenvalue of ``diag p - p p^T`` is larger (Gershgorin), one weight serves all classes.
-    known : of ``[G, 1, Y]``, over the same rows; where the columns are `ResidualColumns`.
+    columns : raw columns, for a triangular factor, or whitened columns, for the Gram matrix; `ResidualColumns` if the
+        Gram matrix of ``[G, 1, Y]`` is `known`.
+    beta : (projected, d) coefficients of the current model, in the coordinates of `columns`; None if no residuals are
+        needed.
+    coding : (classes, d) map from class indicators to targets; None to use the targets as they are.
+    held_out : HeldOut, which selects the held-out rows; None for none.
+    draw : ResidualReservoir, which draws candidates for the next sweep by the size of their residuals; None for none.
+    scale : (d,) units in which residuals are measured.
+    logistic : True to sum a step of the logistic loss at the current model f, in place of least squares. For two
+        classes it is a Newton step: with p the probability of the wrong class, a row has the weight ``w = p (1 - p)``
+        and the target ``f + t p / w`` (ALGORITHMS 5.2). For more classes, with p their softmax, ``w = max_c 2 p_c (1 -
+        p_c)`` and the target is ``f + (y - p) / w``. No eigenvalue of ``diag p - p p^T`` exceeds w (Gershgorin), so
+        that one weight serves all classes.
+    known : Gram matrix of ``[G, 1, Y]`` over the same rows; needed with `ResidualColumns`.
     """
 
     columns: PoolColumns | DictionaryColumns
@@ -97,12 +100,12 @@ class DictionarySums(Reduction[Roots]):
     known: Gram | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Whoever sums rows need not know; it is asked for where the sums are put together.
+        # Only `finalize`, on the driver, reads `known`: workers do not need it.
         return {**self.__dict__, "known": None}
 
     @property
     def _tells_squares(self) -> bool:
-        # Else they are those of the sums, which no curvature weighs.
+        # Otherwise the diagonal of the Gram matrix has these squares, because no curvature weights its rows.
         return self.logistic and isinstance(self.columns, PoolColumns)
 
     @property
@@ -130,7 +133,7 @@ class DictionarySums(Reduction[Roots]):
         return merged
 
     def _looked_at(self, block: RowBlock) -> tuple[dict[str, Float], State]:
-        """Columns of the rows of the fit and of those held out, and all else of a state."""
+        """Columns of the rows of the fit and of the held-out rows, and the other arrays of a state."""
         assert block.Y is not None
         Y = block.Y if self.coding is None else block.Y @ self.coding
         columns: Float = self.columns.of(RowBlock(block.start, block.X, Y))
@@ -166,7 +169,10 @@ class DictionarySums(Reduction[Roots]):
     def _newton(
         self, columns: Float, Y: Float, left: Float, weights: Float, fitted: NDArray[np.bool_], totals: Float
     ) -> tuple[Float, Float]:
-        """Responses in place of the targets, losses into the totals; the slope of the loss by f, and rows' weights."""
+        """Slope of the loss by f, and weights of the rows; the targets in `columns` become responses.
+
+        The losses are added to `totals`.
+        """
         f = Y - left
         if Y.shape[1] == 1:
             margin = Y * f
@@ -205,7 +211,7 @@ class DictionarySums(Reduction[Roots]):
         )
 
     def _raw(self, sums: Float, gram: Float | None, first: int) -> tuple[Float, int]:
-        """The root of the raw columns, and how many of its rows the `first` of them need."""
+        """Root of the Gram matrix of the raw columns, and the rank of the `first` columns."""
         columns, p = self.columns, self.columns.projected
         if gram is None or isinstance(columns, DictionaryColumns):
             return sums, min(first, len(sums))
@@ -229,4 +235,4 @@ class DictionarySums(Reduction[Roots]):
 
     def flops_per_row(self) -> float:
         root = 2.0 * self.columns.width**2 if isinstance(self.columns, DictionaryColumns) else 0.0
-        return self.columns.flops_per_row() + root  # Gram matrices are counted already
+        return self.columns.flops_per_row() + root  # `columns` already counts the Gram matrix

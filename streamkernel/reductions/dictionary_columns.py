@@ -1,4 +1,4 @@
-"""The columns of matching pursuit as they are: values of any function of two rows."""
+"""Raw columns of matching pursuit: values of any function of two rows, which need not be positive definite."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DictionaryColumns(SentAsFields):
-    """``[D_I, 1, D_M, Yc]``, as of `PoolColumns`, whose ``[G, 1, R, Yc]`` positive definite kernels alone have.
+    """Raw columns ``[D_I, 1, D_M, Yc]``.
+
+    `PoolColumns` has the whitened columns ``[G, 1, R, Yc]`` instead, which exist for positive definite kernels only.
 
     Parameters
     ----------
-    basis : the n functions chosen so far; nothing is asked of it but its points.
+    basis : the n functions chosen so far; only its points are used.
     pool : the k candidates.
-    centre : (d,) taken off the targets.
-    constant : whether a column of ones stands after those of the basis.
+    centre : (d,) subtracted from the targets.
+    constant : True for a column of ones after the columns of the basis.
     """
 
     basis: Basis
@@ -37,7 +39,7 @@ class DictionaryColumns(SentAsFields):
 
     @property
     def projected(self) -> int:
-        """Columns that are in the model: the basis, and the constant."""
+        """Number of columns of the model: the basis, and the constant."""
         return len(self.basis) + int(self.constant)
 
     @property
@@ -50,7 +52,7 @@ class DictionaryColumns(SentAsFields):
         return self.pool.kernel.prepare(points.astype(np.float64))
 
     def of(self, block: RowBlock) -> Float:
-        """(b, width) float64, each row times the root of its weight."""
+        """The columns (b, width) float64, each row multiplied by the root of its weight."""
         n, k = len(self.basis), len(self.pool)
         columns = np.ones((len(block), self.width))
         K = self.prepared.block(np.ascontiguousarray(block.X, dtype=np.float64))
@@ -63,7 +65,7 @@ class DictionaryColumns(SentAsFields):
         return columns
 
     def coordinates(self, coefficients: Float) -> Float:
-        """Coefficients (n, d) of the functions as those of the first n columns."""
+        """Coefficients (n, d) of the first n columns, given those of the functions: the same."""
         return coefficients
 
     def scratch_bytes(self, rows: int) -> int:

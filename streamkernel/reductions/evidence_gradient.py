@@ -1,4 +1,4 @@
-"""The gradient of a sparse Gaussian process's evidence, given the sums of the sweep before.
+"""Gradient of the log evidence of a sparse Gaussian process, given the sums of the previous sweep.
 
 Prior ``s k``, noise variance ``noise``, unit whitened features G (m, n), residuals ``r_i = k_ii - |G_i|^2``, scaled
 targets Y (m, d), row weights w. With ``Om = noise / w`` for every row (vfe) or ``noise / w + s r`` (fitc)::
@@ -7,9 +7,9 @@ targets Y (m, d), row weights w. With ``Om = noise / w`` for every row (vfe) or 
     dF / dG = s ( a u^T - d Om^-1 G B^-1 + e o G ),    e_i = d w_i / noise  (vfe)
                                                        e_i = d (cov Y)^-1_ii - |a_i|^2  (fitc)
 
-The evidence looks at G only through ``G G^T = K_mn k(Z, Z)^-1 K_nm``, so that ``dF / dK_mn = (dF / dG) L^-1`` and
-``dF / dk(Z, Z) = - L^-T (G^T dF/dG) L^-1 / 2``: the first is contracted here, block by block, with the slopes of the
-kernel; the second is small algebra on what is summed. Titsias 2009, eq. (9); Snelson & Ghahramani 2006, eq. (9).
+The evidence depends on G only through ``G G^T = K_mn k(Z, Z)^-1 K_nm``. Therefore ``dF / dK_mn = (dF / dG) L^-1`` and
+``dF / dk(Z, Z) = - L^-T (G^T dF/dG) L^-1 / 2``. The first is contracted here with the slopes of the kernel, block by
+block. The second is small algebra on the sums. Titsias 2009, eq. (9); Snelson & Ghahramani 2006, eq. (9).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EvidenceSlopes:
-    """What the blocks add to the gradient.
+    """Sums over the rows in the gradient.
 
     Attributes
     ----------
-    lengthscales : (t,) by log lengthscales, through ``k(X, Z)``.
+    lengthscales : (t,) gradient by the log lengthscales, through ``k(X, Z)``.
     E : (n, n) ``G^T diag(e) G``; (0, 0) for vfe, whose e is a constant.
     noise : ``sum_i dF / dOm_i / w_i``; 0 for vfe.
     residual : ``sum_i r_i dF / dOm_i``; 0 for vfe.
@@ -49,7 +49,7 @@ class EvidenceSlopes:
     residual: float
 
     def times(self, factor: float) -> EvidenceSlopes:
-        """As if each row stood so many times."""
+        """The sums as if every row occurred `factor` times."""
         return EvidenceSlopes(factor * self.lengthscales, factor * self.E, factor * self.noise, factor * self.residual)
 
 
@@ -60,11 +60,11 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
     Parameters
     ----------
     basis : Basis of n functions.
-    centre, scale : (d,) targets are ``(Y - centre) / scale``; one whose scale is infinite is left out.
+    centre, scale : (d,) targets are ``(Y - centre) / scale``; a target with an infinite scale is left out.
     signal, noise : variances, in the units of the scaled targets.
     inverse : (n, n) ``B^-1``.
-    u : (n, d)
-    fitc : whether the residuals are part of the noise.
+    u : (n, d) as in the formula.
+    fitc : True if the residuals are part of the noise (FITC), False for VFE.
     """
 
     basis: Basis
@@ -83,7 +83,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
 
     @cached_property
     def slopes(self) -> LengthscaleGradient:
-        """The kernel's slopes with the basis points packed; the points themselves are those of the basis."""
+        """Slopes of the kernel, with the points of the basis packed; no second copy of the points is stored."""
         return prepare_gradient(self.basis.kernel, self.basis.prepared.points)
 
     def unwhitened(self, A: Float) -> Float:
@@ -97,7 +97,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
 
     @cached_property
     def features_part(self) -> Float:
-        """What G is multiplied by: ``s d / noise (I - B^-1) L^-1`` for vfe, ``L^-1`` for fitc, (n, n)."""
+        """Right factor of G, (n, n): ``s d / noise (I - B^-1) L^-1`` for vfe, ``L^-1`` for fitc."""
         identity = np.eye(len(self.basis))
         if self.fitc:
             return self.unwhitened(identity)
@@ -125,7 +125,7 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
     def _fitc(self, block: RowBlock, G: Float, residual: Float, weights: Float) -> State:
         d, s = self.heard, self.signal
         r = np.maximum(self.basis.kernel.diagonal(block.X) - np.einsum("ij,ij->i", G, G), 0.0)
-        # By the weights, not their inverses: a row of weight 0 says nothing.
+        # The formula with weights in the numerator: a row of weight 0 gets precision 0, not a division by 0.
         precision = weights / (self.noise + s * weights * r)
         a = residual * precision[:, None]
         T = G @ self.inverse

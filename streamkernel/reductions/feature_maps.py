@@ -1,4 +1,4 @@
-"""What is written for every row of a factor G: G itself, and its products ``G A`` with a small matrix."""
+"""Row maps of a factor G: G itself, and its product ``G A`` with a small matrix A."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _DOUBLE = np.dtype(np.float64)
 
 @dataclass(frozen=True)
 class FeatureTimes(RowMap):
-    """``G A + offset`` (m, q), as ``F C + offset``.
+    """``G A + offset`` (m, q), computed as ``F C + offset`` with the kernel values F.
 
     Parameters
     ----------
     features : Features of n functions.
-    coefficients : (n, q), ``C = L^-T A``; `of` makes them.
-    offset : (q,)
-    name : of the output.
+    coefficients : (n, q), ``C = L^-T A``; `of` computes them.
+    offset : (q,), added to every row.
+    name : name of the output.
     """
 
     features: Features
@@ -41,7 +41,7 @@ class FeatureTimes(RowMap):
 
     @classmethod
     def of(cls, features: Features, A: Float, offset: Float | None = None, name: str = "values") -> FeatureTimes:
-        """For A (n, q) in the coordinates of G."""
+        """The row map of A (n, q), given in the coordinates of G."""
         with single_threaded_blas():
             C = features.coefficients(np.ascontiguousarray(A, dtype=np.float64))
         return cls(features, C, np.zeros(C.shape[1]) if offset is None else offset, name)
@@ -62,13 +62,13 @@ class FeatureTimes(RowMap):
 
 @dataclass(frozen=True)
 class FeatureMap(RowMap):
-    """G itself, (m, n), and where it is written the squares of its columns as they are stored.
+    """G itself, (m, n). When G is written, the sums of squares of its stored columns are its summary.
 
     Parameters
     ----------
-    features : of the rows.
-    name : of the output.
-    dtype : of the output; what is computed is computed in float64.
+    features : Features of the rows.
+    name : name of the output.
+    dtype : dtype of the output; all computations are in float64.
     """
 
     features: Features

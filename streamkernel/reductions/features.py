@@ -4,8 +4,8 @@ With ``L L^T = k(Z, Z)`` and the rows' kernel values ``F = k(X, Z)``, or, for a 
 
     G = F L^-T        G^T V = L^-1 (F^T V)        G A = F (L^-T A)
 
-so that products with G cost no more than products with kernel blocks: n x n work is done once, not for every row
-(Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1). Row weights are not heeded: K~ is a matrix of rows.
+The n x n triangular solve is done once, not for every row: a product with G costs no more than a product with kernel
+blocks (Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1). Row weights are not used, because K~ is a matrix of rows.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Features:
-    """Where the whitened features of a row block come from.
+    """Source of the whitened features of a row block.
 
     Parameters
     ----------
-    basis : the functions whose features they are; None where the rows are features themselves (a stored factor).
-    width : n.
+    basis : Basis of the features; None if the rows are features themselves (a stored factor).
+    width : number of features n.
     """
 
     basis: Basis | None
@@ -45,7 +45,7 @@ class Features:
         return cls(basis, len(basis))
 
     def of(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """G, (b, n) float64, where it may be a view of X; or `out`, filled with it."""
+        """G, (b, n): float64, perhaps a view of X; with `out`, in `out` and of its dtype."""
         if self.basis is not None:
             return self.basis.features(X, out)
         if out is None:
@@ -54,15 +54,15 @@ class Features:
         return out
 
     def raw(self, X: NDArray[Any]) -> Float:
-        """F, (b, n) float64; it may be a view of X."""
+        """Kernel values F, (b, n) float64; it may be a view of X."""
         return np.ascontiguousarray(X, dtype=np.float64) if self.basis is None else self.basis.block(X)
 
     def whitened(self, sums: Float) -> Float:
-        """``L^-1 S``: what ``S = F^T V`` (n, q) says of G."""
+        """``G^T V = L^-1 S``, (n, q), from the sums ``S = F^T V``."""
         return sums if self.basis is None else np.ascontiguousarray(solve_lower(self.basis.L, sums))
 
     def coefficients(self, A: Float) -> Float:
-        """``L^-T A`` (n, q), with which ``F (L^-T A) = G A``."""
+        """Coefficients ``C = L^-T A`` (n, q) of the kernel values: ``F C = G A``."""
         return A if self.basis is None else np.ascontiguousarray(solve_lower_t(self.basis.L, A))
 
     def scratch_bytes(self, rows: int) -> int:
@@ -70,7 +70,7 @@ class Features:
         return 8 * rows * (self.width + (0 if self.basis is None else self.basis.points.shape[1]))
 
     def raw_flops(self) -> float:
-        """Operations that a row of F costs."""
+        """Floating point operations per row of F."""
         return 2.0 if self.basis is None else 2.0 * self.basis.points.size
 
 
@@ -83,7 +83,7 @@ class FeatureSums:
     H : (n, n), ``G^T G``, which has the eigenvalues of K~
     G1 : (n,), ``G^T 1``
     count : number of rows m
-    trace : ``sum_i k(x_i, x_i)``, or None for a stored factor, which does not tell
+    trace : ``sum_i k(x_i, x_i)``, or None for a stored factor, which does not know the kernel
     """
 
     H: Float
@@ -93,7 +93,7 @@ class FeatureSums:
 
     @property
     def squares(self) -> Float:
-        """Sum of squares of each column; what each function took off the residual trace, in the order of picking."""
+        """(n,) sum of squares of each column: the decrease of the residual trace by each function, in picking order."""
         return np.diagonal(self.H).copy()
 
     @property
@@ -109,7 +109,8 @@ class FeatureGram(Reduction[FeatureSums]):
     Parameters
     ----------
     features : Features of n functions.
-    whiten_first : whiten every block before it is summed, which no basis is too ill-conditioned for.
+    whiten_first : True to whiten every block before the sum, which is accurate for the most ill-conditioned basis;
+        False to whiten the sums, which halves the operations.
     """
 
     features: Features
@@ -159,13 +160,13 @@ class FeatureGram(Reduction[FeatureSums]):
 
 @dataclass(frozen=True)
 class FeatureTransposed(Reduction[Float]):
-    """``G^T V`` (n, q) for columns V that are held in memory.
+    """``G^T V`` (n, q) for columns V in memory.
 
     Parameters
     ----------
     features : Features of n functions.
     V : (m, q) float64, one row for each row of the table.
-    first : number of the table's first row, which is V's row 0.
+    first : number of the first row of the table, which belongs to row 0 of V.
     """
 
     features: Features

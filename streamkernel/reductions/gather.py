@@ -1,4 +1,4 @@
-"""Rows by their numbers, from wherever they lie."""
+"""Rows with given numbers, copied out of a sweep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sample:
     X : (s, p), scaled, in the table's dtype
     Y : (s, d) float64; d = 0 without targets
     weights : (s,) float64
-    keys : (s,) of the features, of a table whose blocks have them; else None
+    keys : (s,) uint64 keys of the features, if the blocks of the table have them; else None
     """
 
     rows: NDArray[np.int64]
@@ -37,7 +37,7 @@ class Sample:
         return len(self.rows)
 
     def at(self, rows: NDArray[np.int64]) -> Sample:
-        """The rows with these numbers, in the order asked for."""
+        """The rows with these numbers, in the order of `rows`."""
         return self.at_positions(np.searchsorted(self.rows, rows))
 
     def at_positions(self, positions: NDArray[np.int64]) -> Sample:
@@ -46,7 +46,7 @@ class Sample:
         return Sample(self.rows[positions], self.X[positions], self.Y[positions], self.weights[positions], keys)
 
     def merged(self, other: Sample) -> Sample:
-        """With rows that are none of these."""
+        """The rows of both samples, in ascending order; no row may be in both."""
         keys = None if self.keys is None or other.keys is None else np.concatenate([self.keys, other.keys])
         both = Sample(
             np.concatenate([self.rows, other.rows]),
@@ -64,8 +64,8 @@ class Gather(Reduction[Sample]):
 
     Parameters
     ----------
-    rows : (s,) int64, ascending, without repeats.
-    n_features, n_targets, dtype : of the table.
+    rows : (s,) int64 row numbers, ascending, without repeats.
+    n_features, n_targets, dtype : numbers of features and targets, and dtype of the table.
     """
 
     rows: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The sums of a sparse Gaussian process, whatever it takes for cov(y | f at the basis).
+"""Sums of a sparse Gaussian process, for every choice of Om = cov(y | f at the basis).
 
 With unit whitened features ``G = k(X, Z) L^-T`` (m, n), targets ``Yc = Y - centre`` (m, d), and the covariance Om of
 the rows given f at the basis (`row_noise`)::
@@ -6,8 +6,8 @@ the rows given f at the basis (`row_noise`)::
     H = G^T Om^-1 G      g = G^T Om^-1 Yc      YY = Yc^T Om^-1 Yc      log det Om
     G1 = G^T 1           Y1 = Yc^T 1           trace = sum_i k_ii      residual_trace = sum_i r_i,  r_i = k_ii - |G_i|^2
 
-from which coefficients, variances and the evidence follow (`solvers.GaussianSystem`; Tresp 2001, eqs. (8) to (11);
-ALGORITHMS 6.1, 10). Sums of rows that were appended are added to those there are: `GaussianSums.merge`.
+`solvers.GaussianSystem` computes coefficients, variances and the evidence from them (Tresp 2001, eqs. (8) to (11);
+ALGORITHMS 6.1, 10). `GaussianSums.merge` adds the sums of appended rows.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GaussianSums:
-    """What a sparse Gaussian process is made of; all float64.
+    """Sufficient statistics of a sparse Gaussian process, float64.
 
     Attributes
     ----------
-    H : (n, n), g : (n, d), YY : (d, d), with Om^-1 within; for `ConstantNoise` with the row weights, where the algebra
-        divides by the noise variance.
+    H : (n, n), g : (n, d), YY : (d, d), with Om^-1 in them; `ConstantNoise` has the row weights in its place, and the
+        solver divides by the noise variance.
     G1 : (n,), Y1 : (d,) column sums without Om^-1, with the row weights.
-    squares : (n,) ``diag G^T G`` without Om^-1, with the row weights: what each function took off the residual trace.
-    centre : (d,) prior mean, which was taken off the targets.
+    squares : (n,) ``diag G^T G`` without Om^-1, with the row weights: the decrease of the residual trace by each
+        function.
+    centre : (d,) prior mean, which was subtracted from the targets.
     log_det : log det Om.
-    trace, residual_trace : of K and of K - K~, with the row weights.
-    count : number of rows, less those of weight 0.
+    trace, residual_trace : traces of K and of K - K~, with the row weights.
+    count : number of rows of nonzero weight.
     """
 
     H: Float
@@ -58,12 +59,12 @@ class GaussianSums:
     count: int
 
     def merge(self, other: GaussianSums) -> GaussianSums:
-        """The sums of both lots of rows.
+        """The sums over both sets of rows.
 
         Raises
         ------
         ParameterError
-            They are sums of other features, or of targets about another centre.
+            The two sums have different numbers of functions or different centres.
         """
         if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
             raise ParameterError(
@@ -74,7 +75,7 @@ class GaussianSums:
         return GaussianSums(**both | {"centre": self.centre})
 
     def times(self, factor: float) -> GaussianSums:
-        """As if each row stood so many times."""
+        """The sums as if every row occurred `factor` times."""
         scaled = {field.name: getattr(self, field.name) * factor for field in fields(self)}
         return GaussianSums(**scaled | {"centre": self.centre, "count": round(self.count * factor)})
 
@@ -83,14 +84,15 @@ class GaussianSums:
 class GaussianEquations(Reduction[GaussianSums]):
     """Accumulate `GaussianSums` over the rows of a table.
 
-    Every block is whitened before it is summed, of a constant noise too, where half the operations would do: the sums
-    of appended rows and of all of them then agree to the last bits, and no noise is too small for them.
+    Every block is whitened before the sum, although for a constant noise it would take half the operations to whiten
+    the sums. With whitened blocks, merged sums of appended rows agree to the last bits with the sums over all rows, and
+    the sums are accurate for every noise variance.
 
     Parameters
     ----------
     basis : Basis of n functions.
     centre : (d,) prior mean of each target; d = 0 without targets.
-    row_noise : what is taken for Om.
+    row_noise : model of Om.
     """
 
     basis: Basis

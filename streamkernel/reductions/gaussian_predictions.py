@@ -1,13 +1,13 @@
-"""Mean and variance of a sparse Gaussian process at every row.
+"""Predictive mean and variance of a sparse Gaussian process at every row.
 
-With ``z = L^-1 k(Z, x)``, signal variance s, the eigenvectors V of the rows' precision and their shares
-(`solvers.GaussianSolution`), for each target::
+With ``z = L^-1 k(Z, x)``, signal variance s, the eigenvectors V of H, and the shares of the prior variance that the
+rows explain along them (`solvers.GaussianSolution`), for each target::
 
     mean      k(x, Z) coefficients + intercept
-    variance  s ( k(x, x) - sum_j (V^T z)_j^2 shares_j ),  and the noise variance, for a target rather than f
+    variance  s ( k(x, x) - sum_j (V^T z)_j^2 shares_j )      of f; plus the noise variance, of a target
 
-which far from the basis is the prior's, not 0 (ALGORITHMS 6.1, 10.1). The variance costs a row one product with an
-(n, n) matrix more than the mean: ``V^T z = (L^-T V)^T k(Z, x)``.
+Far from the basis the variance is that of the prior, not 0 (ALGORITHMS 6.1, 10.1). Beyond the cost of the mean, the
+variance of a row costs one product with an (n, n) matrix: ``V^T z = (L^-T V)^T k(Z, x)``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GaussianPredictions(SentAsFields, RowMap):
-    """Means, and with `std` standard deviations beside them.
+    """Means, and with `std` standard deviations.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class GaussianPredictions(SentAsFields, RowMap):
     coefficients : (n, d), intercept : (d,)
     rotation : (n, n) V, shares : (n, d)
     signal, noise : (d,) variances.
-    flat : write vectors where d = 1.
-    std : write "std" too, of a target.
-    latent : variances and "std" are of f, without the noise.
+    flat : True to write vectors where d = 1.
+    std : True to write a column "std" too.
+    latent : True for variances and "std" of f, without the noise; False for those of a target.
     """
 
     basis: Basis
@@ -58,7 +58,7 @@ class GaussianPredictions(SentAsFields, RowMap):
 
     @cached_property
     def _directions(self) -> Float:
-        """``L^-T V`` (n, n). Its product with kernel values was seen to lose no digits that L itself had not lost."""
+        """``L^-T V`` (n, n). In tests its product with kernel values lost no more digits than L itself had lost."""
         with single_threaded_blas():
             return np.ascontiguousarray(solve_lower_t(self.basis.L, self.rotation))
 
@@ -73,7 +73,7 @@ class GaussianPredictions(SentAsFields, RowMap):
         return self._sweep(X, np.zeros((0, 0)))
 
     def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
-        """Means (b, d), and variances (b, d) of a target, or of f where `latent`."""
+        """Means (b, d), and variances (b, d) of a target, or of f if `latent`."""
         variance = np.empty((len(X), self.coefficients.shape[1]))
         mean = self._sweep(X, variance)
         np.maximum(variance, 0.0, out=variance)
@@ -82,7 +82,10 @@ class GaussianPredictions(SentAsFields, RowMap):
         return mean, variance
 
     def _sweep(self, X: NDArray[Any], variance: Float) -> Float:
-        """Means, and into `variance` the variances of f where it has rows; by panels that stay in the cache."""
+        """Means; the variances of f go into `variance`, if it has rows.
+
+        Rows are taken in panels, so that the kernel values stay in the cache.
+        """
         X = np.ascontiguousarray(X, dtype=np.float64)
         mean = np.empty((len(X), self.coefficients.shape[1]))
         panels = -(-len(X) // PANEL_ROWS)
@@ -100,7 +103,7 @@ class GaussianPredictions(SentAsFields, RowMap):
         return mean
 
     def covariance(self, X: NDArray[Any]) -> Float:
-        """Covariances of a few rows X (q, p) with each other, for each target, (q, q, d); of f where `latent`."""
+        """Covariance matrix of a few rows X (q, p) for each target, (q, q, d); of f if `latent`."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         q, d = len(X), self.coefficients.shape[1]
         found = np.empty((q, q, d))
@@ -118,7 +121,7 @@ class GaussianPredictions(SentAsFields, RowMap):
         return found
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
-        """What is compared with the targets."""
+        """The values that are compared with the targets."""
         mean, variance = self.moments(X)
         return {"predicted": mean, "std": np.sqrt(variance)}
 

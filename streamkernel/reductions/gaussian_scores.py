@@ -1,4 +1,4 @@
-"""How well normal distributions match targets: their log density, and whether their intervals hold what they say."""
+"""Scores of normal predictions of targets: errors of the mean, log density, and coverage of the intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["GaussianCalibration", "GaussianScores", "score_gaussian"]
 LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
 _HALF_WIDTHS = ndtri(0.5 + 0.5 * LEVELS)  # of the central intervals, in standard deviations; 1.959964 for 0.95
 _AT_95 = 18
-_LEAST_LOG_DENSITY = -1e290  # sums over any number of rows are finite, so that JSON has a word for them
+_LEAST_LOG_DENSITY = -1e290  # keeps sums over all rows finite, because JSON has no infinity
 
 
 class GaussianPredictive(Predictive, Protocol):
@@ -32,15 +32,15 @@ class GaussianPredictive(Predictive, Protocol):
 
 @dataclass(frozen=True)
 class GaussianCalibration:
-    """Normal predictions against what came.
+    """Scores of normal predictions against the observed targets.
 
     Attributes
     ----------
     scalars : ``rows``, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``coverage95``; averages over targets.
     levels : (k,) nominal levels of the central intervals.
     coverage : (d, k) share of the targets inside them.
-    transform : (d, 20) how many probability integral transforms ``Phi((y - m) / sqrt v)`` lie in each twentieth of
-        [0, 1]: equally many where the distributions are right.
+    transform : (d, 20) number of probability integral transforms ``Phi((y - m) / sqrt v)`` in each twentieth of [0, 1];
+        the numbers are about equal if the distributions are right.
     """
 
     scalars: dict[str, float]
@@ -51,11 +51,11 @@ class GaussianCalibration:
 
 @dataclass(frozen=True)
 class GaussianScores(Reduction[GaussianCalibration]):
-    """Errors of the mean m, and of the distribution N(m, v) as a whole.
+    """Scores of the mean m and of the distribution N(m, v).
 
     ``nlpd = mean(log(2 pi v) / 2 + (y - m)^2 / (2 v))`` over rows and targets; ``coverage95`` is the share of targets
-    in ``m +- 1.959964 sqrt v``. Variances below the smallest normal number count as that, log densities
-    below -1e290 too.
+    in ``m +- 1.959964 sqrt v``. A variance below the smallest normal number counts as that number, a log density below
+    -1e290 as -1e290.
     """
 
     predictions: GaussianPredictive
@@ -83,7 +83,7 @@ class GaussianScores(Reduction[GaussianCalibration]):
 
 
 def score_gaussian(Y: Array, mean: Array, variance: Array) -> GaussianCalibration:
-    """`GaussianScores` of targets and predictions in memory, (b, d) each."""
+    """Same scores as `GaussianScores`, for targets and predictions in memory, (b, d) each."""
     return _calibration(_gaussian_sums(Y, mean, variance))
 
 

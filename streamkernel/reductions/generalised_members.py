@@ -1,14 +1,14 @@
-"""The sums of a Bayesian committee machine for generalised Gaussian process regression.
+"""Sums of a Bayesian committee machine for generalised Gaussian process regression.
 
-Each member of b rows finds its own mode under the prior ``f ~ GP(mu, s k)`` (`laplace_mode`), where its rows stand for
-targets z with noise W^-1. These enter as a member of a committee for regression does (Tresp 2001, section 3.1.2; Tresp
-2000b; ALGORITHMS 6.2): with whitened features ``G = k(X, Z) L^-T`` at the query points Z, ::
+Each member of b rows finds its own mode under the prior ``f ~ GP(mu, s k)`` (`laplace_mode`). At the mode its rows are
+equivalent to normal targets z with noise variances W^-1. These enter the sums as in a committee for regression (Tresp
+2001, section 3.1.2; Tresp 2000b; ALGORITHMS 6.2). With whitened features ``G = k(X, Z) L^-T`` at the query points Z, ::
 
     Om = s (k(X, X) - G G^T) + W^-1
     H += G^T Om^-1 G          g += G^T Om^-1 (z - mu)
 
-By ``W^1/2 Om W^1/2``, all of whose eigenvalues are 1 or more: rows that say nothing have no noise variance. One member
-is Laplace's approximation of the whole process.
+The code factors ``W^1/2 Om W^1/2``, all of whose eigenvalues are 1 or more, because W^-1 does not exist for rows
+without information (W = 0). A committee of one member is Laplace's approximation of the whole process.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ __all__ = ["GeneralisedMembers", "GeneralisedSums"]
 
 Float = NDArray[np.float64]
 
-_STEPS = 7  # Newton steps that a member takes, most often
+_STEPS = 7  # usual number of Newton steps of a member, for the plan
 
 
 @dataclass(frozen=True)
 class GeneralisedSums:
-    """What the committee is made of, for each of c functions.
+    """Sums over the members, for each of c functions.
 
     Attributes
     ----------
-    H : (c, n, n), g : (n, c), of the unit kernel's features.
+    H : (c, n, n), g : (n, c), for the features of the unit kernel.
     centre : (c,) prior means.
-    count, members, steps : rows, members, and Newton steps of all members together.
+    count, members, steps : numbers of rows, of members, and of Newton steps of all members together.
     """
 
     H: Float
@@ -55,12 +55,12 @@ class GeneralisedSums:
     steps: int
 
     def merge(self, other: GeneralisedSums) -> GeneralisedSums:
-        """The sums of both lots of members.
+        """The sums over both sets of members.
 
         Raises
         ------
         ParameterError
-            They are sums of other features or about other prior means.
+            The two sums have different numbers of functions or different prior means.
         """
         if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
             raise ParameterError(
@@ -84,10 +84,10 @@ class GeneralisedMembers(Reduction[GeneralisedSums]):
     Parameters
     ----------
     basis : Basis of n functions, the query points.
-    likelihood : Bernoulli or Poisson; a Bernoulli likelihood of more than two classes is that of each against the rest.
-    signal : variance s.
+    likelihood : Bernoulli or Poisson; with Bernoulli and more than two classes, each class is fitted against the rest.
+    signal : signal variance s.
     centre : (c,) prior means mu; c is 1 for two classes.
-    members : how they are formed; its variances are not looked at.
+    members : BlockNoise that forms the members; its variances are not used.
     """
 
     basis: Basis
@@ -112,7 +112,7 @@ class GeneralisedMembers(Reduction[GeneralisedSums]):
         return state
 
     def _targets(self, block: RowBlock) -> Float:
-        """(b, c)."""
+        """Targets of each function, (b, c)."""
         if isinstance(self.likelihood, Bernoulli) and len(self.centre) > 1:
             assert block.Y is not None
             columns = [self.likelihood.targets(column[:, None], block.start) for column in block.Y.T]

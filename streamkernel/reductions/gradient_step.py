@@ -1,11 +1,11 @@
-"""Sums of one quasi-Newton step: losses and gradient as in `newton`, without the Hessian's n^2 operations a row.
+"""Sums of one quasi-Newton step: losses and gradient as in `newton`, without the n^2 operations per row of a Hessian.
 
 With the raw kernel values ``F = k(X, Z)``, ``G = F L^-T``::
 
     f = F (L^-T A) + a        G^T (A'(f) - y) = L^-1 (F^T (A'(f) - y))
 
-so that a row costs its kernel values and O(n c). Of the curvature only its mean over the rows is kept, (c, c), which
-with the Gram matrix of the features makes a Kronecker product in place of the Hessian.
+A row costs its kernel values and O(n c) operations. The curvature is summed as its mean over the rows only, (c, c).
+Its Kronecker product with the Gram matrix of the features replaces the Hessian.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GradientSums:
-    """Losses along a direction, and what is known of its end.
+    """Losses at several step lengths along a direction, and the gradient and mean curvature at its end.
 
     Attributes
     ----------
-    losses : (T,), of each step length.
+    losses : (T,) loss of each step length.
     gradient : (n + 1, c), ``[G, 1]^T (A'(f) - y)``
     mean_curvature : (c, c), ``sum_i w_i A''(f_i) / sum_i w_i``
     """
@@ -50,9 +50,9 @@ class GradientStep(Reduction[GradientSums]):
     Parameters
     ----------
     features : Features of n functions.
-    likelihood : Likelihood
-    start, end : Latent, whose coefficients are those of the raw values F; `of` makes them.
-    steps : lengths at which the loss is wanted; the gradient is that of length 1.
+    likelihood : Likelihood of c functions.
+    start, end : Latent, with the coefficients of the raw values F; `of` computes them.
+    steps : step lengths at which the loss is summed; the gradient is at length 1, which is `end`.
     """
 
     features: Features
@@ -65,7 +65,7 @@ class GradientStep(Reduction[GradientSums]):
     def of(
         cls, features: Features, likelihood: Likelihood, start: Latent, end: Latent, steps: tuple[float, ...] = (1.0,)
     ) -> GradientStep:
-        """For functions in the coordinates of G."""
+        """The reduction for functions that are given in the coordinates of G."""
         with single_threaded_blas():
             first, last = (Latent(features.coefficients(np.ascontiguousarray(f.A)), f.a) for f in (start, end))
         return cls(features, likelihood, first, last, steps)

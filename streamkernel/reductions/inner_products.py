@@ -1,14 +1,16 @@
-"""Three ways to the inner products of the columns ``[D_I, 1, D_M, Y]``, summed over rows.
+"""Three ways to sum the inner products of the columns ``[D_I, 1, D_M, Y]`` over rows.
 
 - `TriangularFactor`: a streaming QR of the raw columns (TSQR, Demmel et al. 2012), for any function of two rows.
-- `GramMatrix`: that of ``[G, 1, R, Y]``, half the work or less: whitened, the columns have nearly all the digits in
-  half as many, and ``D_I = G L^T, D_M = R + G G_M^T``.
-- `GramBeyond`: the same matrix, where that of ``[G, 1, Y]`` is known: what was picked since was among the candidates of
-  the sweep before, ``G_new = R_picks L_new^-T``, and so its products are combinations of those (`Gram.grown`). Only
-  ``R^T [D_I, 1, R, Y]`` is summed, with ``R = D_M - D_I T^T``; no row is whitened, two fifths of the work is gone.
+- `GramMatrix`: the Gram matrix of ``[G, 1, R, Y]``, for half the work or less. A Gram matrix squares the condition
+  number, but whitened columns are well conditioned and keep nearly all their digits. ``D_I = G L^T`` and
+  ``D_M = R + G G_M^T`` give the raw columns.
+- `GramBeyond`: the same matrix, if the Gram matrix of ``[G, 1, Y]`` is known. Every function picked since the previous
+  sweep was one of its candidates, ``G_new = R_picks L_new^-T``. The new inner products are therefore combinations of
+  the previous ones (`Gram.grown`). Only ``R^T [D_I, 1, R, Y]`` is summed, with ``R = D_M - D_I T^T``. No row is
+  whitened, which saves two fifths of the work.
 
-An inner product of the third has lost the digits that L^-1 costs: at most five, as no function is picked of which less
-than `DEPENDENT` is left.
+An inner product of `GramBeyond` loses the digits that L^-1 costs. It loses at most five, because no function is picked
+whose residual is below the share `DEPENDENT`.
 """
 
 from __future__ import annotations
@@ -30,27 +32,27 @@ __all__ = ["Gram", "InnerProducts", "inner_products", "root_of_gram"]
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 
-_ROUNDING = 1e-13  # of a column's square: what a Gram matrix knows nothing of
+_ROUNDING = 1e-13  # of a column's square: below it a Gram matrix holds rounding only
 
 
 @dataclass(frozen=True)
 class Gram:
-    """Inner products of ``[G, 1, R, Y]`` over the rows of the fit and, where there are any, those held out.
+    """Inner products of ``[G, 1, R, Y]``, over the rows of the fit and over the held-out rows, if there are any.
 
-    Of no candidates it is what a sweep after it need not sum again.
+    Without candidates R it is the part that the next sweep need not sum again.
     """
 
     fit: Float
     check: Float | None
 
     def grown(self, n: int, first: int, k: int, picks: Int, L_new: Float) -> Gram:
-        """The same of ``[G, R_picks L_new^-T, 1, Y]``.
+        """Inner products of ``[G, R_picks L_new^-T, 1, Y]``, the columns after some picks.
 
         Parameters
         ----------
-        n, first, k : functions, columns before those of the candidates, and candidates.
-        picks : positions of the candidates that the basis has grown by.
-        L_new : (picks, picks) the block of the kernel matrix' factor that they have added on its diagonal.
+        n, first, k : numbers of functions, of columns before the candidates, and of candidates.
+        picks : positions of the picked candidates.
+        L_new : (picks, picks) the diagonal block that the picks add to the Cholesky factor of the kernel matrix.
         """
         order = np.concatenate([np.arange(n), first + picks, np.arange(n, first), np.arange(first + k, len(self.fit))])
         new = slice(n, n + len(picks))
@@ -67,21 +69,21 @@ class Gram:
 
 
 class InnerProducts(Protocol):
-    """Sums of one kind, an array each."""
+    """Sums of inner products, in one array."""
 
     def empty(self) -> Float: ...
 
     def add(self, sums: Float, rows: Float) -> Float:
-        """With the columns of some rows; `sums` may be changed."""
+        """`sums` with the columns of some rows added; `sums` may be overwritten."""
 
     def both(self, left: Float, right: Float) -> Float:
-        """Of two runs of rows, `left` before `right`; neither is changed."""
+        """Sums of two neighbouring runs of rows, `left` before `right`; neither is changed."""
 
     def gram(self, sums: Float, known: Float | None) -> Float | None:
-        """All inner products of ``[G, 1, R, Y]``, with those `known` of ``[G, 1, Y]``; None of raw columns."""
+        """All inner products of ``[G, 1, R, Y]``, given the `known` ones of ``[G, 1, Y]``; None for raw columns."""
 
     def shape(self) -> tuple[int, int]:
-        """Of the sums, at most."""
+        """Largest shape of the sums."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class GramBeyond(GramMatrix):
 
 
 def inner_products(columns: PoolColumns | DictionaryColumns) -> InnerProducts:
-    """The way that columns of a kind ask for."""
+    """The sums for columns of this type."""
     if isinstance(columns, DictionaryColumns):
         return TriangularFactor(columns)
     return GramBeyond(columns) if isinstance(columns, ResidualColumns) else GramMatrix(columns)
@@ -172,10 +174,10 @@ def _triangular(A: Float) -> Float:
 
 
 def root_of_gram(gram: Float, first: int) -> tuple[Float, int]:
-    """U with ``U^T U = gram``, triangular in the order of the `first` columns; and their rank.
+    """U with ``U^T U = gram``, triangular in the `first` columns; and the rank of these columns.
 
-    The others are factored with pivoting, which is stable whatever depends on what; their order is their own again
-    afterwards, as nothing is asked of it.
+    The other columns are factored with pivoting, which is stable for dependent columns. Then they return to their own
+    order, because only the inner products of these columns are used.
     """
     size = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     unit = np.where(size > 0.0, size, 1.0)

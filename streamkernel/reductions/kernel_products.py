@@ -1,11 +1,12 @@
-"""Products with the full kernel matrix K (m, m), tile by tile: it is never held, nor is a block of m columns of it.
+"""Products with the full kernel matrix K (m, m), tile by tile: neither K nor a block of its columns is in memory.
 
-A row block meets the rows after it, some at a time, and each tile serves both of its sides, ``K`` being symmetric::
+A row block is paired with itself and with the later rows, tile by tile. K is symmetric, so that each tile serves the
+rows on both of its sides::
 
     (K V)_b = k(X_b, X_b) V_b + sum over later rows o of  k(X_b, X_o) V_o      and      (K V)_o += k(X_b, X_o)^T V_b
 
-so that every pair of rows is met once: m (m + 1) / 2 kernel values, O(m^2) work, whatever the blocks are (Skilling
-1993; ALGORITHMS 9.1). Row weights are not heeded: K is a matrix of rows.
+Every pair of rows is therefore evaluated about once: m (m + 1) / 2 kernel values, O(m^2) work, for all block sizes
+(Skilling 1993; ALGORITHMS 9.1). Row weights are not used, because K is a matrix of rows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["CrossProducts", "KernelProducts"]
 
 Float = NDArray[np.float64]
 
-# A tile stays in the second cache between its kernel values and the two products made of them.
+# A tile stays in the second-level cache from its kernel values to its two products.
 _TILE_ROWS, _PANEL_ROWS = 512, 256
 
 
@@ -37,13 +38,13 @@ def _panels(rows: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class KernelProducts(Reduction[Float]):
-    """``K V`` (m, q), K being the kernel matrix of the table that is swept.
+    """``K V`` (m, q), K the kernel matrix of the swept table.
 
     Parameters
     ----------
-    kernel : Kernel
-    table : the table that is swept, which every block reads on from its own end.
-    V : (m, q) float64, held in memory, one row for each row of the table.
+    kernel : Kernel of K.
+    table : the swept table; each block reads the rows after its own end from it.
+    V : (m, q) float64, in memory, one row for each row of the table.
     """
 
     kernel: Kernel
@@ -66,7 +67,10 @@ class KernelProducts(Reduction[Float]):
         return state
 
     def _tile(self, KV: Float, X: Float, Z: Float, first: int, other: int) -> None:
-        """Rows X, the first of which is number `first`, meet the rows Z; those that are both count once."""
+        """Add the products of the tile k(X, Z) to KV; rows that are in both X and Z count once.
+
+        `first` and `other` are the positions of the first rows of X and of Z in the table.
+        """
         prepared = self.kernel.prepare(Z)
         there = slice(other, other + len(Z))
         both = len(Z) if first == other else 0
@@ -89,7 +93,7 @@ class KernelProducts(Reduction[Float]):
 
     def scratch_bytes(self, rows: int) -> int:
         p = self.table.n_features
-        # The block in float64; a tile, its rows as they are read and as the loops want them; a second reader's chunk.
+        # The block in float64; a tile, with its rows as read and as packed for the loops; a second reader's chunks.
         tile = 8 * (_PANEL_ROWS * _TILE_ROWS + _TILE_ROWS * (3 * p + 2 * self.V.shape[1]))
         return int(8 * rows * p + max(tile, 8 * _TILE_ROWS**2) + 3 * self.table.chunk_bytes)
 
@@ -99,14 +103,14 @@ class KernelProducts(Reduction[Float]):
 
 @dataclass(frozen=True)
 class CrossProducts(SentAsFields, Reduction[Float]):
-    """``k(Z, X) V`` (q, d) for given rows Z and the rows X that are swept.
+    """``k(Z, X) V`` (q, d) for given rows Z and the swept rows X.
 
     Parameters
     ----------
-    kernel : Kernel
-    points : (q, p) rows Z, scaled as the table's.
+    kernel : Kernel k.
+    points : (q, p) rows Z, scaled as the rows of the table.
     V : (m, d) float64, one row for each row of the table.
-    first : number of the table's first row, which is V's row 0.
+    first : number of the first row of the table, which belongs to row 0 of V.
     """
 
     kernel: Kernel
@@ -116,7 +120,7 @@ class CrossProducts(SentAsFields, Reduction[Float]):
 
     @cached_property
     def prepared(self) -> list[PreparedKernel]:
-        """The kernel with each tile of the points packed."""
+        """The kernel with the points packed, one item per tile of points."""
         Z = np.ascontiguousarray(self.points, dtype=np.float64)
         return [self.kernel.prepare(Z[start : start + _TILE_ROWS]) for start in range(0, len(Z), _TILE_ROWS)]
 

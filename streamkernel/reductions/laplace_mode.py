@@ -1,14 +1,15 @@
-"""The mode of a generalised Gaussian process on a few rows, and what stands for them there: targets with normal noise.
+"""The mode of a generalised Gaussian process on a few rows, and the normal targets that replace the rows there.
 
-Prior ``f ~ N(mu, K)`` on b rows, ``-log p(y | f)`` a convex function of each f_i. Newton steps (iterated re-weighted
-least squares) in the safe form, all of whose eigenvalues are 1 or more (ALGORITHMS 5.2; cf. Rasmussen & Williams 2006,
-algorithm 3.1)::
+The prior is ``f ~ N(mu, K)`` on b rows, and ``-log p(y | f)`` is a convex function of each f_i. Newton steps (iterated
+re-weighted least squares) solve with S, whose eigenvalues are all 1 or more: this is stable for every K (ALGORITHMS
+5.2; cf. Rasmussen & Williams 2006, algorithm 3.1)::
 
     W = diag(w A''(f))    S = I + W^1/2 K W^1/2    z = f + W^-1 w (y - A'(f))
     a <- W^1/2 S^-1 W^1/2 (z - mu)                 f <- mu + K a
 
-halved until the objective ``a^T K a / 2 - log p(y | f)`` is no larger. At the mode ``a = w (y - A'(f))``, and the rows
-say of f what normal targets ``z = f + W^-1 a`` with noise variances ``W^-1`` would (Tresp 2001, section 2.3).
+A step is halved until the objective ``a^T K a / 2 - log p(y | f)`` does not increase. At the mode ``a = w (y -
+A'(f))``. There the rows give the same posterior of f as normal targets ``z = f + W^-1 a`` with noise variances ``W^-1``
+(Laplace's approximation; Tresp 2001, section 2.3).
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ __all__ = ["Mode", "find_mode"]
 
 Float = NDArray[np.float64]
 
-_STILL = 1e-9  # a step this small, relative to f, was the last: the error after it is of the order of its square
+_STILL = 1e-9  # the last step is this small relative to f: the error after it is of the order of its square
 _MOST_STEPS, _MOST_HALVINGS = 100, 60
-_ROUNDING = 1e-13  # of an objective
+_ROUNDING = 1e-13  # of an objective, relative
 
 
 @dataclass(frozen=True)
 class Mode:
-    """Where the posterior is largest.
+    """The mode of the posterior of f, and the weights and targets there.
 
     Attributes
     ----------
     f : (b,) the mode.
     roots : (b,) ``W^1/2``.
     scaled : (b,) ``W^1/2 (z - mu)``.
-    steps : Newton steps that were made.
+    steps : number of Newton steps.
     """
 
     f: Float
@@ -56,12 +57,12 @@ def find_mode(
 
     Parameters
     ----------
-    K : (b, b) covariance of f, all of it.
+    K : (b, b) prior covariance of f, both triangles.
     y : (b,) targets.
-    likelihood : of one function.
+    likelihood : likelihood of one function.
     centre : prior mean mu.
-    weights : (b,) of the rows, > 0; None for ones.
-    where : whose rows they are, for messages.
+    weights : (b,) weights of the rows, > 0; None for ones.
+    where : name of the rows in error messages.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def find_mode(
                 break
             length *= 0.5
         else:
-            # No length lowers it: what is left is rounding.
+            # No step length decreases the objective: it is at its minimum up to rounding.
             return _mode(K, a, targets, likelihood, centre, w, step)
         a, f, value = a + length * along_a, f + length * along_f, reached
         if np.abs(length * along_f).max() <= _STILL * (1.0 + np.abs(f).max()):

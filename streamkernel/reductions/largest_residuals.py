@@ -1,11 +1,11 @@
-"""The rows of largest residual, and the exact residual trace after every pick so far.
+"""The rows with the largest residuals, and the exact residual trace after every pick so far.
 
-Per row, ``g_i = L^-1 k(Z, x_i)`` and ``r_i = k(x_i, x_i) - |g_i|^2``. In the same sweep
+Per row, ``g_i = L^-1 k(Z, x_i)`` and ``r_i = k(x_i, x_i) - |g_i|^2``. One sweep computes
 
 - the certificate, ``tr R = sum_i r_i``;
-- what each function took off it, ``sum_i g_it^2``: after the first t functions the trace was tr R plus what the later
-  ones took (Fine & Scheinberg 2001; ALGORITHMS 3.1);
-- the rows with the largest r_i, ties to the lowest row number, and the one that comes next.
+- the decrease of the trace by each function t, ``sum_i g_it^2``. The trace after the first t functions was tr R plus
+  the decreases by the later functions (Fine & Scheinberg 2001; ALGORITHMS 3.1);
+- the rows with the largest r_i (a tie goes to the lowest row number), and the largest r_i of the other rows.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ __all__ = ["LargestResiduals", "ResidualRows"]
 
 @dataclass(frozen=True)
 class ResidualRows:
-    """What the sweep brings home.
+    """Result of the sweep.
 
     Attributes
     ----------
     residual_trace, trace : sums of the residual and of the kernel's diagonal
-    taken : (n,) what each function of the basis took off the trace when it was added
-    rows, X, residuals : (k,), (k, p), (k,) the rows of largest residual, by descending residual, ties by row number
-    next_residual, next_row : of the largest row left out; -inf and -1 where there is none
+    taken : (n,) decrease of the residual trace by each function of the basis
+    rows, X, residuals : (k,), (k, p), (k,) the rows with the largest residuals, by descending residual, ties by row
+        number
+    next_residual, next_row : largest residual among the other rows, and its row number; -inf and -1 without other rows
     """
 
     residual_trace: float
@@ -56,10 +57,12 @@ class ResidualRows:
 
 @dataclass(frozen=True)
 class LargestResiduals(Reduction[ResidualRows]):
-    """Parameters
+    """Accumulate `ResidualRows`.
+
+    Parameters
     ----------
     basis : Basis of the functions chosen so far (may be empty).
-    count : how many rows to bring; 0 for the sums alone.
+    count : number of rows to return; 0 for the sums alone.
     """
 
     basis: Basis
@@ -71,10 +74,10 @@ class LargestResiduals(Reduction[ResidualRows]):
         parts[:, 0] = diagonal
         if len(self.basis):
             np.square(self.basis.features(block.X), out=parts[:, 1:])
-        # One after another, as pivots are taken one at a time: rows that no pick has touched stay tied at k(x, x), and
-        # rows that are equal stay equal to the last bit.
+        # The squares are subtracted one by one, as pivots are taken one by one. Rows without a change by any pick stay
+        # tied at k(x, x), and equal rows stay equal to the last bit.
         residual = np.maximum(np.subtract.reduce(parts, axis=1), 0.0)
-        # What is left of a row in the span is rounding, and so is all that is left of a chosen one.
+        # The residual of a row in the span of the basis is rounding, and so is that of a chosen row.
         alive = np.flatnonzero(residual > PIVOT_TOLERANCE * diagonal)
         alive = alive[~np.isin(block.start + alive, self.basis.rows)]
         state: State = {
@@ -92,7 +95,7 @@ class LargestResiduals(Reduction[ResidualRows]):
         return self._at({**sums, **both}, self._largest(both))
 
     def _largest(self, state: State) -> NDArray[np.int64]:
-        """Positions of the largest residuals, one more than is brought: its residual bounds all that are left out."""
+        """Positions of the `count` + 1 largest residuals: the last one bounds the residuals of all other rows."""
         size = self.count + 1 if self.count else 0
         return np.lexsort((state["rows"], -state["residuals"]))[:size]
 

@@ -1,4 +1,4 @@
-"""Laplace's approximation of the latent functions, as it predicts: a mean and a covariance for every row.
+"""Predictions by Laplace's approximation: a mean and a covariance of the latent functions for every row.
 
 With whitened features z (n,), free coordinates ``f = Q t`` of the functions (`Likelihood`), signal variance s and the
 Hessian H (n r, n r) of the loss by the coefficients of the whitened features::
@@ -6,9 +6,9 @@ Hessian H (n r, n r) of the loss by the coefficients of the whitened features::
     E t = Q^T (A^T z + a)
     cov t = s (k(x, x) - z^T z) I + s (I kron z)^T (I + s H)^-1 (I kron z)
 
-The first term is what the basis leaves open, the second what the rows do; predictions believe a share of each
-(`solvers.calibrated`). Constants a are taken as known. Rasmussen & Williams 2006, eqs. (3.23), (3.24) and (3.40), in
-whitened coordinates; ALGORITHMS 5.2.
+The first term is the prior variance outside the span of the basis. The second is the posterior covariance within the
+span. Predictions multiply each term by a calibrated share (`solvers.calibrated`). The constants a are treated as known.
+Rasmussen & Williams 2006, eqs. (3.23), (3.24) and (3.40), in whitened coordinates; ALGORITHMS 5.2.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ __all__ = ["FullCovariance", "KroneckerCovariance", "LatentCovariance", "LatentP
 
 Float = NDArray[np.float64]
 
-_JITTER = 1e-12  # of s k(x, x), of a covariance: rounding may take one of nothing below 0
+_JITTER = 1e-12  # least variance, relative to s k(x, x) or to a covariance: rounding may give less than 0
 
 
 class LatentCovariance(ABC):
-    """``(I kron z)^T (I + s H)^-1 (I kron z)`` for many rows."""
+    """``(I kron z)^T (I + s H)^-1 (I kron z)`` for each of many rows."""
 
     @property
     @abstractmethod
     def free(self) -> int:
-        """r."""
+        """Number of free coordinates r."""
 
     @abstractmethod
     def explained(self, G: Float) -> Float:
-        """(b, r, r) symmetric, for whitened features G (b, n)."""
+        """The covariances (b, r, r), symmetric, for whitened features G (b, n)."""
 
     @abstractmethod
     def to_arrays(self) -> dict[str, Float]:
-        """As a model keeps it; `covariance_of` reads it."""
+        """The arrays that a model stores; `covariance_of` reads them."""
 
     @abstractmethod
     def flops_per_row(self) -> float: ...
@@ -54,11 +54,11 @@ class LatentCovariance(ABC):
 
 @dataclass(frozen=True)
 class FullCovariance(LatentCovariance):
-    """Of the whole Hessian, as squares: no covariance is below 0.
+    """Covariance of the full Hessian, as a sum of squares: no variance is negative.
 
     Parameters
     ----------
-    blocks : (r (r + 1) / 2, n, n), the lower blocks of ``L^-1``, row by row, where ``L L^T = I + s H``.
+    blocks : (r (r + 1) / 2, n, n), the lower blocks of ``L^-1``, row by row, with ``L L^T = I + s H``.
     """
 
     blocks: Float
@@ -90,13 +90,14 @@ class FullCovariance(LatentCovariance):
 
 @dataclass(frozen=True)
 class KroneckerCovariance(LatentCovariance):
-    """Of a Hessian taken for ``C kron M``: the mean curvature of the rows, and the Gram matrix of their features.
+    """Covariance of the approximation ``C kron M`` of the Hessian.
 
-    ``C = U diag(c) U^T`` and ``M = V diag(h) V^T``, so that the inverse is diagonal in ``U kron V``.
+    C is the mean curvature of the rows, M the Gram matrix of their features. With ``C = U diag(c) U^T`` and ``M = V
+    diag(h) V^T``, the inverse is diagonal in ``U kron V``.
 
     Parameters
     ----------
-    vectors : (n, n), V; class_vectors : (r, r), U.
+    vectors : (n, n), V; class_vectors : (r, r), U
     shrinkage : (n, r), ``1 / (1 + s h_j c_k)``
     """
 
@@ -136,18 +137,18 @@ def covariance_of(arrays: dict[str, NDArray[Any]]) -> LatentCovariance:
 
 @dataclass(frozen=True)
 class LatentPosterior:
-    """Mean and covariance of the latent functions at any rows.
+    """Mean and covariance of the latent functions at given rows.
 
     Parameters
     ----------
     basis : Basis of n functions, with the unit kernel k.
-    coefficients : (n, c) of the kernel values, ``L^-T A``; intercept : (c,)
+    coefficients : (n, c) coefficients of the kernel values, ``L^-T A``; intercept : (c,)
     contrasts : (c, r), Q.
-    signal_variance : s.
-    covariance : of the coefficients of the whitened features.
-    residual_share : of the variance that the basis leaves open at a row, ``s (k(x, x) - |z|^2)``, how much is taken
-        for real. The fit, in the span of the basis, has not reckoned with it (`solvers.calibrated`).
-    covariance_share : of the covariance that the rows leave, likewise.
+    signal_variance : signal variance s.
+    covariance : posterior covariance of the coefficients of the whitened features.
+    residual_share : factor of the variance outside the span of the basis, ``s (k(x, x) - |z|^2)``. The fit is in the
+        span and does not account for this variance, so that the factor is calibrated (`solvers.calibrated`).
+    covariance_share : factor of the posterior covariance within the span, likewise.
     """
 
     basis: Basis
@@ -160,7 +161,7 @@ class LatentPosterior:
     covariance_share: float = 1.0
 
     def mean(self, X: NDArray[Any]) -> Float:
-        """f, (b, c)."""
+        """Mean of the functions, (b, c)."""
         return np.asarray(self.basis.block(X) @ self.coefficients + self.intercept)
 
     def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
@@ -169,7 +170,7 @@ class LatentPosterior:
         return mean, self.shared(covariance, left)
 
     def parts(self, X: NDArray[Any]) -> tuple[Float, Float, Float]:
-        """The mean (b, c), and all of both terms: what the rows leave (b, r, r), what the basis leaves open (b,)."""
+        """Mean (b, c), covariance within the span (b, r, r), and variance outside the span (b,), without the shares."""
         G = self.basis.block(X)
         mean = G @ self.coefficients + self.intercept
         if len(self.basis):
@@ -180,7 +181,7 @@ class LatentPosterior:
         return mean, covariance, self.signal_variance * left
 
     def shared(self, covariance: Float, left: Float) -> Float:
-        """What is believed of both terms, (b, r, r)."""
+        """The covariance (b, r, r) of both terms, each times its share."""
         believed = np.asarray(self.covariance_share * covariance)
         along = np.arange(believed.shape[1])
         least = _JITTER * believed[:, along, along].max(axis=1)
@@ -188,7 +189,7 @@ class LatentPosterior:
         return believed
 
     def scratch_bytes(self, rows: int) -> int:
-        """Bytes that `moments` needs, its results included."""
+        """Bytes that `moments` needs, including its results."""
         n, p = self.basis.points.shape
         c = len(self.intercept)
         return int(8 * rows * (n + p + 2 * c + 2) + self.covariance.scratch_bytes(rows))

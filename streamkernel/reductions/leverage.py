@@ -1,15 +1,16 @@
-"""Ridge leverage scores estimated from a sample of rows, and rows drawn in proportion to them.
+"""Ridge leverage scores estimated from a sample of rows, and rows drawn in proportion to the scores.
 
 With a sample S of the rows, drawn with probabilities p, and a ridge lam::
 
     tau_i = min(1, ( k_ii - k_iS (K_SS + lam diag(p))^-1 k_Si ) / lam )
 
-For p = 1 it is never below the score itself, ``(K (K + lam I)^-1)_ii``, and is the score where S is all rows; with
-the probabilities, S stands for the rows that it was drawn from (Musco & Musco 2017, section 3; ALGORITHMS 12.2).
+For p = 1, tau is never below the exact score ``(K (K + lam I)^-1)_ii``, and equals it if S is all rows. The
+probabilities weight S so that it represents the rows that it was drawn from (Musco & Musco 2017, section 3; ALGORITHMS
+12.2).
 
-The rows are drawn without replacement: the smallest keys ``E_i / tau_i`` with E_i exponential (Efraimidis & Spirakis
-2006), from a counter-based generator keyed by (seed, stream, row). Given the smallest key left out, each row had its
-own chance to be drawn, ``1 - exp(-tau_i key)`` (Cohen & Kaplan 2007, rank conditioning).
+The rows are drawn without replacement: those with the smallest keys ``E_i / tau_i``, E_i exponential (Efraimidis &
+Spirakis 2006), from a counter-based generator keyed by (seed, stream, row). Given the smallest key that was not drawn,
+the probability of each row was ``1 - exp(-tau_i key)`` (Cohen & Kaplan 2007, rank conditioning).
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ from streamkernel.table import RowBlock
 
 __all__ = ["LeverageDraw", "RidgeLeverage", "SampledKernel"]
 
-# Least ridge, relative to the trace of K_SS: the factor exists whatever rounding does to a singular K_SS.
+# Least ridge, relative to the trace of K_SS: with it the Cholesky factor of a singular K_SS exists despite rounding.
 _FLOOR = 1e-13
 
 
 @dataclass(frozen=True)
 class SampledKernel(SentAsFields):
-    """Rows that stand for those they were drawn from, and a ridge.
+    """A sample that represents the rows it was drawn from, and a ridge.
 
     Parameters
     ----------
     sample : the rows S, as an unwhitened basis.
-    probabilities : (s,) with which they were drawn.
+    probabilities : (s,) probabilities with which they were drawn.
     ridge : lam > 0.
     """
 
@@ -62,7 +63,7 @@ class SampledKernel(SentAsFields):
         return Whitener(self.L)
 
     def scores(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """tau of each row, (b,)."""
+        """Score tau of each row, (b,)."""
         diagonal = self.sample.kernel.diagonal(X)
         features = self.sample.block(X)
         self.whiten(features)
@@ -72,14 +73,14 @@ class SampledKernel(SentAsFields):
 
 @dataclass(frozen=True)
 class LeverageDraw:
-    """What the sweep brings home.
+    """Result of the sweep.
 
     Attributes
     ----------
-    total : sum of tau over the rows that were asked.
+    total : sum of tau over the rows that were scored.
     asked : number of these rows.
-    rows, X, scores, probabilities : (k,), (k, p), (k,), (k,) the rows drawn, in the order of the draw (that of
-        successive sampling), their tau and the chance each had.
+    rows, X, scores, probabilities : (k,), (k, p), (k,), (k,) the drawn rows, in the order of the draw (that of
+        successive sampling), their tau and their probabilities of being drawn.
     """
 
     total: float
@@ -92,12 +93,15 @@ class LeverageDraw:
 
 @dataclass(frozen=True)
 class RidgeLeverage(Reduction[LeverageDraw]):
-    """Parameters
+    """Accumulate a `LeverageDraw`.
+
+    Parameters
     ----------
     kernel : SampledKernel
-    count : how many rows to draw.
+    count : number of rows to draw.
     seed, stream : key of the draw.
-    share : ask only about this share of the rows, those of the smallest variates of ``stream[:1]``: shares are nested.
+    share : share of the rows to score: those with the smallest variates of ``stream[:1]``, so that a smaller share is a
+        subset of a larger one.
     """
 
     kernel: SampledKernel
@@ -129,7 +133,7 @@ class RidgeLeverage(Reduction[LeverageDraw]):
         return self._smallest({"totals": left["totals"] + right["totals"], **both})
 
     def _smallest(self, state: State) -> State:
-        """The rows of the smallest keys, ties by row number; one more than wanted, whose key is the threshold."""
+        """The `count` + 1 rows with the smallest keys, ties by row number; the last key is the threshold."""
         kept = np.lexsort((state["rows"], state["keys"]))[: self.count + 1]
         return {name: values if name == "totals" else values[kept] for name, values in state.items()}
 
@@ -152,7 +156,7 @@ class RidgeLeverage(Reduction[LeverageDraw]):
 
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.kernel.sample.points.shape
-        # By chance a block holds some more of the rows asked about than its share.
+        # By chance a block has more rows to score than its share.
         asked = min(1.0, 1.5 * self.share + 0.02)
         return int(8 * rows * (asked * (n + 2 * p) + 16))
 

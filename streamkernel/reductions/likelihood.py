@@ -1,15 +1,15 @@
-"""p(y | f) of the exponential family: what a sweep of generalised regression needs of it, row by row.
+"""Likelihoods p(y | f) of the exponential family: the loss, its gradient and its curvature, row by row.
 
 With the cumulant A and the base measure h, ``-log p(y | f) = A(f) - y^T f + h(y)``, so that ``A'(f)`` is the mean of y
 and ``A''(f)`` the curvature of the loss.
 
-Every curvature is a sum of weights >= 0 times fixed directions, ``A''(f) = sum_k w_k(f) e_k e_k^T``: one weight for a
-single function, and ``p_c p_d`` with ``e = e_c - e_d`` for each pair of classes. Sums over rows of ``A'' kron g g^T``
-are then Gram matrices of weighted rows, at the rate of a SYRK.
+Every curvature is a sum over fixed directions with weights >= 0, ``A''(f) = sum_k w_k(f) e_k e_k^T``: one weight for a
+single function, and ``p_c p_d`` with ``e = e_c - e_d`` for each pair of classes. Therefore sums over rows of ``A'' kron
+g g^T`` are Gram matrices of weighted rows, which SYRK computes at its full rate.
 
-Adding one number to all functions of a softmax changes nothing, so that they are given free coordinates ``f = Q t``
-with orthonormal columns Q (c, r) whose sums are 0, r = c - 1; r = c = 1 otherwise. Of independent functions of equal
-variance this leaves out what the data cannot tell, and nothing else.
+A softmax does not change when one number is added to all its functions. They therefore have free coordinates ``f = Q
+t``, with orthonormal columns Q (c, r) that sum to 0, r = c - 1; r = c = 1 otherwise. For independent functions of equal
+variance this removes exactly the direction that the data cannot determine.
 
 Tresp 2001, section 2.3; Rasmussen & Williams 2006, sections 3.4 and 3.5; ALGORITHMS 5.2.
 """
@@ -30,11 +30,11 @@ __all__ = ["LEAST_COUNT", "LEAST_CURVATURE", "Likelihood", "check_indicators", "
 Float = NDArray[np.float64]
 
 LEAST_CURVATURE = 1e-10
-LEAST_COUNT = 1e-3  # of rows of a class that has none: its constant would be at minus infinity
+LEAST_COUNT = 1e-3  # count of a class without rows: with 0 its constant would be minus infinity
 
 
 class Likelihood(ABC):
-    """One formula a subclass, a frozen dataclass; all methods are pure and work row by row."""
+    """Base class. A subclass is one formula, a frozen dataclass; all methods are pure and work row by row."""
 
     name: ClassVar[str]
 
@@ -65,17 +65,17 @@ class Likelihood(ABC):
 
     @abstractmethod
     def targets(self, Y: Float | None, start: int) -> Float:
-        """y (b, c) of a block's targets.
+        """y (b, c), from the targets of a block.
 
         Parameters
         ----------
-        Y : (b, d) as the table yields them.
-        start : number of their first row.
+        Y : (b, d) targets as the table yields them.
+        start : number of the first row of the block.
 
         Raises
         ------
         DataError
-            Targets of another kind, naming the first row.
+            The targets are of another kind; the message names the first such row.
         """
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Likelihood(ABC):
 
     @abstractmethod
     def loss(self, y: Float, f: Float) -> Float:
-        """``-log p(y | f)``, (b,): the whole of it, h(y) included. Infinite where it overflows."""
+        """``-log p(y | f)``, (b,), including h(y); infinite if it overflows."""
 
     @abstractmethod
     def mean(self, f: Float) -> Float:
@@ -92,29 +92,30 @@ class Likelihood(ABC):
 
     @abstractmethod
     def weights(self, f: Float) -> Float:
-        """w_k(f), (b, K), at least 1e-10."""
+        """Weights w_k(f), (b, K), at least 1e-10."""
 
     @abstractmethod
     def weights_slope(self, f: Float, v: Float) -> Float:
-        """``sum_k v_k dw_k / df``, (b, c), for v (b, K); the bound on the weights is not looked at."""
+        """``sum_k v_k dw_k / df``, (b, c), for v (b, K), ignoring the lower bound on the weights."""
 
     @abstractmethod
     def constants(self, share: Float) -> Float:
-        """f (c,) with ``A'(f) = share``; a softmax's sums to 0."""
+        """Constants f (c,) with ``A'(f) = share``; those of a softmax sum to 0."""
 
     def shares(self, total: Float, weight: float) -> Float:
-        """Means (c,) of targets whose sum is `total`, for rows of this weight, none of them at an end of its range."""
+        """Means (c,) of targets with the sum `total` over rows of total weight `weight`, inside their range."""
         return np.asarray(np.maximum(total, LEAST_COUNT) / weight)
 
     def cautious(self, a: Float) -> Float:
-        """Functions (c,) whose curvature a first step from the constants a (c,) does well to take for that of the rows.
+        """Functions (c,) at which the first step from the constants a (c,) takes its curvature.
 
-        The curvature at the share of a rare class is so small that the step overshoots on its rows.
+        The default is f = 0, where all classes are equally likely. The curvature at the constant of a rare class is so
+        small that a step would overshoot on the rows of this class.
         """
         return np.zeros_like(a)
 
     def curvature(self, f: Float) -> Float:
-        """A''(f), (b, c, c)."""
+        """Curvature A''(f), (b, c, c)."""
         return np.asarray(np.einsum("bk,kc,kd->bcd", self.weights(f), self.pairs, self.pairs))
 
     def diagonal(self, f: Float) -> Float:
@@ -135,7 +136,7 @@ def target_columns(Y: Float | None, name: str) -> Float:
 
 
 def check_indicators(Y: Float, start: int, name: str) -> None:
-    """One 1 in each row and 0 elsewhere, or DataError."""
+    """Check that each row has one 1 and is 0 elsewhere; raise DataError otherwise."""
     sound = ((Y == 0.0) | (Y == 1.0)).all(axis=1) & (Y.sum(axis=1) == 1.0)
     require_targets(
         sound[:, None], Y, start, f"a {name} likelihood takes indicators, one 1 in each row and 0 elsewhere"
@@ -143,7 +144,7 @@ def check_indicators(Y: Float, start: int, name: str) -> None:
 
 
 def require_targets(sound: NDArray[np.bool_], y: Float, start: int, what: str) -> None:
-    """All rows sound (b, d), or DataError naming the first that is not."""
+    """Raise a DataError that names the first row with an entry of `sound` (b, d) that is False, if there is one."""
     if not sound.all():
         row = int(np.flatnonzero(~sound.all(axis=1))[0])
         values = ", ".join(f"{value:g}" for value in y[row, :5])

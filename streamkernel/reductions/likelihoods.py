@@ -1,4 +1,4 @@
-"""Likelihoods by name.
+"""The likelihoods, and their names.
 
 ::
 
@@ -33,14 +33,14 @@ __all__ = ["LIKELIHOODS", "Bernoulli", "Likelihood", "Poisson", "Softmax", "like
 
 Float = NDArray[np.float64]
 
-_MOST_LOG_RATE = 230.0  # e^230 = 1e100: sums of it and their squares stay finite in steps that are then refused
+_MOST_LOG_RATE = 230.0  # e^230 = 1e100: in steps that are refused later, sums of rates and of their squares stay finite
 
 
 @dataclass(frozen=True)
 class Bernoulli(Likelihood):
-    """One of two classes, ``p(y = 1 | f) = 1 / (1 + e^-f)``.
+    """Two classes, ``p(y = 1 | f) = 1 / (1 + e^-f)``.
 
-    Targets are one column of 0 and 1, or two columns of indicators, of which the second is y.
+    Targets are one column of 0 and 1, or two columns of indicators; the second column is y.
     """
 
     name: ClassVar[str] = "bernoulli"
@@ -62,7 +62,7 @@ class Bernoulli(Likelihood):
         return np.asarray(np.logaddexp(0.0, f[:, 0]))
 
     def loss(self, y: Float, f: Float) -> Float:
-        # For y of 0 and 1 the same as A(f) - y f, without the difference of two large numbers.
+        # For y = 0 or 1 this equals A(f) - y f, without a difference of two large numbers.
         return np.asarray(np.logaddexp(0.0, (1.0 - 2.0 * y[:, 0]) * f[:, 0]))
 
     def mean(self, f: Float) -> Float:
@@ -120,13 +120,13 @@ class Poisson(Likelihood):
 
 @dataclass(frozen=True)
 class Softmax(Likelihood):
-    """One of C classes, ``p(y = c | f) = e^f_c / sum_d e^f_d``; targets are C columns of indicators.
+    """C classes, ``p(y = c | f) = e^f_c / sum_d e^f_d``; targets are C columns of indicators.
 
-    Two classes with signal variance s are a Bernoulli likelihood with signal variance 2 s.
+    A softmax of two classes with signal variance s equals a Bernoulli likelihood with signal variance 2 s.
 
     Parameters
     ----------
-    classes : C, at least 2.
+    classes : number of classes C, at least 2.
     """
 
     classes: int
@@ -154,7 +154,7 @@ class Softmax(Likelihood):
 
     @cached_property
     def contrasts(self) -> Float:
-        # Helmert's: class j + 1 against the mean of those before it.
+        # Helmert contrasts: class j + 1 against the mean of the classes before it.
         Q = np.zeros((self.classes, self.classes - 1))
         for j in range(self.classes - 1):
             Q[: j + 1, j] = -1.0
@@ -172,20 +172,20 @@ class Softmax(Likelihood):
         check_indicators(Y, start, self.name)
         return Y
 
-    # Arrays of a few columns are worked on class by class: a sum along so short an axis takes twenty times as long.
+    # The code works on transposed arrays, class by class: a sum along an axis of a few columns takes 20 times as long.
 
     def cumulant(self, f: Float) -> Float:
         return _log_sum_exp(np.array(f.T, order="C"))
 
     def loss(self, y: Float, f: Float) -> Float:
-        # Shifted by the function of the row's own class, whose term is then 1.
+        # Shifted by the function of the true class, whose term is then 1.
         return _log_sum_exp(np.subtract(f.T, np.einsum("bc,bc->b", y, f), order="C"))
 
     def mean(self, f: Float) -> Float:
         return self._probabilities(f).T
 
     def _probabilities(self, f: Float) -> Float:
-        """(c, b)"""
+        """Softmax of f, transposed, (c, b)."""
         p = np.array(f.T, order="C")
         p -= p.max(axis=0)
         np.exp(p, out=p)
@@ -207,7 +207,7 @@ class Softmax(Likelihood):
         return np.asarray(weighted @ np.abs(self.pairs) - 2.0 * weighted.sum(axis=1, keepdims=True) * p)
 
     def curvature(self, f: Float) -> Float:
-        # Not by pairs, of which many classes have too many.
+        # Not by pairs: their number grows with the square of the number of classes.
         p = self.mean(f)
         found = -p[:, :, None] * p[:, None, :]
         each = np.arange(self.classes)
@@ -236,7 +236,13 @@ LIKELIHOODS = ("bernoulli", "poisson", "softmax")
 
 
 def likelihood_of(name: str, n_targets: int) -> Likelihood:
-    """The likelihood of this name for targets of so many columns, or ParameterError."""
+    """The likelihood with this name, for `n_targets` columns of targets.
+
+    Raises
+    ------
+    ParameterError
+        No likelihood has this name.
+    """
     if name == "bernoulli":
         return Bernoulli()
     if name == "poisson":
@@ -247,7 +253,7 @@ def likelihood_of(name: str, n_targets: int) -> Likelihood:
 
 
 def _log_sum_exp(f: Float) -> Float:
-    """``log sum_c e^f_c``, (b,), of f (c, b), which is used up."""
+    """``log sum_c e^f_c``, (b,), for f (c, b), which is overwritten."""
     top = f.max(axis=0)
     f -= top
     np.exp(f, out=f)

@@ -1,13 +1,14 @@
-"""One look at the residual: its exact sum, and rows drawn in proportion to it.
+"""One sweep over the residuals of the rows: their exact sum, and rows drawn in proportion to them.
 
-Per row, ``r_i = k(x_i, x_i) - |L^-1 k(Z, x_i)|^2``. In the same sweep
+Per row, ``r_i = k(x_i, x_i) - |L^-1 k(Z, x_i)|^2``. One sweep computes
 
-- the certificate so far, ``tr R = sum_i r_i``;
-- **candidates**, without replacement with probability ~ r_i: the smallest keys ``E_i / r_i`` with E_i exponential
-  (Efraimidis & Spirakis 2006, the A-Res keys ``u^(1/r)`` in logarithms). Their order is that of successive sampling;
-- **scoring rows**, by priority sampling (Duffield, Lund & Thorup 2007): the largest ``r_i / u_i``. With tau the
-  largest priority left out, ``sum of max(1, tau / r_i) f_i`` over the rows kept estimates ``sum_i f_i`` without bias
-  over the rows with r_i > 0, and no row is drawn twice.
+- the certificate of the current basis, ``tr R = sum_i r_i``;
+- **candidates**, drawn without replacement with probability ~ r_i: the rows with the smallest keys ``E_i / r_i``, E_i
+  exponential (Efraimidis & Spirakis 2006, the A-Res keys ``u^(1/r)`` in logarithms). Their order is that of
+  successive sampling;
+- **scoring rows**, drawn by priority sampling (Duffield, Lund & Thorup 2007): the rows with the largest ``r_i / u_i``.
+  With tau the largest priority of the other rows, the sum of ``max(1, tau / r_i) f_i`` over the drawn rows is an
+  unbiased estimate of ``sum_i f_i`` over the rows with r_i > 0. No row is drawn twice.
 
 Both keys come from a counter-based generator keyed by (seed, stream, row).
 """
@@ -30,15 +31,15 @@ __all__ = ["Look", "LookResult"]
 
 @dataclass(frozen=True)
 class LookResult:
-    """What one look brings home.
+    """Result of the sweep.
 
     Attributes
     ----------
     residual_trace, trace : sums of the residual and of the kernel's diagonal
     candidates : Sample
-        In the order of the draw (not of the row numbers).
+        The drawn candidates, in the order of the draw (not of the row numbers).
     residuals : (k,) residual of each candidate
-    scoring : Sample, its `weights` being the importance weights
+    scoring : Sample of scoring rows; its `weights` are the importance weights
     """
 
     residual_trace: float
@@ -49,19 +50,21 @@ class LookResult:
 
 
 def _smallest(state: State, prefix: str, size: int) -> State:
-    """The `size` rows with the smallest keys, ties by row number: the same set in whatever order rows came."""
+    """The `size` rows with the smallest keys. Ties are broken by row number: the order of the rows does not matter."""
     order = np.lexsort((state[f"{prefix}rows"], state[f"{prefix}keys"]))[:size]
     return {name: values[order] for name, values in state.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True)
 class Look(Reduction[LookResult]):
-    """Parameters
+    """Accumulate a `LookResult`.
+
+    Parameters
     ----------
     basis : Basis of the functions chosen so far (may be empty).
-    n_candidates, n_scoring : how many rows to draw of each kind (0 for none).
+    n_candidates, n_scoring : numbers of candidates and of scoring rows to draw (0 for none).
     seed, stream : key of the draw.
-    n_targets : of the table.
+    n_targets : number of targets of the table.
     """
 
     basis: Basis
@@ -77,12 +80,12 @@ class Look(Reduction[LookResult]):
         variates = row_uniforms(self.seed, self.stream, block.start, b)
         state: State = {"totals": np.array([residual.sum(), self.basis.kernel.diagonal(block.X).sum(dtype=np.float64)])}
         alive = np.flatnonzero(residual > 0.0)
-        # A chosen row's own residual is rounding, and rounding must not be drawn.
+        # The residual of a chosen row is rounding only, and the row must not be drawn again.
         alive = alive[~np.isin(block.start + alive, self.basis.rows)]
         r = residual[alive]
         # Keys ascending: candidates by exponential races, scoring rows by negated priority.
         keys = {"c_": -np.log(variates[alive, 0]) / r, "s_": -r / variates[alive, 1]}
-        # One scoring row more than wanted: its priority is the threshold of the estimator.
+        # One extra scoring row: its priority is the threshold of the estimator.
         sizes = {"c_": self.n_candidates, "s_": self.n_scoring + 1 if self.n_scoring else 0}
         for prefix, size in sizes.items():
             chosen = np.argsort(keys[prefix], kind="stable")[:size]

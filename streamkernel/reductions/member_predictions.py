@@ -1,13 +1,13 @@
-"""Each member's exact posterior at some queries, combined as the members come: a few numbers a query are held.
+"""Exact posterior of each committee member at the queries, combined one member at a time.
 
-A member holds b rows X with targets Y; prior ``f ~ GP(mu, s k)``, noise variance ``noise``. For a query x (Rasmussen &
-Williams 2006, eqs. (2.25), (2.26); ALGORITHMS 5.1)::
+The state is a few numbers per query. A member has b rows X with targets Y, the prior ``f ~ GP(mu, s k)`` and the noise
+variance ``noise``. For a query x (Rasmussen & Williams 2006, eqs. (2.25), (2.26); ALGORITHMS 5.1)::
 
     C = k(X, X) + (noise / s) I = L L^T        v = L^-1 k(X, x)
     mu_i = mu + v^T L^-1 (Y - mu)              v_i = s (k(x, x) - |v|^2)
 
-Where the members share rows X_c (`grbcm`), with ``C_c = L_c L_c^T`` and ``v_c = L_c^-1 k(X_c, x)``, the base is the
-posterior given these, and what a member adds follows from the Schur complement: with ``A = L_c^-1 k(X_c, X)``::
+If the members share rows X_c (`grbcm`), with ``C_c = L_c L_c^T`` and ``v_c = L_c^-1 k(X_c, x)``, the base is the
+posterior given these rows. The Schur complement gives the contribution of a member: with ``A = L_c^-1 k(X_c, X)``::
 
     C <- C - A^T A     k(X, x) <- k(X, x) - A^T v_c     Y - mu <- Y - mu - A^T L_c^-1 (Y_c - mu)
 """
@@ -33,17 +33,17 @@ __all__ = ["CommitteePosterior", "MemberPredictions"]
 
 Float = NDArray[np.float64]
 
-_LEAST_PANEL, _PANEL_VALUES = 512, 1 << 21  # queries whose kernel values with a member are held at once
+_LEAST_PANEL, _PANEL_VALUES = 512, 1 << 21  # fewest queries of a panel, and kernel values of a panel with a member
 
 
 @dataclass(frozen=True)
 class CommitteePosterior:
-    """What a committee says of f at the queries.
+    """Posterior of f at the queries, by the committee.
 
     Attributes
     ----------
     mean : (q, d), variance : (q,), the same for all targets.
-    members : how many there were.
+    members : number of members.
     """
 
     mean: Float
@@ -53,18 +53,18 @@ class CommitteePosterior:
 
 @dataclass(frozen=True)
 class _Panel:
-    """Some queries: packed, and what the base says of them."""
+    """A panel of queries: packed, with the posterior of the base at them."""
 
     at: slice
     queries: PreparedKernel
     features: Float  # v_c (c, q)
     left: Float  # v / s (q,)
-    mean: Float  # less the prior's (q, d)
+    mean: Float  # minus the prior mean (q, d)
 
 
 @dataclass(frozen=True)
 class _Shared:
-    """The rows that all members share: packed, their factor, and ``L_c^-1 (Y_c - mu)``."""
+    """The rows that all members share: the packed points, the factor L_c, and ``L_c^-1 (Y_c - mu)``."""
 
     points: PreparedKernel
     factor: InPlaceCholesky
@@ -80,11 +80,12 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
     kernel : unit kernel k.
     queries : (q, p) float64, in the units of the rows.
     centre : (d,) prior mean mu.
-    noise : signal and noise variance, and how members are formed. A row of weight w has noise variance ``noise / w``.
-    combiner : how they are combined.
-    first : number of the table's first row. `grbcm` gives weight 1 to the member that holds it or, where it is shared,
-        the first row after it that is not.
-    shared : rows of weights > 0 that all members share, where the combiner wants some.
+    noise : BlockNoise with the signal and noise variances, which forms the members. A row of weight w has the noise
+        variance ``noise / w``.
+    combiner : rule that combines the members.
+    first : number of the first row of the table. `grbcm` gives weight 1 to the member of the first row that is not
+        shared.
+    shared : rows of weights > 0 that all members share; None if the combiner uses none.
     """
 
     kernel: Kernel
@@ -130,7 +131,7 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
 
     @cached_property
     def _leader(self) -> int:
-        """The row whose member has weight 1 in `grbcm`."""
+        """Number of the row whose member has weight 1 in `grbcm`."""
         rows = np.zeros(0, np.int64) if self.shared is None else self.shared.rows
         others = np.flatnonzero(rows != self.first + np.arange(len(rows)))
         return int(self.first + (others[0] if len(others) else len(rows)))
@@ -202,7 +203,7 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
         b, c = min(self.noise.block_size, rows), 0 if self.shared is None else len(self.shared)
         panel = min(max(_LEAST_PANEL, _PANEL_VALUES // self.noise.block_size), q)
         member = b * ((2 if c else 1) * b + 2 * c + 9 * p + 2 * d + 192) + panel * ((2 if c else 1) * b + d + 8)
-        # Queries and shared rows packed, and what the base says of them.
+        # Queries and shared rows packed, and the posterior of the base at the queries.
         shared = q * (4 * p + c + d + 2) + c * (c + 5 * p + 192)
         return int(8 * (member + shared)) + self.noise.scratch_bytes(rows, p)
 
@@ -213,6 +214,6 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
 
 
 def _left(variance: Float, V: Float) -> Float:
-    """``variance - |v|^2`` for each column v of V, which rounding may not make less than the variance's last digit."""
+    """``variance - |v|^2`` for each column v of V, at least ``eps * variance`` despite rounding."""
     explained = np.einsum("ij,ij->j", V, V)
     return np.asarray(np.maximum(variance - explained, np.finfo(np.float64).eps * variance))

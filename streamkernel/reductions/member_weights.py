@@ -1,8 +1,8 @@
-"""How much each member of a committee says: its share of the precision, beside the sums of the fit.
+"""Weights of the members of a committee, computed with the sums of the fit.
 
 Member i adds ``s G_i^T Om_i^-1 G_i`` to the precision ``I + s H`` of the whitened f at the query points (Tresp 2001,
-eq. (9); ALGORITHMS 6.1). Its weight is the trace of this over the sum of all, ``|Om_i^-1/2 G_i|_F^2 / tr H``: found
-from rows that the fit whitens anyway, so that weights cost no sweep of their own.
+eq. (9); ALGORITHMS 6.1). Its weight is the share of its trace in the sum over all members, ``|Om_i^-1/2 G_i|_F^2 /
+tr H``. The fit whitens these rows anyway, so that the weights cost no extra sweep.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MemberSums:
-    """Sums of a committee and what each member added.
+    """Sums of a committee, and the precision that each member added.
 
     Attributes
     ----------
-    sums : of all members.
-    rows : (B,) number of each member's first row, ascending.
-    precision : (B,) trace of what each added to H.
+    sums : GaussianSums of all members.
+    rows : (B,) number of the first row of each member, ascending.
+    precision : (B,) trace of the term that each member added to H.
     """
 
     sums: GaussianSums
@@ -40,12 +40,12 @@ class MemberSums:
 
     @property
     def weights(self) -> Float:
-        """Shares (B,) of the precision, which sum to 1; zeros where there is none."""
+        """Shares (B,) of the precision, which sum to 1; zeros if the sum is 0."""
         total = float(self.precision.sum())
         return self.precision / total if total > 0.0 else np.zeros_like(self.precision)
 
     def merge(self, other: MemberSums) -> MemberSums:
-        """Both lots of members, as `GaussianSums.merge`."""
+        """The sums over both sets of members, as `GaussianSums.merge`."""
         rows, precision = (np.concatenate([getattr(self, n), getattr(other, n)]) for n in ("rows", "precision"))
         order = np.argsort(rows, kind="stable")
         return MemberSums(self.sums.merge(other.sums), rows[order], precision[order])
@@ -53,7 +53,7 @@ class MemberSums:
 
 @dataclass(frozen=True)
 class _Heard(BlockNoise):
-    """Members that are written down as they are whitened; for one block."""
+    """BlockNoise that records the first row and the precision of each member when it whitens it; for one block."""
 
     rows: list[int] = field(default_factory=list)
     precision: list[float] = field(default_factory=list)
@@ -73,8 +73,8 @@ class MemberWeights(Reduction[MemberSums]):
 
     Parameters
     ----------
-    equations : with `BlockNoise`.
-    n_rows : rows m of the table, for the plan.
+    equations : GaussianEquations with `BlockNoise`.
+    n_rows : number of rows m of the table, for the plan.
     """
 
     equations: GaussianEquations
@@ -123,7 +123,7 @@ class MemberWeights(Reduction[MemberSums]):
         noise = self.equations.row_noise
         assert isinstance(noise, BlockNoise)
         multiple = noise.row_multiple
-        # Sixteen members' rows end with a short member in every cell.
+        # The rows of 16 members are sorted by cells, and every cell may end with a short member.
         each = 1 if noise.cells is None else SUPER_BLOCK + len(noise.cells)
         return self.equations.state_bytes() + 16 * each * -(-self.n_rows // multiple)
 

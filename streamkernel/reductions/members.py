@@ -21,10 +21,9 @@ Float = NDArray[np.float64]
 def each_member(
     noise: BlockNoise, block: RowBlock, kernel: Kernel, without: NDArray[np.int64] | None = None
 ) -> Iterator[NDArray[np.int64]]:
-    """Positions in the block of the rows of each member, less those of weight 0 and the row numbers `without`
-    (ascending).
+    """Positions in the block of the rows of each member.
 
-    Members that are left without rows are left out.
+    Rows of weight 0 are left out, and so are the row numbers `without` (ascending). Members without rows are left out.
     """
     everything = np.arange(len(block), dtype=np.int64)
     heard = np.ones(len(block), np.bool_) if block.weights is None else block.weights > 0.0
@@ -39,17 +38,17 @@ def each_member(
 
 
 def where_of(rows: NDArray[np.int64]) -> str:
-    """A member by its row numbers, for messages."""
+    """Description of a member by its row numbers, for error messages."""
     return f"of a member, {len(rows)} rows of {rows.min()}:{rows.max() + 1},"
 
 
 def factor_member(C: Float, rows: NDArray[np.int64], way_out: str) -> InPlaceCholesky:
-    """The Cholesky factor of a member's covariance (b, b), in its place.
+    """Cholesky factor of the covariance (b, b) of a member, computed in place.
 
     Raises
     ------
     NumericalError
-        It is not positive definite or not finite; the message names the rows and ends with `way_out`.
+        The covariance is not positive definite or not finite; the message names the rows and ends with `way_out`.
     """
     factor = InPlaceCholesky(C)
     if factor.failed is not None:

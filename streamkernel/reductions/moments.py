@@ -1,4 +1,4 @@
-"""Count, mean, deviation and range of every column, for tables that carry no stored statistics."""
+"""Count, mean, standard deviation and range of every column, for tables without stored statistics."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ __all__ = ["Moments"]
 
 @dataclass(frozen=True)
 class Moments(Reduction[TableStatistics]):
-    """Merged pairwise, so that a large offset costs no digits (Chan, Golub & LeVeque 1983, eq. (2.1)).
+    """Accumulate `TableStatistics`, merged pairwise.
+
+    Pairwise merging loses no digits to a large offset (Chan, Golub & LeVeque 1983, eq. (2.1)).
 
     Parameters
     ----------
-    n_features, n_targets : of the table; 0 targets for none.
+    n_features, n_targets : numbers of features and targets of the table; 0 targets for none.
     """
 
     n_features: int

@@ -4,12 +4,12 @@ With features G (m, n), functions ``f = G A + a`` of coefficients A (n, c) and c
 
     loss = sum_i w_i (-log p(y_i | f_i))    gradient = G~^T (A'(f) - y)    P_k = G~^T diag(w_k(f)) G~
 
-the Hessian by A and a being ``sum_k e_k e_k^T kron P_k`` (`Likelihood`). One sweep gives the losses at several step
-lengths along a direction, and gradient and Hessian at its end: a full step that is accepted needs no other, and one
-that is refused says how far to go. ALGORITHMS 5.2; Tresp 2001, section 2.3.
+The Hessian by A and a is ``sum_k e_k e_k^T kron P_k`` (`Likelihood`). One sweep computes the losses at several step
+lengths along a direction, and the gradient and Hessian at its end. If the full step is accepted, no second sweep is
+needed. If it is refused, the losses give a shorter step length. ALGORITHMS 5.2; Tresp 2001, section 2.3.
 
-Where f is constant, so is the curvature: one Gram matrix then stands for the Hessian of every constant, and a first
-sweep needs no constants to be known (`NewtonStart`).
+If f is constant, its curvature is constant too. One Gram matrix then gives the Hessian for every constant, so that the
+first sweep does not need the constants (`NewtonStart`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Latent", "NewtonStart", "NewtonStep", "NewtonSums", "StartSums"]
 
 Float = NDArray[np.float64]
 
-_PANEL_ROWS = 1024  # whose weighted copy is still in the cache when it is summed, and enough for a SYRK at its rate
+_PANEL_ROWS = 1024  # few enough that the weighted copy stays in the cache, and enough for SYRK to run at its full rate
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,20 @@ class Latent:
     a: Float
 
     def values(self, G: Float) -> Float:
-        """f, (b, c)."""
+        """Values f of the functions, (b, c)."""
         return np.asarray(G @ self.A + self.a)
 
 
 @dataclass(frozen=True)
 class StartSums:
-    """What the rows say of functions that are constant.
+    """Sums that give loss, gradient and Hessian at all constant functions.
 
     Attributes
     ----------
     gram : (n + 1, n + 1), ``G~^T diag(w) G~``
     targets : (n + 1, c), ``G~^T diag(w) y``
     base : loss of f = 0.
-    trace : weighted sum of k(x, x); 0 for features that are given.
+    trace : weighted sum of k(x, x); 0 for a stored factor.
     count : number of rows m.
     """
 
@@ -76,11 +76,11 @@ class StartSums:
 
     @property
     def residual_trace(self) -> float:
-        """``tr(K - K~)``, weighted; 0 for features that are given."""
+        """``tr(K - K~)``, weighted; 0 for a stored factor."""
         return max(0.0, self.trace - float(np.trace(self.gram)) + self.weight)
 
     def times(self, factor: float) -> StartSums:
-        """As if each row stood so many times."""
+        """The sums as if every row occurred `factor` times."""
         return StartSums(factor * self.gram, factor * self.targets, factor * self.base, factor * self.trace, self.count)
 
     def loss(self, likelihood: Likelihood, a: Float) -> float:
@@ -93,7 +93,7 @@ class StartSums:
         return np.asarray(np.outer(self.gram[:, -1], likelihood.mean(a[None])[0]) - self.targets)
 
     def at(self, likelihood: Likelihood, a: Float) -> NewtonSums:
-        """The sums at ``A = 0`` and the constants a (c,), but of the curvature of `Likelihood.cautious`."""
+        """The sums at ``A = 0`` and the constants a (c,), with the curvature at `Likelihood.cautious`."""
         weights = likelihood.weights(likelihood.cautious(a)[None])[0]
         return NewtonSums(
             losses=np.array([self.loss(likelihood, a)]),
@@ -104,12 +104,12 @@ class StartSums:
 
 @dataclass(frozen=True)
 class NewtonSums:
-    """Losses along a direction, and the derivatives at its end.
+    """Losses at several step lengths along a direction, and the derivatives at its end.
 
     Attributes
     ----------
-    losses : (T,), of each step length.
-    gradient : (n + 1, c), ``G~^T (A'(f) - y)``; the last row is that of the constants.
+    losses : (T,) loss of each step length.
+    gradient : (n + 1, c), ``G~^T (A'(f) - y)``; the last row is the gradient by the constants.
     curvature : (K, n + 1, n + 1), the P_k.
     """
 
@@ -125,7 +125,7 @@ class NewtonStart(Reduction[StartSums]):
     Parameters
     ----------
     features : Features of n functions.
-    likelihood : Likelihood
+    likelihood : Likelihood of c functions.
     """
 
     features: Features
@@ -175,9 +175,9 @@ class NewtonStep(Reduction[NewtonSums]):
     Parameters
     ----------
     features : Features of n functions.
-    likelihood : Likelihood
-    start, end : Latent, of a step of length 0 and 1.
-    steps : lengths at which the loss is wanted; derivatives are those of length 1.
+    likelihood : Likelihood of c functions.
+    start, end : Latent at step lengths 0 and 1.
+    steps : step lengths at which the loss is summed; the derivatives are at length 1.
     """
 
     features: Features
@@ -229,13 +229,16 @@ class NewtonStep(Reduction[NewtonSums]):
         )
 
 
-EXPONENTIAL_FLOPS = 40  # that an exponential and what goes with it take the time of
+EXPONENTIAL_FLOPS = 40  # operations in the time of one exponential and the work around it
 
 
 def add_losses(
     likelihood: Likelihood, block: RowBlock, end: Float, start: Float, steps: tuple[float, ...], into: Float
 ) -> Float:
-    """Add the block's losses along the direction to `into` (T,); the weighted ``A'(f) - y`` (b, c) at its end."""
+    """Add the losses of the block along the direction to `into` (T,).
+
+    Returns the weighted ``A'(f) - y`` (b, c) at the end of the direction.
+    """
     y = likelihood.targets(block.Y, block.start)
     for position, step in enumerate(steps):
         f = end if step == 1.0 else start + step * (end - start)
@@ -266,7 +269,7 @@ def add_weighted_gram(G: Float, weights: Float, into: Float) -> None:
 
 
 def _scratch_bytes(features: Features, rows: int, columns: int) -> int:
-    """G, a weighted panel of it, and so many columns beside them."""
+    """Bytes of G, of a weighted panel of it, and of `columns` further columns."""
     panel = min(_PANEL_ROWS, rows) * (features.width + 1)
     return features.scratch_bytes(rows) + 8 * (panel + rows * columns)
 

@@ -1,4 +1,4 @@
-"""The sums that a reduced least squares fit needs, and its certificate.
+"""Sums of a reduced least squares fit, and its certificate.
 
 With whitened features ``G = k(X, Z) L^-T`` (m, n), targets ``Y`` (m, d), row weights ``w`` (ones unless given) and
 ``W = diag w``::
@@ -6,7 +6,7 @@ With whitened features ``G = k(X, Z) L^-T`` (m, n), targets ``Y`` (m, d), row we
     H = G^T W G    g = G^T W Yc    YY = Yc^T W Yc    G1 = G^T w    Y1 = Yc^T w    trace = sum_i w_i k(x_i, x_i)
 
 ``Yc = Y - centre``: targets are shifted by a constant near their mean before they are squared, so that a large
-offset costs no digits; the exact mean is in the sums. Smola & Schoelkopf 2000, eq. (7), in whitened coordinates.
+offset loses no digits. Y1 gives the exact mean. Smola & Schoelkopf 2000, eq. (7), in whitened coordinates.
 
 Two ways to the same sums. Accumulating ``K^T W K`` and whitening it afterwards costs half the flops, but lifts the
 rounding of the sum, about ``eps m sqrt(n)``, by `Basis.lift`; whitening every block first does not (ALGORITHMS 1.1).
@@ -28,20 +28,20 @@ from streamkernel.table import RowBlock
 
 __all__ = ["NormalEquations", "RidgeSums"]
 
-# Rounding of the whitened sums, in the units of alpha, that a fit does not notice whatever alpha a score chooses: on
-# functions without noise in 1 to 5 dimensions and alphas from 1e-2 to 1e-12 the two ways differed by 7e-7 to 3e-5 of
-# the target's deviation, and by at most 3 % of the error that both make.
+# Largest harmless rounding error of the whitened sums, in the units of alpha, for every alpha that a score may choose.
+# Measured on functions without noise in 1 to 5 dimensions, with alphas from 1e-2 to 1e-12: the predictions of the two
+# ways differed by 7e-7 to 3e-5 of the target's standard deviation, and by at most 3 % of the error of both.
 _MOST_LIFTED_ROUNDING = 3e-4
 
 
 @dataclass(frozen=True)
 class RidgeSums:
-    """Everything a reduced ridge regression, its alpha path and its certificate are made of; all float64.
+    """Sufficient statistics of a reduced ridge regression, of its alpha path and of its certificate, float64.
 
     Attributes
     ----------
     H : (n, n), g : (n, d), YY : (d, d), G1 : (n,), Y1 : (d,)
-    centre : (d,) constant that was taken off the targets
+    centre : (d,) constant that was subtracted from the targets
     weight : sum of the row weights
     trace : weighted trace of K
     count : number of rows
@@ -59,16 +59,16 @@ class RidgeSums:
 
     @property
     def residual_trace(self) -> float:
-        """``tr(K - K~)`` of these rows, exact: what the certificate says."""
+        """``tr(K - K~)`` of these rows, exact: the certificate."""
         return max(self.trace - float(np.trace(self.H)), 0.0)
 
     def merge(self, other: RidgeSums) -> RidgeSums:
-        """The sums of both lots of rows.
+        """The sums over both sets of rows.
 
         Raises
         ------
         ParameterError
-            They are sums of other features, or of targets about another centre.
+            The two sums have different numbers of functions or different centres.
         """
         if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
             raise ParameterError(
@@ -87,7 +87,7 @@ class NormalEquations(Reduction[RidgeSums]):
     ----------
     basis : Basis of n functions.
     centre : (d,) constant near the mean of each target; d = 0 without targets.
-    whiten_first : whiten every block before it is summed.
+    whiten_first : True to whiten every block before the sum; False to whiten the sums, for half the operations.
     """
 
     basis: Basis
@@ -96,12 +96,15 @@ class NormalEquations(Reduction[RidgeSums]):
 
     @classmethod
     def of(cls, basis: Basis, centre: NDArray[np.float64], rows: int, alpha: float | None = None) -> NormalEquations:
-        """The quick way for well-conditioned bases, the careful one for others; decided by the basis and alpha alone.
+        """Whiten the sums of a well-conditioned basis, and the blocks of others.
+
+        The choice depends on the basis, the number of rows and alpha only.
 
         Parameters
         ----------
-        alpha : that was asked for, which rounding has to stay below: who gives 1e-9 wants the digits. None where one is
-            chosen from the sums.
+        rows : number of rows m of the table.
+        alpha : ridge that the user gave, or None if it is chosen from the sums. The rounding error stays below it,
+            because a user who gives 1e-9 needs the digits.
         """
         lifted = np.finfo(np.float64).eps * rows * np.sqrt(len(basis)) * basis.lift
         most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)

@@ -1,11 +1,11 @@
-"""What conjugate gradients on the reduced system sweep for: its right side once, and its product with a vector.
+"""Sums of conjugate gradients on the reduced system: the right side, once, and products of the matrix with vectors.
 
 With whitened features ``G = F L^-T`` (m, n), ``F = k(X, Z)``, row weights W and centred targets ``Yc = Y - centre``::
 
     right side   g = G^T W Yc = L^-1 (F^T W Yc)
     product      H beta = G^T W G beta = L^-1 (F^T W (F (L^-T beta)))
 
-The product costs 4 n d operations a row beside the kernel values, where the sum H itself costs n^2 (Rudi, Carratino &
+Beyond the kernel values, the product costs 4 n d operations per row; the sum H itself costs n^2 (Rudi, Carratino &
 Rosasco 2017; ALGORITHMS 12.3).
 """
 
@@ -25,19 +25,19 @@ __all__ = ["NormalProduct", "NormalTargets", "TargetSums"]
 
 Float = NDArray[np.float64]
 
-_PANEL_BYTES = 1 << 20  # kernel values that stay in the second cache between the two products
+_PANEL_BYTES = 1 << 20  # of kernel values, which stay in the second-level cache between the two products
 
 
 @dataclass(frozen=True)
 class TargetSums:
-    """`RidgeSums` without H; all float64.
+    """`RidgeSums` without H, float64.
 
     Attributes
     ----------
     g : (n, d), square : (d,) diagonal of ``Yc^T W Yc``, G1 : (n,) ``G^T w``, Y1 : (d,) ``Yc^T w``
-    centre : (d,) constant that was taken off the targets
+    centre : (d,) constant that was subtracted from the targets
     weight, trace, count : sum of the row weights, weighted trace of K, number of rows
-    column_squares : (n,) diagonal of ``G^T W G``; None where blocks were not whitened
+    column_squares : (n,) diagonal of ``G^T W G``; None if the blocks were not whitened
     """
 
     g: Float
@@ -52,7 +52,7 @@ class TargetSums:
 
     @property
     def residual_path(self) -> Float | None:
-        """``tr(K - K~)`` of the first 0, 1, ..., n functions, exact; None where blocks were not whitened."""
+        """``tr(K - K~)`` for the first 0, 1, ..., n functions, exact; None if the blocks were not whitened."""
         if self.column_squares is None:
             return None
         return np.maximum(self.trace - np.concatenate([[0.0], np.cumsum(self.column_squares)]), 0.0)
@@ -66,7 +66,7 @@ class NormalTargets(Reduction[TargetSums]):
     ----------
     basis : Basis of n functions.
     centre : (d,) constant near the mean of each target.
-    whiten : whiten every block, which the exact residual trace needs: n^2 operations a row, what H would cost.
+    whiten : True to whiten every block, which the exact residual trace needs; costs n^2 operations per row, as H would.
     """
 
     basis: Basis

@@ -1,4 +1,4 @@
-"""Probabilities of classes from functions that are the logarithms of their odds."""
+"""Class probabilities from predicted log odds."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ Float = NDArray[np.float64]
 
 
 def probabilities_of_indicators(values: Float) -> Float:
-    """(b, C) softmax of functions; of indicators ``(1 - f) / 2, (1 + f) / 2`` has ``1 / (1 + e^-f)`` for the second."""
+    """Softmax of the values of each row, (b, C).
+
+    For two classes with the values ``(1 - f) / 2, (1 + f) / 2``, the second probability is ``1 / (1 + e^-f)``.
+    """
     return np.asarray(softmax(values, axis=1))
 
 
 @dataclass(frozen=True)
 class OddsProbabilities(RowMap):
-    """Probabilities of the classes, and the code of the likeliest.
+    """Class probabilities, and the code of the most probable class.
 
     Parameters
     ----------
-    indicators : predictions of a function for each class; of two classes ``(1 - f) / 2, (1 + f) / 2``, f the logarithm
-        of the odds.
+    indicators : Predictions of one function per class; for two classes ``(1 - f) / 2, (1 + f) / 2``, f the log odds of
+        the second class.
     """
 
     indicators: Predictions
@@ -43,11 +46,11 @@ class OddsProbabilities(RowMap):
         return {"probability": (self._classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
 
     def probabilities(self, X: NDArray[Any]) -> Float:
-        """(b, C), rows that sum to 1."""
+        """Class probabilities (b, C); each row sums to 1."""
         return probabilities_of_indicators(self.indicators.values(X))
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
-        """What is compared with the targets."""
+        """The values that are compared with the targets."""
         return {"probability": self.probabilities(X)}
 
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Probabilities of many classes from a function for each of them against the rest.
+"""Probabilities of more than two classes, from one function per class against the rest.
 
 ``p_c = q_c / sum_d q_d`` with ``q_c = E 1 / (1 + e^-f_c)``, f_c normal with the mean and variance of `LatentPosterior`.
 """
@@ -23,18 +23,18 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class OneAgainstRest(RowMap):
-    """Probabilities of the classes, and the code of the likeliest; columns as of `ClassProbabilities`.
+    """Class probabilities, and the code of the most probable class; the columns are those of `ClassProbabilities`.
 
     Parameters
     ----------
-    latents : of each class, one function each.
+    latents : LatentPosterior of each class, of one function.
     """
 
     latents: tuple[LatentPosterior, ...]
 
     @property
     def classes(self) -> int:
-        """C."""
+        """Number of classes C."""
         return len(self.latents)
 
     @property
@@ -42,17 +42,17 @@ class OneAgainstRest(RowMap):
         return {"probability": (self.classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
 
     def probabilities(self, X: NDArray[Any]) -> Float:
-        """(b, C), rows that sum to 1."""
+        """Class probabilities (b, C); each row sums to 1."""
         found = np.empty((len(X), self.classes))
         for c, latent in enumerate(self.latents):
             mean, covariance = latent.moments(X)
             found[:, c] = logistic_normal(mean[:, 0], covariance[:, 0, 0])
-        # Rows that belong to no class, to the last digit, may belong to any.
+        # If all probabilities of a row underflow to 0, all classes become equally likely.
         found += np.finfo(np.float64).tiny
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
-        """What is compared with the targets."""
+        """The values that are compared with the targets."""
         return {"predicted": self.probabilities(X)}
 
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:

@@ -5,7 +5,7 @@ For a basis of n functions with whitened features G and a pool M of k candidates
 
     C = R^T W R (k, k)    E = G^T W R (n, k)    F = R^T W Y (k, d)    H = G^T W G (n, n)    g = G^T W Y (n, d)
 
-From these alone any number of picks follow without touching rows again. ``S = R[M, M]`` needs no rows at all.
+Any number of picks follow from these sums, without another sweep. ``S = R[M, M]`` needs no rows at all.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ __all__ = ["PoolColumns", "PoolGram", "PoolSums"]
 
 @dataclass(frozen=True)
 class PoolColumns(SentAsFields):
-    """The columns ``[G, 1, R, Yc]`` of a row block, whichever way they are then accumulated.
+    """The columns ``[G, 1, R, Yc]`` of a row block, for the Gram form and the square-root form.
 
     Parameters
     ----------
     basis : the n functions chosen so far.
     pool : the k candidates, as an unwhitened basis.
-    centre : (d,) constant taken off the targets; d = 0 for rules that do not look at them.
-    precision : dtype of the columns. float32 serves for scores on sampled rows, float64 for exact sweeps.
-    constant : whether a column of ones stands after those of the basis, to be projected out with them (centring).
+    centre : (d,) constant subtracted from the targets; d = 0 for rules that do not use targets.
+    precision : dtype of the columns: float32 for scores on sampled rows, float64 for exact sweeps.
+    constant : True for a column of ones after the columns of the basis; it is projected out with them (centring).
     """
 
     basis: Basis
@@ -48,7 +48,7 @@ class PoolColumns(SentAsFields):
 
     @property
     def projected(self) -> int:
-        """How many columns are to be projected out of the others: the basis, and the constant."""
+        """Number of columns that are projected out of the others: the basis, and the constant."""
         return len(self.basis) + int(self.constant)
 
     @property
@@ -89,7 +89,7 @@ class PoolColumns(SentAsFields):
         columns = np.empty((len(block.X), self.width), self.precision)
         K = self.prepared.block(np.ascontiguousarray(block.X, dtype=self.precision))
         if n:
-            # Whitening divides by small pivots: in float64 whatever the columns are kept in.
+            # Whitening divides by small pivots, so it is in float64 for either precision of the columns.
             G = np.ascontiguousarray(K[:, :n], dtype=np.float64)
             self.basis.whiten(G)
             columns[:, :n] = G
@@ -107,12 +107,12 @@ class PoolColumns(SentAsFields):
         return columns
 
     def coordinates(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Coefficients (n, d) of the functions as those of the first n columns."""
+        """Coefficients (n, d) of the first n columns, given those of the kernel functions: ``L^T A``."""
         found: NDArray[np.float64] = self.basis.L.T @ coefficients
         return found
 
     def totals(self, block: RowBlock) -> NDArray[np.float64]:
-        """Sum of the row weights, and of ``w k(x, x)``."""
+        """Sums of the row weights, and of ``w k(x, x)``."""
         diagonal = self.pool.kernel.diagonal(block.X)
         weights = np.ones(len(diagonal)) if block.weights is None else block.weights
         return np.array([weights.sum(), weights @ diagonal])
@@ -129,7 +129,7 @@ class PoolColumns(SentAsFields):
 
 @dataclass(frozen=True)
 class PoolSums:
-    """The sums of `PoolGram`, float64; `weight` is the sum of the row weights, `trace` that of ``w k(x, x)``."""
+    """The sums of `PoolGram`, float64; `weight` is the sum of the row weights, `trace` the sum of ``w k(x, x)``."""
 
     C: NDArray[np.float64]
     E: NDArray[np.float64]
@@ -150,7 +150,7 @@ class PoolGram(Reduction[PoolSums]):
 
     def _empty(self) -> State:
         width = self.columns.width
-        # In the columns' own dtype: what single precision is good enough for is good enough to be summed in it.
+        # Sums have the dtype of the columns: where float32 columns are accurate enough, so are float32 sums.
         return {"gram": np.zeros((width, width), self.columns.precision), "totals": np.zeros(2)}
 
     def map_block(self, block: RowBlock) -> State:

@@ -1,7 +1,8 @@
 """THE PASS in square-root form: the triangular factor of ``[G, R, Y]`` instead of its Gram matrix.
 
-The Gram form squares the condition: scores are lost once a candidate's residual has fallen to 1e-8 of where it
-began. A streaming QR (TSQR, Demmel et al. 2012) keeps the digits for twice the flops (ALGORITHMS 1.3, remedy 2)::
+The Gram form squares the condition number: it loses the score of a candidate whose residual has fallen to 1e-8 of its
+value at the start of the sweep. A streaming QR (TSQR, Demmel et al. 2012) retains the digits, for twice the operations
+(ALGORITHMS 1.3, remedy 2)::
 
     U <- qr_R( [U; [G_b, R_b, Y_b]] )        U^T U = [G, R, Y]^T [G, R, Y]
 """
@@ -19,7 +20,7 @@ from streamkernel.table import RowBlock
 
 __all__ = ["PoolRoot", "RootSums"]
 
-_CONSTANT = 1e-24  # of |Y|^2: what is left of targets less their mean, where it is rounding
+_CONSTANT = 1e-24  # of |Y|^2: a smaller sum of squares about the mean is rounding, and the target is constant
 
 
 def _triangular(A: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -30,15 +31,15 @@ def _triangular(A: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class RootSums:
-    """Blocks of the triangular factor and what needs no rows.
+    """Blocks of the triangular factor, and the residual kernel within the pool.
 
     Attributes
     ----------
     G_R : (n, k) and R_R : (r, k), R_Y : (r, d), with
-        ``C = G_R^T G_R + R_R^T R_R``; rows below the first n have the span of the basis, and the constant where
-        there is one, projected out.
-    YY : (d, d) of the targets, less their mean where there is a constant
-    S : (k, k) residual kernel within the pool
+        ``C = G_R^T G_R + R_R^T R_R``; from R_R and R_Y the span of the basis, and of the constant if there is one, is
+        projected out.
+    YY : (d, d) ``Y^T Y`` of the targets; about their mean if there is a constant
+    S : (k, k) residual kernel within the pool, which needs no rows
     """
 
     G_R: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""How well class probabilities match labels: their log loss, and whether what is called likely comes as often."""
+"""Scores of class probabilities against labels: accuracy, log loss, Brier score and calibration."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from streamkernel.table import RowBlock
 
 __all__ = ["ProbabilityScores", "Reliability", "score_probabilities"]
 
-_CONFIDENCE_BINS = 15  # as Guo et al. (2017) take them, and most after them
+_CONFIDENCE_BINS = 15  # as in Guo et al. (2017) and most later papers
 
 
 class ClassPredictive(Predictive, Protocol):
-    """A probability for every class."""
+    """Predictions with a probability for every class."""
 
     def probabilities(self, X: NDArray[Any]) -> Array:
-        """(b, C), rows that sum to 1."""
+        """Class probabilities (b, C); each row sums to 1."""
         ...
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Probabilities against frequencies.
+    """Predicted probabilities against observed frequencies.
 
     Attributes
     ----------
     scalars : ``rows``, ``accuracy``, ``log_loss``, ``brier``, ``calibration_error``.
-    predicted, observed : (15,) mean probability, and share of the rows where it came true, of each fifteenth of [0, 1];
-        NaN where there are no rows. Of the second class where there are two, of the likeliest class of each row where
-        there are more.
-    count : (15,) rows of each.
+    predicted, observed : (15,) mean probability, and share of the rows in the predicted class, for each fifteenth of
+        [0, 1]; NaN for a bin without rows. The predicted class is the second of two classes, and the most probable
+        class of each row of more than two.
+    count : (15,) number of rows in each bin.
     """
 
     scalars: dict[str, float]
@@ -48,7 +48,7 @@ class Reliability:
 class ProbabilityScores(Reduction[Reliability]):
     """Scores of class probabilities P (b, C) against indicators Y (b, C).
 
-    ``log_loss = -mean log p_true``, probabilities kept inside ``[eps, 1 - eps]`` of float64, as scikit-learn's.
+    ``log_loss = -mean log p_true``, probabilities clipped to ``[eps, 1 - eps]`` of float64, as in scikit-learn.
     ``brier``: for two classes ``mean (p - y)^2`` of the second class; for more ``mean sum_c (p_c - y_c)^2`` (Brier
     1950), between 0 and 2; both as scikit-learn's ``brier_score_loss``. ``calibration_error`` is the expected
     calibration error of Guo et al. (2017), eq. (3), ``sum_k (rows_k / rows) |observed_k - predicted_k|`` over the bins
@@ -78,7 +78,7 @@ class ProbabilityScores(Reduction[Reliability]):
 
 
 def score_probabilities(Y: Array, P: Array) -> Reliability:
-    """`ProbabilityScores` of indicators and probabilities in memory, (b, C) each."""
+    """Same scores as `ProbabilityScores`, for indicators and probabilities in memory, (b, C) each."""
     return _reliability(_probability_sums(Y, P))
 
 

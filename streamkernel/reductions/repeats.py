@@ -1,15 +1,16 @@
-"""How often rows stand in a table: what a score must not count as independent.
+"""Count of the distinct rows of a table, because a score must not count copies as independent rows.
 
-Rows with equal features and equal targets are copies, and their errors are one error. GCV and the evidence count rows:
-with every row 20 times they believe 20 times as many, and choose an alpha or a noise that fits the error too
-(ALGORITHMS 20). Counted is what there is of distinct rows, by the least keys of a table (Bar-Yossef et al. 2002): with
-the K least of uniform keys, the last of them at the share t of their range, there are ``(K - 1) / t``, to 1 in sqrt K.
-The K least of two tables together are among those of each, so that states are combined in any tree.
+Rows with equal features and equal targets are copies, and their errors are one error. GCV and the evidence count
+copies as independent rows. If every row occurs 20 times, they choose an alpha or a noise variance that fits the errors
+(ALGORITHMS 20). The number of distinct rows is estimated from the K smallest of the uniform keys of all rows
+(Bar-Yossef et al. 2002): if the largest of them is at the share t of the range of keys, there are about ``(K - 1) /
+t`` distinct keys, with a relative error of about 1 / sqrt K. The K smallest keys of two tables together are among the K
+smallest of each, so that states can be combined in any tree.
 
-Of targets that hardly ever agree, features need only be alike: two rows that share all digits of such a target by
-chance are few. Targets of few values agree by chance. They are held to be copies only where those of equal features
-agree far more often than those of any two rows do, and features are looked at closely: along a single dense column
-neighbours are alike, and of the same class.
+The test for copies depends on the targets. If targets rarely agree by chance, features need only agree in few digits,
+because few pairs of rows share all digits of a target by chance. Targets with few values agree by chance. Their rows
+count as copies only if targets of rows with equal features agree far more often than targets of other pairs. Features
+must then agree in many digits: in a single dense column, neighbours agree in few digits and belong to the same class.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ __all__ = ["CountRepeats", "Origins", "Repeats"]
 
 Keys = NDArray[np.uint64]
 
-_BY_CHANCE = 0.05  # of pairs of rows whose targets agree: from here on they may do so by chance
-_AGREEING = 0.9  # how far equal features make targets agree beyond chance, from 0 to 1, where they are copies
+_BY_CHANCE = 0.05  # share of pairs of rows with equal targets from which on targets may agree by chance
+_AGREEING = 0.9  # least agreement of the targets of equal features beyond chance, from 0 to 1, for copies
 
-# Binary digits of features and of targets that copies have in common: 1e-3 and 3e-5 of a number, or 1e-6 of both.
+# Binary digits of features and of targets in which copies agree: to 1e-3 and 3e-5 of a number, or to 1e-6 for both.
 _ALIKE, _EQUAL = (10, 15), (20, 20)
 
 
@@ -60,12 +61,15 @@ _ZERO = Origins()
 
 @dataclass(frozen=True)
 class Repeats:
-    """Attributes
+    """Numbers of rows and of distinct rows.
+
+    Attributes
     ----------
-    rows : counted, less those of weight 0.
-    alike, equal : distinct ones, features of few digits looked at or of many; estimates for large tables.
-    features : distinct features, likewise.
-    agreeing : share of the features that stand more than once whose rows all have the same targets.
+    rows : number of rows of nonzero weight.
+    alike, equal : numbers of distinct rows, with features compared in few digits or in many; estimates for large
+        tables.
+    features : number of distinct features, likewise.
+    agreeing : among the features that occur more than once, share of those whose rows all have the same targets.
     by_chance : share of pairs of rows with different features that have the same targets.
     origins : that rows were looked at from.
     """
@@ -80,12 +84,12 @@ class Repeats:
 
     @property
     def chance(self) -> bool:
-        """Whether targets have so few values that they agree by chance."""
+        """True if the targets have so few values that they agree by chance."""
         return self.by_chance >= _BY_CHANCE
 
     @property
     def distinct(self) -> float:
-        """Rows that are not copies of others."""
+        """Number of rows, each set of copies counted once."""
         if not self.chance:
             return self.alike
         told = self.agreeing - self.by_chance >= _AGREEING * (1.0 - self.by_chance) > 0.0
@@ -93,11 +97,11 @@ class Repeats:
 
     @property
     def share(self) -> float:
-        """Of the rows that are to count as independent: distinct rows over rows, 1 where few are copies."""
+        """Share of the rows that count as independent: distinct rows over rows, or 1 if there are few copies."""
         return 1.0 if self.distinct > FEW * self.rows else self.distinct / self.rows
 
     def each_once(self, sample: Sample) -> Sample:
-        """The sample, the first alone of each lot of copies, in their order."""
+        """The sample with only the first row of each set of copies, in the same order."""
         if self.share == 1.0:
             return sample
         keys = joined_keys(*self.origins.keys(sample.X, sample.Y, _EQUAL if self.chance else _ALIKE))
@@ -106,7 +110,9 @@ class Repeats:
 
 @dataclass(frozen=True)
 class CountRepeats(Reduction[Repeats]):
-    """Parameters
+    """Accumulate `Repeats`.
+
+    Parameters
     ----------
     n_features, n_targets : of the table.
     kept : K, least keys that are kept, of each kind.
@@ -143,7 +149,7 @@ class CountRepeats(Reduction[Repeats]):
         return np.unique(keys)[: self.kept]
 
     def _features(self, keys: Keys, times: NDArray[np.int64], targets: Keys, agree: NDArray[np.bool_]) -> State:
-        """Least keys of features: how often each stands, its first target, and whether all others are the same."""
+        """The K smallest keys of features: their counts, their first targets, and if all their targets are equal."""
         found, first, at = np.unique(keys, return_index=True, return_inverse=True)
         differ = ~agree | (targets != targets[first][at])
         size = len(found)
@@ -166,7 +172,7 @@ class CountRepeats(Reduction[Repeats]):
         return Repeats(rows, alike, equal, features, agreeing, by_chance, self.origins)
 
     def _distinct(self, keys: Keys) -> float:
-        """How many keys there are, of which these are the least."""
+        """Estimated number of distinct keys, given the smallest ones."""
         if len(keys) < self.kept:
             return float(len(keys))
         return (self.kept - 1) / (float(keys[-1]) / 2.0**64)

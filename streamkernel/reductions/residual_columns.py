@@ -1,4 +1,4 @@
-"""The columns of a pool without whitening those of the basis, for sums that know these already."""
+"""Columns of a pool with raw columns of the basis, for sums that already know those of the basis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ResidualColumns(PoolColumns):
-    """``[D_I, 1, R, Yc]`` with ``R = D_M - D_I T_M^T``, which is that of `PoolColumns`; parameters as there."""
+    """Columns ``[D_I, 1, R, Yc]`` with ``R = D_M - D_I T_M^T``, the same R as in `PoolColumns`.
+
+    The columns of the basis are not whitened, which saves n^2 operations per row. The parameters are those of
+    `PoolColumns`.
+    """
 
     @cached_property
     def _raw(self) -> DictionaryColumns:

@@ -1,16 +1,16 @@
-"""What is taken for cov(y | f at the basis), and the whitening of rows by it.
+"""Models of the covariance Om = cov(y | f at the basis), and the whitening of rows by it.
 
 Prior ``f ~ GP(0, s k)``, noise variance ``noise``, unit whitened features G (m, n), ``R = K - G G^T`` (Tresp 2001,
-appendix, eq. (11); ALGORITHMS 10.3). The sparse Gaussian processes differ in what they keep of ``s R`` and in nothing
-else::
+appendix, eq. (11); ALGORITHMS 10.3). The sparse Gaussian processes differ only in the part of ``s R`` that they
+include in Om::
 
     Om = noise I                              dtc     ConstantNoise
     Om = noise I + s diag(r),  r = diag R     fitc    DiagonalNoise
     Om = noise I + s R on blocks of rows      pitc    BlockNoise: the members of a Bayesian committee machine whose
                                                       query points are the basis (eqs. (8), (9), whitened: 6.1)
 
-All else follows from the rows ``Om^-1/2 G`` and ``Om^-1/2 Y`` and from ``log det Om``. A row of weight w has noise
-variance ``noise / w`` (ALGORITHMS 7); one of weight 0 says nothing.
+All other quantities follow from the rows ``Om^-1/2 G`` and ``Om^-1/2 Y`` and from ``log det Om``. A row of weight w has
+the noise variance ``noise / w`` (ALGORITHMS 7); a row of weight 0 has no effect.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ __all__ = ["SUPER_BLOCK", "BlockNoise", "ConstantNoise", "DiagonalNoise", "Membe
 
 Float = NDArray[np.float64]
 
-_TOGETHER = 1024  # rows of small members that are worked on at once: SYRK runs at its rate from some hundreds on
-_ASSIGNED = 1024  # rows whose distances to the centres of cells are held at once
+_TOGETHER = 1024  # rows of small members that are processed together: SYRK needs some hundreds for its full rate
+_ASSIGNED = 1024  # rows whose distances to the centres of cells are in memory at once
 SUPER_BLOCK = 16  # members among which rows are sorted by cells
 
 
 @dataclass(frozen=True)
 class Members:
-    """Rows of a block that are whitened in one go.
+    """Rows of a block that are whitened in one call.
 
     Attributes
     ----------
     rows : positions in the block.
-    sizes : of the members, one after another; they sum to the number of rows.
+    sizes : numbers of rows of the members, in order; they sum to the number of rows.
     """
 
     rows: slice | NDArray[np.int64]
@@ -58,11 +58,11 @@ class RowNoise(ABC):
 
     @property
     def row_multiple(self) -> int:
-        """Rows among which members are formed, counted from the table's first row."""
+        """Number of rows in which members are formed; blocks start at its multiples, from the table's first row on."""
         return 1
 
     def members(self, X: NDArray[Any], kernel: Kernel) -> list[Members]:
-        """The rows X (b, p) of a block in the order in which they are whitened, some at a time."""
+        """Groups of the rows X (b, p) of a block, in the order in which they are whitened."""
         return [Members(slice(0, len(X)), (len(X),))]
 
     @abstractmethod
@@ -71,26 +71,26 @@ class RowNoise(ABC):
 
         Parameters
         ----------
-        block : the rows, of which `members` are those of G and Y.
+        block : block of rows; `members` are the positions of the rows of G and Y in it.
         residual : (r,) diagonal of R.
         """
 
     @abstractmethod
     def scratch_bytes(self, rows: int, n_features: int) -> int:
-        """Bytes that `members` and `whiten` need beside their arguments."""
+        """Bytes that `members` and `whiten` need in addition to their arguments."""
 
     @abstractmethod
     def flops_per_row(self, n: int, n_features: int) -> float:
-        """Operations that a row costs beyond those of its features and sums."""
+        """Floating point operations per row, beyond those of its features and sums."""
 
     def held_rows(self, rows: int) -> int:
-        """Most rows whose features are held at once, of a block of so many."""
+        """Largest number of rows whose features are in memory at once, for a block of `rows` rows."""
         return rows
 
 
 @dataclass(frozen=True)
 class ConstantNoise(RowNoise):
-    """``Om = I / w``: the noise variance is a number, which the algebra on the sums divides by."""
+    """``Om = I / w``. The noise variance is one number, and the solver divides the sums by it."""
 
     def whiten(self, block: RowBlock, members: Members, kernel: Kernel, residual: Float, G: Float, Y: Float) -> float:
         weights = _weights(block, members)
@@ -108,7 +108,7 @@ class ConstantNoise(RowNoise):
 
 @dataclass(frozen=True)
 class DiagonalNoise(RowNoise):
-    """``Om = noise / w + s r``, a number for each row (Snelson & Ghahramani 2006; ALGORITHMS 10.2).
+    """``Om = noise / w + s r``, one number per row (Snelson & Ghahramani 2006; ALGORITHMS 10.2).
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class DiagonalNoise(RowNoise):
             variance = self.noise + self.signal * residual
             _scale(1.0 / np.sqrt(variance), G, Y)
             return float(np.log(variance).sum())
-        # By the weights, not their inverses: a row of weight 0 has no variance.
+        # The formula multiplies by the weights, because a row of weight 0 has no finite variance noise / w.
         variance = self.noise + self.signal * weights * residual
         _scale(np.sqrt(weights / variance), G, Y)
         heard = weights > 0.0
@@ -142,18 +142,18 @@ class DiagonalNoise(RowNoise):
 
 @dataclass(frozen=True)
 class BlockNoise(RowNoise):
-    """``Om_b = noise I + s (k(X_b, X_b) - G_b G_b^T)``, a matrix for each member (ALGORITHMS 6.1).
+    """``Om_b = noise I + s (k(X_b, X_b) - G_b G_b^T)``, one matrix per member (ALGORITHMS 6.1).
 
-    Which rows are a member is part of the model: they are counted from the table's first row, whatever its chunks
-    and whoever sums them.
+    The assignment of rows to members is part of the model. Rows are counted from the table's first row, and the
+    assignment does not depend on chunks or workers.
 
     Parameters
     ----------
     signal, noise : variances s and noise, > 0.
-    block_size : most rows of a member.
-    cells : (c, p) centres, in the units of the rows. Rows are then sorted by the nearest centre, in units of the
-        kernel's lengthscales, among those of 16 members, in the order of the table where it is the same; a member ends
-        where a cell ends, or with `block_size` rows.
+    block_size : largest number of rows of a member.
+    cells : (c, p) centres, in the units of the rows. The rows of 16 members are then sorted by their nearest centre,
+        measured in the kernel's lengthscales; rows of one cell stay in the order of the table. A member ends at the end
+        of a cell, or at `block_size` rows.
     """
 
     signal: float
@@ -186,7 +186,7 @@ class BlockNoise(RowNoise):
         for first in range(0, b, self.row_multiple):
             nearest = self._nearest(X[first : first + self.row_multiple], kernel)
             order = first + np.argsort(nearest, kind="stable")
-            # Of cells in ascending order, as the rows are sorted; empty ones have no members.
+            # Sizes are in ascending order of the cells, as the rows are sorted; an empty cell has no members.
             sizes = [min(size, count - at) for count in np.bincount(nearest).tolist() for at in range(0, count, size)]
             starts = np.cumsum([0, *sizes])
             found += [
@@ -216,7 +216,7 @@ class BlockNoise(RowNoise):
         X = np.ascontiguousarray(block.X[members.rows], np.float64)
         largest = max(members.sizes)
         memory = np.empty(largest * largest)
-        # C is Om / s: to multiply by s would be one more pass over the largest of the matrices.
+        # C is Om / s: a multiplication by s would be one more pass over the largest matrix.
         log_det, first = len(X) * float(np.log(self.signal)), 0
         for size in members.sizes:
             rows = slice(first, first + size)
@@ -264,7 +264,7 @@ class BlockNoise(RowNoise):
 
 
 def _together(sizes: list[int]) -> list[tuple[int, int]]:
-    """Runs of members: of some hundreds of rows, where they are small."""
+    """Runs of members, as positions (first, last): small members are joined to runs of `_TOGETHER` rows or more."""
     runs, first, rows = [], 0, 0
     for last, size in enumerate(sizes, start=1):
         rows += size
@@ -284,7 +284,7 @@ def _weights(block: RowBlock, members: Members) -> Float | None:
 
 
 def _scale(roots: Float | float, G: Float, Y: Float) -> None:
-    """Multiply the rows, by a number for each or one for all."""
+    """Multiply the rows in place, by one number per row or one for all."""
     column = np.reshape(roots, (-1, 1))
     G *= column
     Y *= column

@@ -1,4 +1,4 @@
-"""What a sweep writes for every row, instead of what it sums."""
+"""Row maps: functions whose values a sweep writes for every row. A `Reduction` sums over rows instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Predictions", "RowMap"]
 
 
 class RowMap(ABC):
-    """A pure function of row blocks whose values are written, chunk by chunk, beside the rows."""
+    """A pure function of row blocks; its values are written for every row, chunk by chunk."""
 
     @property
     @abstractmethod
@@ -26,7 +26,7 @@ class RowMap(ABC):
 
     @property
     def summary(self) -> tuple[str, Reduction[Any]] | None:
-        """An output whose rows, as they are stored, are to be summed up on the way, and how."""
+        """Name of an output and a reduction of its stored rows, computed while they are written; None for none."""
         return None
 
     @abstractmethod
@@ -34,13 +34,13 @@ class RowMap(ABC):
         """Values of the block's rows."""
 
     def fill(self, block: RowBlock, into: dict[str, NDArray[Any]]) -> None:
-        """`map_block` into arrays that are there, cast to their dtypes."""
+        """Write the values of `map_block` into given arrays, cast to their dtypes."""
         for name, values in self.map_block(block).items():
             into[name][...] = values
 
     @abstractmethod
     def scratch_bytes(self, rows: int) -> int:
-        """Bytes that `map_block` needs beside the block, for `rows` rows."""
+        """Bytes that `map_block` needs in addition to the block, for `rows` rows."""
 
     @abstractmethod
     def flops_per_row(self) -> float:
@@ -53,10 +53,10 @@ class Predictions(RowMap):
 
     Parameters
     ----------
-    basis : Basis
+    basis : Basis of n functions.
     coefficients : (n, d), intercept : (d,)
-    argmax : write class codes instead of values.
-    flat : write a vector where d = 1.
+    argmax : True to write class codes instead of values.
+    flat : True to write a vector where d = 1.
     """
 
     basis: Basis
@@ -73,11 +73,11 @@ class Predictions(RowMap):
         return {"prediction": (None if self.flat and d == 1 else d, np.dtype(np.float64))}
 
     def values(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """(b, d) float64."""
+        """Values of the functions, (b, d) float64."""
         return self.basis.block(X) @ self.coefficients + self.intercept
 
     def check_values(self, X: NDArray[Any]) -> dict[str, NDArray[np.float64]]:
-        """What is compared with the targets."""
+        """The values that are compared with the targets."""
         return {"predicted": self.values(X)}
 
     def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:

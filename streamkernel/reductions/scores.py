@@ -1,4 +1,4 @@
-"""How well predictions match targets: sums over rows, from which every score follows."""
+"""Scores of predictions against targets, from sums over rows."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ Array = NDArray[np.float64]
 
 
 def error_sums(Y: Array, predicted: Array) -> State:
-    """Squared and absolute errors of one block, both arguments (b, d), and how far the targets themselves spread."""
+    """Sums of squared and absolute errors of one block, and the statistics of its targets; both arguments (b, d)."""
     error = Y - predicted
     errors = {"squared_error": (error**2).sum(axis=0), "absolute_error": np.abs(error).sum(axis=0)}
     return errors | ColumnStatistics.of(Y).to_arrays("y_")
 
 
 def combine_errors(left: State, right: State) -> State:
-    """`error_sums` of the rows of both; other arrays of the states are left out."""
+    """`error_sums` of the rows of both states; other arrays of the states are ignored."""
     errors = {name: left[name] + right[name] for name in ("squared_error", "absolute_error")}
     spread = ColumnStatistics.from_arrays(left, "y_").merge(ColumnStatistics.from_arrays(right, "y_"))
     return errors | spread.to_arrays("y_")
 
 
 def error_scores(state: State) -> dict[str, float]:
-    """``rows``, ``rmse``, ``mae`` and ``r2``."""
+    """The scores ``rows``, ``rmse``, ``mae`` and ``r2``, averaged over targets."""
     targets = ColumnStatistics.from_arrays(state, "y_")
     rows = targets.count
     return {
@@ -51,14 +51,14 @@ def error_scores(state: State) -> dict[str, float]:
 
 
 def error_bytes(d: int) -> int:
-    """Bytes of `error_sums` of d targets."""
+    """Bytes of `error_sums` for d targets."""
     return 64 * d
 
 
 def share_explained(loss: Array, least: Array) -> float:
-    """``1 - loss / least``, averaged over targets (d,): `least` is what the best constant loses.
+    """``1 - loss / least``, averaged over targets (d,); `least` is the loss of the best constant.
 
-    Where a constant is exact, 1 for a loss of 0 and 0 for any other, as scikit-learn's ``r2_score``.
+    If `least` is 0, the share is 1 for a loss of 0, and 0 for any other loss, as in scikit-learn's ``r2_score``.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(least > 0.0, loss / least, np.where(loss > 0.0, 1.0, 0.0))
@@ -96,7 +96,7 @@ class RegressionScores(Reduction[dict[str, float]]):
 
 @dataclass(frozen=True)
 class ClassificationScores(Reduction[dict[str, float]]):
-    """Share of rows whose largest value is that of their class."""
+    """Accuracy: share of rows whose largest predicted value is that of their class."""
 
     predictions: Predictions
 

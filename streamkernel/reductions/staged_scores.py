@@ -1,11 +1,11 @@
-"""Errors of every shorter model of a staged one, from one sweep.
+"""Errors of a staged model at all its sizes, from one sweep.
 
-A staged model has S sizes, each of which adds one step to the one before: with directions V (n + c, S), amounts Z
-(S, d) and ``k(x) = (1, k(x, z_1), ..., k(x, z_n))``, ::
+A staged model has S sizes; each size adds one step to the previous one. With directions V (n + c, S), amounts Z (S, d)
+and ``k(x) = (1, k(x, z_1), ..., k(x, z_n))``, ::
 
     f_s(x) = offset + sum_{j <= s} (k(x)^T V)_j Z_j,     s = 0 .. S - 1
 
-are cumulative sums of one row of products: all sizes cost what the last does.
+are cumulative sums of one row of products, so that all sizes together cost as much as the last one.
 """
 
 from __future__ import annotations
@@ -28,16 +28,18 @@ Int = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class StagedSums:
-    """What `StagedScores` brings: of rows of the fit and of those held out, for each of S sizes.
+    """Result of `StagedScores`: sums over the rows of the fit (0) and the held-out rows (1), for each of S sizes.
 
     Attributes
     ----------
     rows : (2,) sums of the weights.
     squares : (2, S, d) squared error of each target.
-    wrong : (2, S) of how many rows the class is told wrongly, or a target missed by more than gamma; 0 without either.
-    losses : (2, S) sums of the logistic loss, of softmax where there is a target for each class; 0 for others.
-    outside : (S,) rows of the fit that are wrong and are none of the functions of that size, each counted once.
-    counted : rows of the fit, each counted once.
+    wrong : (2, S) weight of the rows with a wrong class, or with an error above gamma in a target; 0 without classes
+        and gamma.
+    losses : (2, S) sums of the logistic loss, or of the softmax loss if there is one target per class; 0 without
+        `logistic`.
+    outside : (S,) number of wrong rows of the fit that are not functions of this size, without weights.
+    counted : number of rows of the fit, without weights.
     """
 
     rows: Float
@@ -55,14 +57,14 @@ class StagedScores(Reduction[StagedSums]):
     Parameters
     ----------
     basis : the n functions.
-    directions, amounts, offset : V, Z and what the steps are added to, (d,).
-    constant : whether a column of ones stands before the functions (c = 1).
-    chosen : (S - 1,) row number of the function that each step after the first adds; shorter where there are none in
-        the table.
-    coding : (classes, d) takes indicators of classes to targets; None for targets as they are.
-    held_out : rows that stayed out of the fit.
-    gamma : a target that is missed by more is wrong; None for classes, which are right or wrong.
-    logistic : whether the logistic loss is summed.
+    directions, amounts, offset : V, Z and the offset (d,) of all sizes.
+    constant : True for a column of ones before the functions (c = 1).
+    chosen : (S - 1,) row number of the function that each step after the first adds; shorter if functions are not
+        rows of the table.
+    coding : (classes, d) map from class indicators to targets; None to use the targets as they are.
+    held_out : HeldOut, which selects the rows that were not in the fit; None for none.
+    gamma : a row is wrong if a target has a larger error; None for classes.
+    logistic : True to sum the logistic loss.
     """
 
     basis: Basis
@@ -78,7 +80,7 @@ class StagedScores(Reduction[StagedSums]):
 
     @property
     def sizes(self) -> int:
-        """S."""
+        """Number of sizes S."""
         return len(self.amounts)
 
     def map_block(self, block: RowBlock) -> State:
@@ -92,7 +94,7 @@ class StagedScores(Reduction[StagedSums]):
         along = self._along(block)
         squares = np.empty((2, self.sizes, Y.shape[1]))
         losses = np.zeros((2, self.sizes))
-        total, own = None, np.zeros((len(Y), self.sizes))  # log sum exp over the classes; f of the right one
+        total, own = None, np.zeros((len(Y), self.sizes))  # log sum exp over the classes; f of the true class
         wrong = np.zeros((len(Y), self.sizes), dtype=np.bool_)
         best = np.full((len(Y), self.sizes), -np.inf) if self.coding is not None and Y.shape[1] > 1 else None
         for target in range(Y.shape[1]):
@@ -106,7 +108,7 @@ class StagedScores(Reduction[StagedSums]):
                 total = f if total is None else np.logaddexp(total, f)
                 own += y * f
             if best is not None:
-                # The first of equal ones wins, as argmax has it.
+                # The first of equal values wins, as in argmax.
                 larger = f > best
                 wrong = np.where(larger, (Y.argmax(axis=1) != target)[:, None], wrong)
                 np.maximum(best, f, out=best)
@@ -129,7 +131,7 @@ class StagedScores(Reduction[StagedSums]):
         }
 
     def _along(self, block: RowBlock) -> Float:
-        """(b, S) what the amounts are multiplied by."""
+        """Products ``k(x)^T V``, (b, S), the factors of the amounts."""
         c = int(self.constant)
         along = np.zeros((len(block), self.sizes))
         if len(self.basis):

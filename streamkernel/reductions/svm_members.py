@@ -1,18 +1,20 @@
-"""The sums of a Bayesian committee of support vector machines. Experimental: there is no published formula.
+"""Sums of a Bayesian committee of support vector machines. Experimental: there is no published formula.
 
-Schwaighofer & Tresp (2001) combine SVMs by Tresp 2001, eqs. (8), (9); the review says how but not with which
-covariances. Taken here (ALGORITHMS 6.3): with ``kappa = s k + offset``, the constant standing for the bias, member i of
-b rows is the machine without a bias of its own that minimises ``|f|^2 / 2 + C sum_j w_j (1 - t_j f(x_j))_+``; its mean
-at the query points Z is f(Z), and its covariance is the prior's given f at the support vectors S inside the box, ``0 <
-a < C w``, where the loss is bent. With ``L L^T = kappa(Z, Z)`` and ``V = L^-1 kappa(Z, S)``::
+Schwaighofer & Tresp (2001) combine SVMs by Tresp 2001, eqs. (8), (9). The review does not give the covariances. The
+choice here (ALGORITHMS 6.3): the kernel is ``kappa = s k + offset``, and its constant replaces the bias. Member i of b
+rows is the machine without a bias that minimises ``|f|^2 / 2 + C sum_j w_j (1 - t_j f(x_j))_+``. Its mean at the query
+points Z is f(Z). Its covariance is that of the prior given f at the support vectors S inside the box, ``0 < a < C w``,
+which lie at the kink of the loss. With ``L L^T = kappa(Z, Z)`` and ``V = L^-1 kappa(Z, S)``::
 
     Om = kappa(S, S) - V^T V + tau I        D = V Om^-1 V^T
     A += D                                  c += (I + D) L^-1 f(Z)          (A starts at I)
 
-A member without such vectors has D = 0. Dual values inside the box are told from those at its ends to 1e-6 of C.
+A member without support vectors inside the box has D = 0. A dual value counts as at an end of the box if it is within
+``1e-6 C w`` of it.
 
-libsvm always fits a bias b; without one is the machine of the rows and of their mirror images, features -phi(x) and
-class -t, each with half the cost: for every solution there is its mirror image, and b = 0 between the two.
+libsvm always fits a bias b. To fit without one, the rows are doubled: each row has a mirror image with features -phi(x)
+and class -t, and both have half the cost. The mirror image of a solution, with bias -b, is a solution too, so that the
+mean of the two is a solution with b = 0.
 """
 
 from __future__ import annotations
@@ -37,21 +39,21 @@ __all__ = ["SVMMembers", "SVMSums"]
 
 Float = NDArray[np.float64]
 
-_TOLERANCE = 1e-8  # of libsvm's stopping rule
+_TOLERANCE = 1e-8  # of the stopping rule of libsvm
 _AT_BOUND = 1e-6
-_CACHE = 200  # libsvm's, in MB
-_JITTER = 1e-12  # of the mean of the diagonal: independent points are so to no more than this
+_CACHE = 200  # of libsvm, in MB
+_JITTER = 1e-12  # of the mean of the diagonal: rounding limits the independence of points to about this
 
 
 @dataclass(frozen=True)
 class SVMSums:
-    """What the committee is made of.
+    """Sums over the members.
 
     Attributes
     ----------
     A : (n, n), without the I of the prior; c : (n,)
-    count, members : rows and members.
-    vectors, inside : support vectors, and those of them inside the box.
+    count, members : numbers of rows and of members.
+    vectors, inside : numbers of support vectors, and of those inside the box.
     """
 
     A: Float
@@ -62,12 +64,12 @@ class SVMSums:
     inside: int
 
     def merge(self, other: SVMSums) -> SVMSums:
-        """The sums of both lots of members.
+        """The sums over both sets of members.
 
         Raises
         ------
         ParameterError
-            They are sums at other query points.
+            The two sums have different numbers of query points.
         """
         if len(self.c) != len(other.c):
             raise ParameterError(
@@ -91,10 +93,10 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
     Parameters
     ----------
     basis : Basis of n functions, the query points Z, with the unit kernel k.
-    signal, offset : variances s of the function and of its constant.
+    signal, offset : variances of the function (s) and of its constant.
     C : cost of a row.
-    tau : variance that the function is left with at a support vector inside the box.
-    members : how they are formed; its variances are not looked at.
+    tau : remaining variance of the function at a support vector inside the box.
+    members : BlockNoise that forms the members; its variances are not used.
     """
 
     basis: Basis
@@ -110,7 +112,7 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
 
     @cached_property
     def points(self) -> Float:
-        """Z, (n, p) float64."""
+        """Query points Z, (n, p) float64."""
         return np.ascontiguousarray(self.basis.points, np.float64)
 
     @cached_property
@@ -172,7 +174,7 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
     def scratch_bytes(self, rows: int) -> int:
         n, p = self.basis.points.shape
         b = min(self.members.block_size, rows)
-        # The mirrored kernel matrix, which libsvm copies, and its cache.
+        # The doubled kernel matrix, which libsvm copies, and the cache of libsvm.
         own = 8 * (b * (10 * b + 3 * n + 9 * p + 64) + n * (n + 4 * p) + 8 * rows)
         return int(own) + (_CACHE << 20) + self.members.scratch_bytes(rows, p)
 
@@ -183,7 +185,7 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
 
 
 def dual_values(K: Float, t: Float, C: float, weights: Float) -> Float:
-    """a (b,) in ``[0, C w]`` that maximises ``sum a - (t a)^T K (t a) / 2``."""
+    """Dual values a (b,) in ``[0, C w]`` that maximise ``sum a - (t a)^T K (t a) / 2``."""
     mirrored = np.block([[K, -K], [-K, K]])
     machine = SVC(C=0.5 * C, kernel="precomputed", tol=_TOLERANCE, cache_size=_CACHE)
     machine.fit(mirrored, np.concatenate([t, -t]), sample_weight=np.concatenate([weights, weights]))

@@ -1,4 +1,4 @@
-"""Values of one view of the rows, written for every row: canonical variates."""
+"""Canonical variates: values of one view, written for every row."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["ViewTimes"]
 
 @dataclass(frozen=True)
 class ViewTimes(RowMap):
-    """``G_v A + offset`` of a view.
+    """``G_v A + offset`` for a view v.
 
     Parameters
     ----------
-    view : of the rows.
-    times : what is made of it.
+    view : the view v.
+    times : row map of the view.
     """
 
     view: View

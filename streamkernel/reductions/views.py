@@ -1,4 +1,4 @@
-"""The two views of a row, for methods that look at pairs: two groups of its columns, or its features and targets."""
+"""The two views of a row, for methods on paired data: two groups of its columns, or its features and its targets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class View:
-    """One of the two.
+    """One of the two views.
 
     Parameters
     ----------
-    columns : positions among the features; None for all of them.
-    of_targets : the targets Y are the view, and not the features.
-    scaler : applied to the view's columns, or None.
+    columns : positions of its columns among the features; None for all features.
+    of_targets : True if the view is the targets Y, not the features.
+    scaler : Scaler for the columns of the view, or None.
     """
 
     columns: tuple[int, ...] | None = None
@@ -31,7 +31,7 @@ class View:
     scaler: Scaler | None = None
 
     def of(self, X: NDArray[Any], Y: Float | None) -> Float:
-        """The view (b, p) float64 of rows X and their targets Y; it may be a view of X, and is not to be written to."""
+        """The columns (b, p) float64 of this view. They may share memory with X: the caller must not write to them."""
         values: NDArray[Any] = X
         if self.of_targets:
             assert Y is not None
@@ -43,5 +43,5 @@ class View:
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def block(self, block: RowBlock) -> RowBlock:
-        """The block as rows of the view alone, each counted once."""
+        """A block that has only the columns of this view, without weights."""
         return RowBlock(block.start, self.of(block.X, block.Y), None)

@@ -1,4 +1,4 @@
-"""Rows as if each stood so many times."""
+"""A reduction with the weights of all rows multiplied by one factor."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ __all__ = ["Weighed"]
 
 @dataclass(frozen=True)
 class Weighed(Reduction[Any]):
-    """Parameters
+    """The reduction `work`, as if every row occurred `times` times.
+
+    Parameters
     ----------
-    work : that heeds row weights.
-    times : by which these are multiplied.
+    work : reduction that uses row weights.
+    times : factor of the row weights.
     """
 
     work: Reduction[Any]
