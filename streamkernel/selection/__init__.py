@@ -1,4 +1,4 @@
-"""Which rows become the basis: draws, scores, takes, and the rules made of them."""
+"""Selection of the rows of a basis: draws, scores, takes, and the rules that combine them."""
 
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection

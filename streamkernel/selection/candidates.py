@@ -1,13 +1,13 @@
-"""How many random candidates hold a good one.
+"""Number of random candidates that include a good one with given probability.
 
-The best of s independent draws has population quantile at least q with probability ``1 - q^s``, whatever the scores'
-distribution, so that ::
+The best of s independent draws has population quantile at least q with probability ``1 - q^s``, for every continuous
+distribution of the scores. Therefore ::
 
     s = ceil(ln eps / ln q)                        independent draws: (.05, .95) -> 59, (.01, .98) -> 228
-    s = min{ s : C(N - g, s) / C(N, s) <= eps }    s distinct ones of N rows, g = floor((1 - q) N) of them good
+    s = min{ s : C(N - g, s) / C(N, s) <= eps }    s distinct rows of N, of which g = floor((1 - q) N) are good
 
 (Smola & Schoelkopf 2000, section 2.2; Popovici, Bengio & Thiran 2005, Propositions 1 and 2; ALGORITHMS 1.6). The
-rank is what is guaranteed, not the value: how far the q quantile lies below the maximum depends on the tail of the
+guarantee is on the rank, not on the value: the distance from the q quantile to the maximum depends on the tail of the
 scores.
 """
 
@@ -22,35 +22,36 @@ from streamkernel.kernels.parameters import checked_integer, checked_probability
 
 __all__ = ["candidates_needed", "guaranteed_quantile"]
 
-# ln of a probability that equals eps but for rounding is taken as equal.
+# A probability counts as equal to eps if their logarithms differ by this much: the difference is rounding.
 _ROUNDING = 1e-12
 
 
 def candidates_needed(eps: float, quantile: float, rows: int | None = None) -> int:
-    """Smallest number of candidates whose best is, with probability 1 - eps, among the best 1 - quantile of all rows.
+    """Smallest number of candidates that include one of the best 1 - quantile of all rows with probability 1 - eps.
 
     Parameters
     ----------
     eps : probability of a pool without a good candidate, in (0, 1).
     quantile : q in (0, 1).
-    rows : number of rows N that candidates are drawn from without replacement; None for independent draws.
+    rows : number of rows N from which candidates are drawn without replacement; None for independent draws.
 
     Returns
     -------
     int
-        At most `rows`; all of them where floor((1 - q) N) = 0, as then only the best row is good enough.
+        Number of candidates s, at most `rows`; it is `rows` if floor((1 - q) N) = 0, because then only the best row is
+        good enough.
 
     Raises
     ------
     ParameterError
-        eps or quantile is not in (0, 1), or rows is no positive integer.
+        eps or quantile is not in (0, 1), or rows is not a positive integer.
     """
     eps, quantile = checked_probability("eps", eps), checked_probability("quantile", quantile)
     if rows is None:
         exact = math.log(eps) / math.log(quantile)
         return max(1, math.ceil(exact * (1.0 - _ROUNDING)))
     rows = checked_integer("rows", rows)
-    # As the decimals that they print as: 1 - 0.9 is a little less than a tenth, and floor would notice.
+    # Fractions of the printed decimals: in floating point 1 - 0.9 is less than a tenth, and floor would lose a row.
     good = math.floor((1 - Fraction(repr(quantile))) * rows)
     if good == 0:
         return rows
@@ -65,7 +66,13 @@ def candidates_needed(eps: float, quantile: float, rows: int | None = None) -> i
 
 
 def guaranteed_quantile(eps: float, candidates: int) -> float:
-    """``q = eps^(1/s)``: the quantile that the best of s independent candidates reaches with probability 1 - eps."""
+    """``q = eps^(1/s)``: the quantile that the best of s independent candidates reaches with probability 1 - eps.
+
+    Raises
+    ------
+    ParameterError
+        eps is not in (0, 1), or candidates is not a positive integer.
+    """
     quantile: float = checked_probability("eps", eps) ** (1.0 / checked_integer("candidates", candidates))
     return quantile
 

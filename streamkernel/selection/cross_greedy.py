@@ -1,7 +1,7 @@
-"""Rows chosen for two views at once: the matching pursuit of sparse kernel canonical correlations, through pools.
+"""Selection of rows for two views at once: matching pursuit for sparse kernel canonical correlations, with pools.
 
-Draw candidates, score them by the cross quotient over all rows in one sweep, take some picks: the loop of `Greedy` with
-a basis of the same rows in either view (Hussain & Shawe-Taylor, section 4; ALGORITHMS 11.3).
+The loop is that of `Greedy`: draw candidates, score them by the cross quotient over all rows in one sweep, take some
+picks. The bases of the two views have the same rows (Hussain & Shawe-Taylor, section 4; ALGORITHMS 11.3).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class CrossProblem:
 
     Parameters
     ----------
-    table : rows, not scaled, with targets where one of the views is made of these.
-    views : the two, each with its scaler.
-    kernels : one each.
-    widths : columns of each.
-    n : most functions of either view.
-    regularization : ridge of either view as a share of the trace of its kernel matrix.
-    seed : of every draw.
+    table : rows, not scaled; with targets if they are one of the views.
+    views : the two views, each with its scaler.
+    kernels : kernel of each view.
+    widths : number of columns of each view.
+    n : largest number of functions of each view.
+    regularization : ridge of each view, as a share of the trace of its kernel matrix.
+    seed : seed of all draws.
     """
 
     table: Table
@@ -58,11 +58,11 @@ class CrossProblem:
 
     @property
     def draws(self) -> Problem:
-        """What a draw of rows needs to know."""
+        """The problem that a `Draw` of rows is given."""
         return Problem(self.table, self.kernels[0], self.n, 0.0, self.seed)
 
     def bases(self, sample: Sample) -> Bases:
-        """The sampled rows as points of either view."""
+        """The sampled rows as unwhitened bases, one for each view."""
         first, second = (
             Basis(kernel, view.of(sample.X, sample.Y), sample.rows)
             for kernel, view in zip(self.kernels, self.views, strict=True)
@@ -70,7 +70,7 @@ class CrossProblem:
         return first, second
 
     def unfilled(self, n: int) -> Bases:
-        """Bases with the shapes of n functions and no memory behind them, for plans."""
+        """Bases with the shapes of n functions but without their memory, for plans."""
         rows = np.broadcast_to(np.zeros((), np.int64), (n,))
         first, second = (
             Basis(kernel, np.broadcast_to(np.zeros(()), (n, width)), rows)
@@ -91,13 +91,13 @@ class CrossProblem:
 
 @dataclass(frozen=True)
 class CrossSelection:
-    """Bases of the same rows in either view, and how they came about.
+    """Bases of the same rows in both views, and the record of their selection.
 
     Attributes
     ----------
-    bases : in the order of picking.
-    quotients : (n,) of each pick when it was picked.
-    rounds : one record a round.
+    bases : basis of each view, in the order of picking.
+    quotients : (n,) cross quotient of each pick when it was picked.
+    rounds : one record per round.
     ended : "size" (n reached) or "rank" (no row is independent of the others in both views).
     """
 
@@ -109,12 +109,12 @@ class CrossSelection:
 
 @dataclass(frozen=True)
 class CrossGreedy:
-    """Draw, score, take.
+    """The rule: draw candidates, score them, take picks.
 
     Parameters
     ----------
-    draw : candidates, which all rows score.
-    take : picks before the next sweep.
+    draw : Draw of the candidates, which are scored on all rows.
+    take : number of picks before the next sweep.
     """
 
     draw: Draw
@@ -125,19 +125,20 @@ class CrossGreedy:
         return self.draw.prefetch(problem.draws, self.take)
 
     def steps(self, problem: CrossProblem) -> list[Step]:
-        """What choosing will cost; kernels may have any lengthscale."""
+        """Costs of the selection, for the plan; they do not depend on the lengthscales of the kernels."""
         steps, have = self.draw.steps(problem.draws, self.take), 0
         kinds: dict[tuple[int, int], tuple[int, int]] = {}
         while have < problem.n:
             picks = self.take.count(have, problem.n)
             kind = picks, self.draw.pool_size(problem.draws, picks, have)
-            # Rounds of the same size cost about what the largest of them costs: keep that one.
+            # Rounds with the same numbers of picks and candidates cost about the same: the largest basis stands for
+            # all of them.
             kinds[kind] = have, kinds.get(kind, (0, 0))[1] + 1
             have += picks
         for (picks, size), (have, times) in kinds.items():
             pool = min(size, problem.table.n_rows - have)  # rows of the bases are no candidates
             work = self._work(problem, problem.unfilled(have), problem.unfilled(pool))
-            # The factor and its halves, deflated; both S and their products; whitening.
+            # The factor and the deflated copies of its halves; both S and their products; the whitening.
             held = 8 * (3 * (2 * pool) ** 2 + 4 * pool**2 + 6 * (have + picks) ** 2)
             table = problem.table
             steps.append(
@@ -210,11 +211,11 @@ class CrossGreedy:
 
 
 def _append_both(bases: Bases, pool: Bases, order: NDArray[np.int64]) -> tuple[Bases, NDArray[np.int64]]:
-    """Both bases with the candidates at these positions, less those that depend on the others in either view.
+    """Both bases with the candidates at the positions `order`, without those that are dependent in either view.
 
     Returns
     -------
-    bases, and the positions within `order` of those that were kept.
+    The bases, and the positions in `order` of the candidates that were appended.
     """
     kept = np.arange(len(order))
     while True:
@@ -229,14 +230,14 @@ def _append_both(bases: Bases, pool: Bases, order: NDArray[np.int64]) -> tuple[B
 
 
 def cross_rule(pool: str, picks: int, candidates: int | None, level: tuple[float, float]) -> CrossGreedy:
-    """The rule by its options.
+    """The rule with these options.
 
     Parameters
     ----------
-    pool : "shared", all candidates of a sweep compete at every pick; "split", each pick has its own; "all", every row
-        is a candidate of every pick, and one sweep serves all.
-    picks : of a sweep.
-    candidates : of a pick; None for what `level` = (eps, quantile) asks for.
+    pool : "shared": all candidates of a sweep compete at every pick; "split": each pick has its own candidates; "all":
+        every row is a candidate of every pick, and one sweep is enough.
+    picks : number of picks per sweep.
+    candidates : number of candidates per pick; None for the number that `level` = (eps, quantile) needs.
     """
     if pool == "all":
         return CrossGreedy(AllRows(), Geometric(1))

@@ -1,13 +1,14 @@
-"""Greedy picks by the cross quotient inside a pool, from the triangular factor of both views' residual columns.
+"""Greedy picks by the cross quotient within a pool, from the triangular factor of the residual columns of both views.
 
 ::
 
-    rho_i = <R^x_i, R^y_i> / sqrt( (|R^x_i|^2 + r_x S^x_ii) (|R^y_i|^2 + r_y S^y_ii) )        signed, to be maximised
-    pick i:  v = S^x[:, i] / S^x_ii,  U_x <- U_x - U_x[:, i] v^T,  S^x <- S^x - S^x[:, i] v^T;  y alike
+    rho_i = <R^x_i, R^y_i> / sqrt( (|R^x_i|^2 + r_x S^x_ii) (|R^y_i|^2 + r_y S^y_ii) )        signed; is maximised
+    pick i:  v = S^x[:, i] / S^x_ii,  U_x <- U_x - U_x[:, i] v^T,  S^x <- S^x - S^x[:, i] v^T;  same for y
 
-(Hussain & Shawe-Taylor, section 4; ALGORITHMS 11.3.) With r = 0 it is the paper's. The ridge is that of the canonical
-correlations that follow: rho_i is the regularised correlation of the two residual functions, S_ii being the squared
-norm of either. Without it near-null residuals, whose quotient is noise, win in the end.
+(Hussain & Shawe-Taylor, section 4; ALGORITHMS 11.3.) With r = 0 this is the rule of the paper. The ridge r is that of
+the canonical correlation analysis on the basis. rho_i is then the regularised correlation of the two residual
+functions, and S_ii is the squared norm of each. Without a ridge, the late picks are residuals near 0, whose quotient is
+noise.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def cross_picks(
     pivot_tolerance: float,
     groups: NDArray[np.int64] | None = None,
 ) -> Picks:
-    """Up to `count` picks; `gains` are the quotients.
+    """Up to `count` picks; their `gains` are the quotients.
 
     Parameters
     ----------
-    sums : of `CrossPool`.
-    ridges : r_x and r_y.
+    sums : sums of `CrossPool`.
+    ridges : the ridges r_x and r_y.
     diagonals : (k,) each, ``k_v(x_i, x_i)`` of the candidates.
     pivot_tolerance : candidates with ``S_ii <= pivot_tolerance * k_ii`` in either view are masked.
     groups : (k,) restricts each pick to the next group that has a live candidate (split pools).
@@ -56,7 +57,7 @@ def cross_picks(
             pivots = np.diagonal(S)
             alive &= pivots > pivot_tolerance * diagonal
             spreads.append(np.einsum("ij,ij->j", U, U) + ridge * np.maximum(pivots, 0.0))
-        # A function that is 0 on all rows has no correlation with anything.
+        # A function that is 0 on all rows has no correlation.
         alive &= (spreads[0] > 0.0) & (spreads[1] > 0.0)
         if groups is not None:
             alive = next_group(alive, groups, spent)

@@ -1,13 +1,13 @@
 """Cholesky with side information, by look-ahead (Bach & Jordan 2005).
 
-The factor G of picked columns is to lower, with Q an orthonormal basis of its columns::
+The picks minimise the criterion J of the factor G of picked columns, with Q an orthonormal basis of its columns::
 
     J(G) = lambda tr(K - G G^T) + mu |Y - Q Q^T Y|_F^2,    lambda = (1 - kappa) / tr K,    mu = kappa / |Y|_F^2
 
-A row's gain needs its residual column. All rows are candidates at every pick, and their columns are guessed from delta
-columns of incomplete Cholesky ahead of the picks (`LookAhead`), so that n picks cost n + delta columns of K, and
-O(m (n + delta)^2) operations. The gain of each pick, once it is made, is exact. The rows, Q, and twice delta columns
-are held in memory; the rule "csi" reads the rows from disk, and knows the exact gains of the few rows that it draws.
+The gain of a row needs its residual column. All rows are candidates at every pick, and their columns are estimated
+from delta columns of incomplete Cholesky ahead of the picks (`LookAhead`): n picks cost n + delta columns of K, and
+O(m (n + delta)^2) operations. The gain of each pick, after it is made, is exact. The rows, Q, and twice delta columns
+are in memory. The rule "csi" reads the rows from disk instead, and computes exact gains of the few rows that it draws.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ __all__ = ["CSIPath", "LookAheadCSI", "csi_path"]
 
 Float = NDArray[np.float64]
 
-_REFRESH = 20  # picks between two evaluations afresh of what rank-one updates carry along
-_VECTORS = 28  # of m rows: diagonals, scores, and what arithmetic on them takes
-_CONSTANT = 1e-24  # of |Y|^2: what is left of targets less their mean, where it is rounding
+_REFRESH = 20  # picks between two recomputations of the quantities that rank-one updates change
+_VECTORS = 28  # vectors of m rows in memory: diagonals, scores, and the temporaries of arithmetic on them
+_CONSTANT = 1e-24  # of |Y|^2: a smaller sum of squares about the mean is rounding, and the targets are constant
 
 
 @dataclass(frozen=True)
 class CSIPath:
-    """Picks in order; gains are drops of J, which begins at 1, as two parts (trace, targets).
+    """Picks in order. Gains are decreases of J, which starts at 1, in two parts (trace, targets).
 
     Attributes
     ----------
     picks : (t,) positions.
-    predicted, gains : (t, 2) before the pick, by look-ahead; and exact.
-    traces : (t + 1,) of the residual before each pick, and after the last.
-    columns : of K that were evaluated.
+    predicted, gains : (t, 2) gains predicted by look-ahead before each pick, and exact gains.
+    traces : (t + 1,) residual traces before each pick and after the last one.
+    columns : number of columns of K that were evaluated.
     ended : "size", "tolerance" or "rank".
     """
 
@@ -76,12 +76,12 @@ def csi_path(
 
     Parameters
     ----------
-    column, diagonal : j -> K[:, j], (m,); (m,).
-    Y : (d, m), centred where it is to be; d = 0 without targets, when the gain is that of the trace alone.
-    constant : (m,) unit vector to be projected out of the columns, or None.
-    gain_tolerance : end after a pick that was predicted to gain less, and does.
-    trace_tolerance : end when the residual trace is at most this share of the trace.
-    note : called with the number of picks, now and then.
+    column, diagonal : function j -> K[:, j], (m,); diagonal of K, (m,).
+    Y : (d, m) targets, centred by the caller if needed; d = 0 without targets, and then the gain is that of the trace.
+    constant : (m,) unit vector that is projected out of the columns, or None.
+    gain_tolerance : stop after a pick whose predicted gain and exact gain are both smaller.
+    trace_tolerance : stop when the residual trace is at most this share of the trace.
+    note : called with the number of picks, every 20 picks.
     """
     trace, square = float(diagonal.sum()), float(np.einsum("ij,ij->", Y, Y))
     share = kappa if square > 0.0 else 0.0
@@ -125,22 +125,25 @@ def csi_path(
 
 @dataclass(frozen=True)
 class LookAheadCSI(Rule):
-    """Look-ahead CSI over all rows, in memory.
+    """CSI with look-ahead over all rows, in memory.
 
-    Targets are those of a regression or the indicators of classes, less the problem's centre, over its scale. Row
+    Targets (of a regression, or class indicators) are centred and scaled by the centre and scale of the problem. Row
     weights w count as in a fit: K is ``W^1/2 K W^1/2`` and Y is ``W^1/2 Y``; rows of weight 0 are never picked.
 
     Parameters
     ----------
-    delta : columns of look-ahead. 0 is incomplete Cholesky; from the rank of K on, the predicted gains are exact.
-    kappa : share of the targets' gain.
-    centred : let the model have an intercept: the constant is projected out of the targets and the columns of Q.
-    gain_tolerance : end after a pick that was predicted to lower J, which begins at 1, by less, and does. Give 0 with
-        few columns of look-ahead, which predict little; not heeded where the problem has a tolerance for the trace.
+    delta : number of columns of look-ahead. 0 is incomplete Cholesky; with delta >= rank of K, predicted gains are
+        exact.
+    kappa : weight of the gain of the targets.
+    centred : True for a model with an intercept: the constant is projected out of the targets and the columns of Q.
+    gain_tolerance : stop after a pick whose predicted and exact decrease of J, which starts at 1, are both smaller.
+        Give 0 with few columns of look-ahead, whose predictions are too small. It is ignored if the problem has a
+        tolerance for the trace.
 
     Raises
     ------
     ParameterError
+        A parameter is out of range.
     """
 
     delta: int = 40
@@ -167,7 +170,7 @@ class LookAheadCSI(Rule):
         m, p, d = table.n_rows, table.n_features, len(problem.centre)
         n, delta = min(problem.n, m), min(self.delta, m)
         gather = gather_step(problem, m)
-        # The rows as they were gathered, and a copy; in float64 where they are not; Q; A and B; Y and c.
+        # The gathered rows and a copy in float64, if they are not float64; Q; A and B; Y and c; vectors.
         held = gather.held_bytes + 8 * m * (p * (table.dtype.itemsize < 8) + n + 1 + 2 * (delta + 1) + 4 * d + _VECTORS)
         # A column is of one point, packed; in the end the picks are.
         held += max(packed_bytes(1, p, problem.kernel.formulas) + packing_bytes(p), packed_bytes(n, p))
@@ -219,7 +222,7 @@ class LookAheadCSI(Rule):
 
 
 def _targets(problem: Problem, sample: Sample, root: Float, constant: Float | None) -> Float:
-    """(d, m) targets less their centre, over their scale, in the rows' weights; d = 0 where they are constant."""
+    """Centred and scaled targets (d, m), times the roots of the row weights; d = 0 if all targets are constant."""
     d = len(problem.centre)
     raw = (sample.Y[:, :d] / problem.scale[:d]).T * root
     Y = raw - np.outer(problem.centre / problem.scale[:d], root)

@@ -1,4 +1,4 @@
-"""Where the candidates come from, and which rows score them."""
+"""Draws of candidates, and of the rows that score them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from streamkernel.table import Table, open_table
 
 __all__ = ["AllRows", "Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
 
-# Streams of the counter-based generator: one for each kind of draw, so that none disturbs another.
+# Streams of the counter-based generator, one for each kind of draw, so that the draws are independent.
 _POOL, _SCORING, _LOOK = 1, 2, 3
 
-_EVEN_SCORING = 8192  # many scoring rows come in pairs of whole spans, so that two threads share them evenly
+_EVEN_SCORING = 8192  # large numbers of scoring rows are multiples of this: two threads then get equal numbers of spans
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Candidates for one round, and the rows that score them.
+    """Candidates of one round, and the rows that score them.
 
     Attributes
     ----------
-    pool : the candidates, as an unwhitened basis, by row number.
-    scoring : rows in memory with their weights, or None for all rows of the table.
-    groups : (k,) sub-pool of each candidate, ascending, or None where all compete at every pick.
-    residual_trace : exact, where the draw looked at all rows.
+    pool : the candidates, as an unwhitened basis.
+    scoring : scoring rows in memory with their weights, or None for all rows of the table.
+    groups : (k,) number of the sub-pool of each candidate, ascending; None if all candidates compete at every pick.
+    residual_trace : exact residual trace, if the draw read all rows; else None.
     """
 
     pool: Basis
@@ -43,7 +43,7 @@ class Drawn:
     residual_trace: float | None = None
 
     def without(self, chosen: NDArray[np.int64]) -> Drawn:
-        """What is left once the rows `chosen` were taken of it; sub-pools up to theirs are spent."""
+        """The draw without the rows `chosen`, and without the sub-pools up to theirs, which are used up."""
         taken = np.isin(self.pool.rows, chosen)
         rest = np.flatnonzero(~taken if self.groups is None else self.groups > self.groups[taken].max(initial=-1))
         return replace(self, pool=self.pool.take(rest), groups=None if self.groups is None else self.groups[rest])
@@ -52,26 +52,26 @@ class Drawn:
 class Draw(Protocol):
     @property
     def looks(self) -> bool:
-        """Whether a draw reads all rows, and so brings the residual trace."""
+        """True if a draw reads all rows, and so computes the exact residual trace."""
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
-        """What the draws cost, for the plan."""
+        """Costs of the draws, for the plan."""
 
     def scoring_rows(self, problem: Problem, size: int) -> int | None:
-        """How many rows score the candidates of a round that ends at `size` functions; None for all, by a sweep."""
+        """Number of scoring rows of a round that ends at `size` functions; None for a sweep over all rows."""
 
     def pool_size(self, problem: Problem, picks: int, have: int) -> int:
-        """How many candidates so many picks are given."""
+        """Number of candidates for `picks` picks beyond `have` functions."""
 
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
-        """Row numbers that are known beforehand."""
+        """Numbers of the rows that will be drawn, as far as they are known before the first sweep."""
 
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         """Candidates for `picks` picks beyond `basis`."""
 
 
 def sample_table(sample: Sample, weights: NDArray[np.float64]) -> Table:
-    """A sample as a table in memory, already scaled."""
+    """A sample, which is already scaled, as a table in memory."""
     Y = sample.Y if sample.Y.shape[1] else None
     return open_table(np.ascontiguousarray(sample.X), Y, weights=weights)
 
@@ -81,7 +81,7 @@ def _pool_of(problem: Problem, sample: Sample) -> Basis:
 
 
 def _choice(problem: Problem, stream: tuple[int, ...], size: int) -> NDArray[np.int64]:
-    """`size` distinct row numbers of the table, uniform, in random order."""
+    """`size` distinct row numbers of the table, drawn uniformly, in random order."""
     m = problem.table.n_rows
     picked = stream_generator(problem.seed, stream).choice(m, size=min(size, m), replace=False)
     return problem.table.start + picked.astype(np.int64)
@@ -93,14 +93,14 @@ class UniformDraw:
 
     Parameters
     ----------
-    per_pick : candidates for each pick; None for 4, or more where n is small and candidates are cheap.
-    scoring_per_function : uniform scoring rows for each basis function of the round's end, each of weight m / s;
-        None for 16, or more where n is small.
-    all_rows : score on all rows of the table, by a sweep, instead.
-    least_scoring : never fewer scoring rows than this.
-    split : give each pick a sub-pool of its own (Smola & Schoelkopf 2000, Algorithm 2, several picks a sweep).
-    level : (eps, quantile) by which `candidates_needed` counts the candidates of a pick where `per_pick` does not.
-    least_first : candidates that the first round has in any case: a few good functions must be among them.
+    per_pick : number of candidates per pick; None for 4 to 16, more for small n, where candidates are cheap.
+    scoring_per_function : number of uniform scoring rows per basis function at the end of the round, each of weight m /
+        s; None for 16 to 66, more for small n.
+    least_scoring : smallest number of scoring rows.
+    all_rows : True to score on all rows of the table, by a sweep.
+    split : True to give each pick its own sub-pool (Smola & Schoelkopf 2000, Algorithm 2, several picks per sweep).
+    level : (eps, quantile) from which `candidates_needed` computes the candidates per pick, if `per_pick` is None.
+    least_first : smallest number of candidates in the first round, so that a few good functions are among them.
     """
 
     per_pick: int | None = None
@@ -145,7 +145,7 @@ class UniformDraw:
         return [gather_step(problem, rows)]
 
     def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> NDArray[np.int64]:
-        # Some more than wanted, so that the rows of the basis among them can be left out.
+        # More rows than wanted, because rows of the basis among them are left out.
         spare = min(chosen, 8 + picks // 8)
         return _choice(problem, (_POOL, round_), self._candidates(problem, picks, chosen) + spare)
 
@@ -176,10 +176,10 @@ class UniformDraw:
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         rows = self._pool_rows(problem, round_, picks, len(basis))
         rows = rows[~np.isin(rows, basis.rows)][: self._candidates(problem, picks, len(basis))]
-        # Where the rows are too few the sub-pools are smaller, and still one for each pick.
+        # With too few rows the sub-pools are smaller, but there is still one for each pick.
         groups = np.arange(len(rows)) * min(picks, len(rows)) // max(len(rows), 1) if self.split else None
         if groups is None:
-            # Ties go to the lowest position: by row number they do not depend on the draw's order.
+            # Ties go to the lowest position: in the order of row numbers they do not depend on the order of the draw.
             rows = np.sort(rows)
         pool = _pool_of(problem, cache.get(rows))
         scoring_rows = self._scoring_rows(problem, round_, len(basis) + picks)
@@ -192,7 +192,7 @@ class UniformDraw:
 
 @dataclass(frozen=True)
 class AllRows:
-    """Every row is a candidate, and scores: for tables that fit in memory, and whose (m, m) sums do."""
+    """Every row is a candidate and a scoring row: for tables whose rows and (m, m) sums fit in memory."""
 
     @property
     def looks(self) -> bool:
@@ -217,13 +217,15 @@ class AllRows:
 
 @dataclass(frozen=True)
 class ResidualDraw:
-    """Candidates and scoring rows drawn with probability ~ the residual, in one look at all rows (ALGORITHMS 1.8).
+    """Candidates and scoring rows drawn with probability ~ the residual, in one sweep over all rows (ALGORITHMS 1.8).
 
     Parameters
     ----------
-    per_pick : candidates for each pick; None for 4, or more where n is small and candidates are cheap.
-    scoring_per_function : scoring rows for each basis function of the round's end; None for as many as candidates.
-    least_scoring : never fewer than this.
+    per_pick : number of candidates per pick; None for 4 to 8, more for small n, where candidates are cheap.
+    extra : number of candidates beyond those of the picks.
+    scoring_per_function : number of scoring rows per basis function at the end of the round; None for 4 to 8; 0 for no
+        scoring rows.
+    least_scoring : smallest number of scoring rows.
     """
 
     per_pick: int | None = None
@@ -267,7 +269,7 @@ class ResidualDraw:
         return steps
 
     def _first(self, problem: Problem) -> UniformDraw:
-        # Before anything is chosen the residual is the kernel's diagonal: where that is constant no look is needed.
+        # With an empty basis the residual is the diagonal of the kernel. If that is constant, a uniform draw is exact.
         return UniformDraw(self._per_pick(problem), self._scoring_per_function(problem), self.least_scoring)
 
     def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
@@ -292,7 +294,7 @@ class ResidualDraw:
         return session.sweep(reduction, problem.table, f"look at the residual of {len(basis)} functions")
 
     def reduction(self, problem: Problem, basis: Basis, picks: int, round_: int) -> Look:
-        """What the look accumulates."""
+        """The reduction of the sweep."""
         m, each = problem.table.n_rows, self._scoring_per_function(problem)
         return Look(
             basis,

@@ -1,4 +1,4 @@
-"""The two forms of a pool's sums: the Gram matrix, and its square root, which costs twice and keeps the digits."""
+"""The two forms of the sums of a pool: the Gram matrix, and its root, which costs twice and loses no digits."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Form", "GramForm", "RootForm"]
 
 class Form(Protocol):
     def reduction(self, columns: PoolColumns) -> Reduction[Any]:
-        """What a sweep over the scoring rows accumulates."""
+        """The reduction of a sweep over the scoring rows."""
 
     def picks(self, sums: Any, score: Score, count: int, **limits: Any) -> Picks:
-        """Picks from the sums; the limits are those of `lazy_picks`."""
+        """Picks from the sums; `limits` are parameters of `lazy_picks`."""
 
 
 @dataclass(frozen=True)
 class GramForm:
-    """``[G, R, Y]^T [G, R, Y]``: exact down to `digits` of where a candidate began, then sums are made afresh."""
+    """``[G, R, Y]^T [G, R, Y]``. If sums of a candidate fall to the share `digits`, all are computed again."""
 
     digits: float = 1e-6
 
@@ -36,7 +36,7 @@ class GramForm:
 
 @dataclass(frozen=True)
 class RootForm:
-    """The triangular factor of ``[G, R, Y]``; least squares projections only."""
+    """The triangular factor of ``[G, R, Y]``; for least squares projections (rho = 0) only."""
 
     def reduction(self, columns: PoolColumns) -> Reduction[RootSums]:
         return PoolRoot(columns)

@@ -1,9 +1,9 @@
-"""Sparse greedy Gaussian process regression, with the gap to the full one as certificate and stop.
+"""Sparse greedy Gaussian process regression, with the gap to the full model as certificate and stopping rule.
 
-Each pick is the candidate, of 59, that lowers ``J = |Y - G beta|^2 + rho |beta|^2`` most, -J / 2 rho being the log
-posterior up to a constant: the prediction gain of `Mixture`, exact over all rows. The sums that score candidates hold J
-of the basis with each of them, and its residual trace; by duality they also bound what the fit with all rows as basis
-functions could still gain (Smola & Bartlett 2001; ALGORITHMS 10.6; `linalg.duality`).
+Each pick is the one of 59 candidates that decreases ``J = |Y - G beta|^2 + rho |beta|^2`` most; -J / 2 rho is the log
+posterior up to a constant. This is the prediction gain of `Mixture`, exact over all rows. The sums that score the
+candidates also give J and the residual trace after each pick. By duality they also bound the decrease of J that a fit
+with all rows as basis functions could still reach (Smola & Bartlett 2001; ALGORITHMS 10.6; `linalg.duality`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DUAL = (22,)
 
 
 def grown_sums(sums: PoolSums, order: NDArray[np.int64]) -> tuple[Float, Float]:
-    """H and g of the basis and these candidates, in their order: ``R_P L_S^-T`` are the features that they add."""
+    """H and g of the basis with the candidates `order` appended; they add the features ``R_P L_S^-T``."""
     L = cholesky(sums.S[np.ix_(order, order)], "the residual matrix of the picks")
     cross = solve_lower(L, np.ascontiguousarray(sums.E[:, order].T))
     corner = solve_lower(L, solve_lower(L, sums.C[np.ix_(order, order)]).T)
@@ -43,12 +43,13 @@ def grown_sums(sums: PoolSums, order: NDArray[np.int64]) -> tuple[Float, Float]:
 
 @dataclass(frozen=True)
 class PosteriorGreedy(Greedy):
-    """`Greedy` on all rows, in Gram form, with a score of targets; it follows the gap.
+    """`Greedy` on all rows, in Gram form, with a score of targets. It records the gap after each pick.
 
     Parameters
     ----------
-    gap : stop when `DualityPath.relative` is at most this; 0 to go on to n. The ridge is that of the round.
-    dual_rows : uniform rows that the sparse dual has beside the basis: the more, the closer the gap is to the truth.
+    score : Mixture of the gains.
+    gap : stop when `DualityPath.relative` is at most this; 0 to continue to n. The ridge is that of the round.
+    dual_rows : number of uniform rows in the sparse dual beside the basis; with more rows the bound is tighter.
     """
 
     score: Mixture
@@ -65,7 +66,7 @@ class PosteriorGreedy(Greedy):
         return problem.table.start + np.sort(picked).astype(np.int64)
 
     def steps(self, problem: Problem) -> list[Step]:
-        # The sums bring every residual trace: a tolerance costs no sweep.
+        # The sums give the residual traces: a tolerance costs no extra sweep.
         steps = super().steps(replace(problem, tol=0.0))
         n, rows, table = problem.n, problem.n + min(self.dual_rows, problem.table.n_rows), problem.table
         p, item = table.n_features, table.dtype.itemsize
@@ -146,7 +147,7 @@ class PosteriorGreedy(Greedy):
 
 
 def _dual_rows(problem: Problem, others: Sample, picked: Sample, basis: Basis) -> tuple[Float, Float]:
-    """Kernel matrix and targets of the dual's rows, each times the root of its weight."""
+    """Kernel matrix and scaled targets of the rows of the dual, times the roots of their weights."""
     points = np.concatenate([others.X, basis.points]).astype(np.float64)
     root = np.sqrt(np.concatenate([others.weights, picked.weights]))[:, None]
     Y = (np.concatenate([others.Y, picked.Y]) - problem.centre) / problem.scale

@@ -1,4 +1,4 @@
-"""The loop that every greedy rule shares: draw, score, take."""
+"""The loop of all greedy rules: draw candidates, score them, take picks."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _DOUBLE = np.dtype(np.float64)
 
 _GRAM = GramForm()
 
-_CUT_SHORT = 2  # rounds that an estimate of the tolerance may cut short, each of which costs a certificate
+_CUT_SHORT = 2  # rounds that an estimate of the tolerance may shorten; each one costs one more certificate
 
 
 @dataclass(frozen=True)
 class Greedy(Rule):
-    """A rule as three choices.
+    """A rule defined by its draw, its score and its take.
 
     Parameters
     ----------
-    name : of the rule.
-    draw : candidates and scoring rows.
-    score : what to maximise.
-    take : picks before the next look.
-    form : of the sums.
+    name : name of the rule.
+    draw : Draw of candidates and scoring rows.
+    score : Score that the picks maximise.
+    take : number of picks per round.
+    form : form of the sums.
     precision : dtype of the scoring columns.
-    centred : project the constant out of the columns too; in square-root form only.
+    centred : True to project the constant out of the columns too; in square-root form only.
     """
 
     name: str
@@ -69,11 +69,12 @@ class Greedy(Rule):
         while have < problem.n:
             picks = self.take.count(have, problem.n)
             kind = picks, self.draw.pool_size(problem, picks, have)
-            # Rounds of the same size cost about what the largest of them costs: keep that one.
+            # Rounds with the same numbers of picks and candidates cost about the same: the largest basis stands for
+            # all of them.
             sizes[kind] = have
             times[kind] += 1
             have += picks
-        # A tolerance costs a certificate for each round, where the draw does not look anyway, and for each cut short.
+        # A tolerance costs one certificate per shortened round, and one per round if the draw does not compute it.
         cut_short = _CUT_SHORT if problem.tol > 0.0 and max(sizes)[0] > 1 else 0
         for kind, have in sizes.items():
             steps.append(self._score_step(problem, have, *kind, times[kind], cut_short if kind == max(sizes) else 0))
@@ -94,7 +95,7 @@ class Greedy(Rule):
         columns = self._columns(problem, unfilled_basis(problem, have), unfilled_basis(problem, pool))
         work = self.form.reduction(columns)
         rows = self.draw.scoring_rows(problem, have + picks)
-        # S and its product, with a prediction part B and its product; the stored vectors of the picks; whitening.
+        # S and its product; B and its product for a prediction score; the stored vectors of the picks; the whitening.
         parts = 2 + (2 if self.score.needs_projection else 0)
         held = 8 * (parts * pool**2 + 4 * picks * pool + 3 * (have + picks) ** 2)
         if self.precision != np.float64:
@@ -136,7 +137,8 @@ class Greedy(Rule):
                 break
             still = np.inf
             if residual is not None and problem.tol > 0.0 and cut_short < _CUT_SHORT:
-                # Once the certificate has refuted the estimate, twice what is left, which is little.
+                # The round stops at this estimated decrease. If the certificate refutes the estimate, the remaining
+                # decrease is small, and the next round may take twice as much.
                 still = 2**cut_short * max(residual - problem.tol * trace, 0.0)
             grown, found = self._round(problem, session, basis, drawn, picks, still)
             rounds.append(
@@ -154,7 +156,7 @@ class Greedy(Rule):
             basis = grown
             picked += found
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
-            # Short of rank, not of digits, nor by the estimate of the tolerance.
+            # A round counts as short if it ran out of rank, not if it ran out of digits or was cut by the estimate.
             asked = 1 if short or (found and found[-1].ended == "digits") else picks
             if supply.exhausted(brought, asked) or (brought == 0 and len(drawn.pool) == 0):
                 ended = "rank"
@@ -170,18 +172,18 @@ class Greedy(Rule):
     def extend(
         self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int
     ) -> tuple[Basis, RoundRecord]:
-        """A basis with some more functions, chosen in one round; fewer where the rows have no more to give."""
+        """The basis with `picks` more functions, chosen in one round; fewer if no independent candidate is left."""
         drawn = self.draw.draw(problem, session, cache, basis, picks, 0)
         grown, _ = self._round(problem, session, basis, drawn, picks, np.inf)
         scoring = problem.table.n_rows if drawn.scoring is None else drawn.scoring.n_rows
         return grown, RoundRecord(len(basis), len(grown), drawn.residual_trace, len(drawn.pool), scoring)
 
     def _certificate(self, problem: Problem, session: Session, basis: Basis, drawn: Drawn) -> float | None:
-        """The exact residual trace: brought by the draw, or looked for where a tolerance must be checked."""
+        """The exact residual trace: from the draw, or from a sweep if there is a tolerance to check; else None."""
         if drawn.residual_trace is not None or problem.tol <= 0.0:
             return drawn.residual_trace
         if len(basis) == 0 and problem.kernel.stationary:
-            # With nothing chosen the residual is the kernel's diagonal, here a constant.
+            # With an empty basis the residual is the diagonal of the kernel, here a constant.
             return float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
         look = Look(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
         return session.sweep(look, problem.table, f"residual trace of {len(basis)} functions").residual_trace
@@ -189,7 +191,7 @@ class Greedy(Rule):
     def _round(
         self, problem: Problem, session: Session, basis: Basis, drawn: Drawn, picks: int, stop_after: float
     ) -> tuple[Basis, list[Picks]]:
-        """Picks of one round; sums that have lost their digits are made afresh as long as they cost no sweep."""
+        """Picks of one round. Sums without digits are computed again if the scoring rows are in memory."""
         pool, groups, goal = drawn.pool, drawn.groups, len(basis) + picks
         picked = []
         while len(basis) < goal and len(pool):
@@ -246,7 +248,7 @@ class Greedy(Rule):
 
     @staticmethod
     def _sums(reduction: Reduction[Any], problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
-        """The sums over the scoring rows: a sample at hand, or a sweep over all."""
+        """The sums over the scoring rows: over a sample in memory, or by a sweep over all rows."""
         if drawn.scoring is None:
             return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")
         return session.local(reduction, drawn.scoring)

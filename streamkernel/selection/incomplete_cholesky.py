@@ -1,12 +1,12 @@
-"""Incomplete Cholesky with greedy diagonal pivots, in few sweeps (Fine & Scheinberg 2001).
+"""Incomplete Cholesky decomposition with greedy diagonal pivots, in few sweeps (Fine & Scheinberg 2001).
 
-One pivot at a time the rule is (ALGORITHMS 3.1)::
+With one pivot at a time the rule is (ALGORITHMS 3.1)::
 
     d = diag K;   j = argmax d;   g = (K_j - G G_j^T) / sqrt(d_j);   G <- [G, g];   d <- d - g^2
 
-and each argmax needs the residual d of all rows. But d only decreases. A look brings the B rows of largest residual
-and theta, the largest residual of all others: as long as one of the B still exceeds theta it is the largest of all
-rows, and the loop above, on these B rows alone, makes the very picks that it would make on all of them.
+Each argmax needs the residual d of all rows. But d only decreases. One sweep returns the B rows with the largest
+residuals, and theta, the largest residual of all other rows. While the largest residual of the B rows exceeds theta, it
+is the largest of all rows. Until then the loop on these B rows alone makes the same picks as on all rows.
 """
 
 from __future__ import annotations
@@ -37,19 +37,21 @@ __all__ = ["IncompleteCholesky", "largest_pivots"]
 def largest_pivots(
     basis: Basis, look: ResidualRows, count: int, share: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Up to `count` pivots among the rows of a look, and the residual of each when it was picked.
+    """Up to `count` pivots among the rows of `look`, and the residual of each when it was picked.
 
-    Ends where the largest residual among them is no longer sure to be (`share` times) the largest of all rows.
+    The picks end when the largest residual among these rows may be less than `share` times the largest of all rows.
 
     Parameters
     ----------
-    basis : the functions that the residuals of the look are left by.
-    share : 1 for exact pivots; 0 to go on to the last independent row.
+    basis : the functions at which the residuals of `look` were computed.
+    look : rows with the largest residuals.
+    count : largest number of pivots.
+    share : 1 for exact pivots; 0 to continue to the last independent row.
 
     Returns
     -------
-    positions : (r,) in `look`, in the order of picking; r >= 1 where the look has a row at all.
-    pivots : (r,)
+    positions : (r,) positions in `look`, in the order of picking; r >= 1 if `look` has rows.
+    pivots : (r,) residuals when they were picked.
     """
     # Ties go to the lowest position.
     order = np.argsort(look.rows)
@@ -71,7 +73,7 @@ def largest_pivots(
             break
         column = candidates.take(np.array([j])).block(candidates.points)[:, 0]
         g = G[:, t]
-        # Not BLAS, whose rounding depends on where a row stands: equal rows are to stay equal.
+        # Not BLAS, whose rounding depends on the position of a row: equal rows must stay equal.
         np.divide(column - np.einsum("ij,j->i", G[:, :t], G[j, :t]), np.sqrt(d[j]), out=g)
         picked.append(j)
         pivots.append(float(d[j]))
@@ -81,31 +83,31 @@ def largest_pivots(
 
 
 def _is_sure(pivot: float, row: int, look: ResidualRows, share: float) -> bool:
-    """Whether no row left out of the look can come before this one (the first pick, the largest of all, always is)."""
+    """True if no row outside the look can precede this pivot (the first pick always has the largest residual)."""
     if share < 1.0:
         return pivot >= share * max(look.next_residual, 0.0)
     if pivot == look.next_residual:
-        # Rows left out with this very residual have numbers from next_row on.
+        # Rows outside the look with the same residual have numbers from next_row on.
         return row < look.next_row
     return pivot > look.next_residual
 
 
 @dataclass(frozen=True)
 class IncompleteCholesky(Rule):
-    """Pivot on the largest residual diagonal.
+    """Pivots on the largest residual diagonal.
 
     Parameters
     ----------
-    block : rows that a look brings; None takes 4 n, at least 256. With all rows one look is enough.
+    block : number of rows B per sweep; None for 4 n, at least 256. With B = m one sweep is enough.
     share : each pivot is at least `share` times the largest residual of all rows when it is picked. 1 is the exact
-        rule; less is the weak greedy algorithm (DeVore, Petrova & Wojtaszczyk 2013), in fewer looks; 0 takes every
+        rule; less is the weak greedy algorithm (DeVore, Petrova & Wojtaszczyk 2013), in fewer sweeps; 0 takes every
         independent row of the block.
 
     Notes
     -----
-    The residual trace is known at the looks, and there, from the squares of the factor's columns, after each pick
-    since the last one: with a tolerance the picks beyond the first at which it holds are given back, so that the
-    basis is the shortest that holds it, as one pivot at a time would have found it.
+    Each sweep computes the residual trace. The squares of the columns of the factor then give the trace after each
+    earlier pick. With a tolerance, picks after the first one that satisfies it are removed. The basis is then the
+    shortest that satisfies the tolerance, as with one pivot at a time.
     """
 
     name: str = "incomplete-cholesky"
@@ -122,20 +124,20 @@ class IncompleteCholesky(Rule):
         return min(self.block or max(256, 4 * problem.n), problem.table.n_rows)
 
     def prefetch(self, problem: Problem) -> NDArray[np.int64]:
-        # Before anything is chosen all residuals of a stationary kernel are equal: the first pivot is the first row.
+        # With an empty basis all residuals of a stationary kernel are equal: the first pivot is the first row.
         first = [problem.table.start] if problem.kernel.stationary and problem.n else []
         return np.asarray(first, np.int64)
 
     def steps(self, problem: Problem) -> list[Step]:
-        """At most a look a pick; how many it will be is the data's secret: as few as one, where B is all rows."""
+        """At most one sweep per pick. The data decide on the number; it is 1 if B is all rows."""
         n, B, m = problem.n, self._wanted(problem), problem.table.n_rows
         steps = [gather_step(problem, 1)] if problem.kernel.stationary else []
         times = (1 if m <= B else n - len(steps)) + int(problem.tol > 0.0)
         if times <= 0:
             return steps
         look = LargestResiduals(unfilled_basis(problem, n), B)
-        # The block's features and its factor, which they are copied into; the basis's factor. Row blocks widen with
-        # every look, and the allocator keeps some of those that were outgrown (measured).
+        # The features of the B rows, and their copy in the factor; the factor of the basis. Row blocks grow with every
+        # sweep, and the allocator does not return some of the smaller ones (measured).
         held = 8 * B * (2 * n + problem.table.n_features + 8) + 24 * n**2
         name = "look for the largest residuals"
         step = step_of(name, look, problem.table, kernel_columns=n // 2, points=n, times=times)
@@ -165,7 +167,7 @@ class IncompleteCholesky(Rule):
             session.progress.note(f"{len(basis)} of {problem.n} basis functions")
             done = len(basis) >= problem.n
             if not done and look.next_row < 0:
-                # No row was left out, and none of those looked at is independent any more.
+                # The sweep returned all independent rows, and none of them is independent any more.
                 ended, done = "rank", True
         return Selection(basis, pivots[: len(basis)], tuple(rounds), ended)
 

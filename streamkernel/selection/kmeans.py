@@ -1,8 +1,8 @@
-"""k-means centres as landmarks (Zhang, Tsang & Kwok 2008): the Nystroem error is bounded by their quantisation error.
+"""k-means centres as basis points (Zhang, Tsang & Kwok 2008): their quantisation error bounds the Nystroem error.
 
-Seeds are drawn from a uniform sample with probability ~ their squared distance to the seeds so far (k-means++,
-Arthur & Vassilvitskii 2007), moved by Lloyd steps over the sample, in memory, and then by a few over all rows.
-Distances are Euclidean in the kernel's units: each feature is divided by its lengthscale.
+Seeds are drawn from a uniform sample with probability ~ their squared distance to the previous seeds (k-means++, Arthur
+& Vassilvitskii 2007). Lloyd steps then move the centres: first over the sample, in memory, then a few over all rows.
+Distances are Euclidean in the units of the kernel: each feature is divided by its lengthscale.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ __all__ = ["KMeans", "plus_plus"]
 _SAMPLE, _SEEDS = (12, 0), (12, 1)  # streams of the counter-based generator
 _LEAST_SAMPLE, _SAMPLE_PER_CENTRE = 2000, 10
 _LOCAL_STEPS = 10
-_STILL = 1e-6  # of the centres' spread: they have stopped moving
+_STILL = 1e-6  # of the spread of the centres: a smaller move ends the Lloyd steps
 
 
 def plus_plus(U: NDArray[np.float64], n: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Up to n rows of U (m, p), each drawn with probability ~ its squared distance to those before; fewer where no
-    other row is left that differs from all of them."""
+    """Positions of up to n rows of U (m, p), each drawn with probability ~ its squared distance to the previous ones.
+
+    There are fewer if U has fewer distinct rows.
+    """
     chosen: list[int] = []
     distances = np.ones(len(U))
     for variate in generator.random(n):
@@ -47,25 +49,26 @@ def plus_plus(U: NDArray[np.float64], n: int, generator: np.random.Generator) ->
 
 
 def _feature_weights(kernel: Kernel, n_features: int) -> NDArray[np.float64]:
-    """``1 / lengthscale`` of each feature; ones for a kernel that has no lengthscale of its own."""
+    """``1 / lengthscale`` of each feature; ones for a kernel without lengthscales."""
     return kernel.weights(n_features) if isinstance(kernel, StationaryKernel) else np.ones(n_features)
 
 
 @dataclass(frozen=True)
 class KMeans(Rule):
-    """n cluster centres.
+    """The rule k-means: n cluster centres, or the rows nearest to them.
 
     Parameters
     ----------
-    sweeps : most Lloyd steps over all rows; fewer where the centres stop moving before. 0 for the sample's centres.
-    nearest : take, in one sweep more, the row nearest to each centre among the rows of its cluster. Without it the
-        basis is the centres themselves, as in the paper: its residual is a few per cent smaller, but they are no
-        rows of the table, and their row numbers are -1.
+    sweeps : largest number of Lloyd steps over all rows; fewer if the centres stop moving. 0 for the centres of the
+        sample.
+    nearest : True to take the row nearest to each centre among the rows of its cluster, with one more sweep. False
+        takes the centres themselves, as in the paper. Their residual is a few per cent smaller, but they are not rows
+        of the table, and their row numbers are -1.
 
     Notes
     -----
-    Centres without rows are moved to the rows farthest from their centres; those that still have none at the end, and
-    dependent ones, are left out. All n are chosen at once, whatever the tolerance.
+    Centres without rows move to the rows farthest from their centres. Centres that have no rows at the end are left out
+    of the basis, and so are dependent ones. All n are chosen at once; the tolerance is not used.
     """
 
     name: str = "kmeans"
@@ -88,8 +91,8 @@ class KMeans(Rule):
         p = table.n_features
         centres = np.broadcast_to(np.zeros(()), (problem.n, p))
         work = Clusters(centres, np.zeros(p), table.dtype)
-        # The sample as it was fetched and as a table, and its rows and their distances while seeds are drawn; the
-        # basis's factor; and row blocks that the allocator keeps (measured).
+        # The sample as fetched and as a table, with its distances during the draw of seeds; the factor of the basis;
+        # row blocks that the allocator does not return (measured).
         held = sampled * (2 * p * table.dtype.itemsize + 24 * p + 40) + 24 * problem.n * (problem.n + 2 * p)
         steps = [gather_step(problem, sampled)]
         for name, where, rows, times in (
@@ -131,8 +134,11 @@ class KMeans(Rule):
     def _start(
         self, problem: Problem, sample: NDArray[np.floating], weights: NDArray[np.float64], session: Session
     ) -> NDArray[np.float64]:
-        """n centres of the sample. Where it has fewer distinct rows the first centre is repeated: it has the lowest
-        number, so that its copies are empty and are moved to where they are needed."""
+        """n centres of the sample.
+
+        If the sample has fewer distinct rows, the first centre is repeated. Ties go to the lowest number, so that the
+        copies have no rows and move to the farthest rows.
+        """
         U = sample * weights
         seeds = plus_plus(U, problem.n, stream_generator(problem.seed, _SEEDS))
         centres: NDArray[np.float64] = U[np.concatenate([seeds, np.full(problem.n - len(seeds), seeds[0])])]

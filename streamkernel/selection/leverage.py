@@ -1,8 +1,9 @@
-"""Ridge leverage score sampling by recursion over ever larger samples of the rows (Musco & Musco 2017).
+"""Ridge leverage score sampling, by recursion over growing samples of the rows (Musco & Musco 2017).
 
-The scores of twice as many rows are estimated from n rows drawn by the scores of the level before, and so on up to
-all rows, whose draw is the basis. The first levels are prefixes of one uniform sample and fit in memory; then each
-level is one sweep, which computes only on its share of the rows: all of them together cost about twice the last.
+Each level has twice as many rows as the previous level. n rows drawn by the scores of the previous level estimate the
+scores of the rows of this level. The last level is all rows, and its draw is the basis. The first levels are prefixes
+of one uniform sample and fit in memory. Each later level is one sweep, which computes only on its share of the rows:
+all levels together cost about twice the last one.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from streamkernel.table import open_table
 __all__ = ["Leverage", "matching_ridge"]
 
 _BASE, _LEVELS = (11, 0), 11  # streams of the counter-based generator
-_PROBES = 1000  # rows on which the sum of the estimates is itself estimated
-_LEAST_RIDGE = 1e-10  # of the mean of k(x, x): below it the estimates are rounding
+_PROBES = 1000  # rows that estimate the sum of the estimated scores
+_LEAST_RIDGE = 1e-10  # of the mean of k(x, x): with a smaller ridge the estimates are rounding
 
 
 def matching_ridge(
@@ -42,18 +43,22 @@ def matching_ridge(
 ) -> float:
     """The ridge at which the estimated leverage scores of `rows` rows sum to about `target`.
 
-    As lam = (sum of what the ridged sample leaves of k_ii) / target, it is the counterpart of Musco & Musco 2017,
-    Algorithm 3, who take the tail of the sample's spectrum, divided by the rank wanted.
+    It satisfies lam = (sum of the residuals of k_ii after the ridged sample) / target. Musco & Musco 2017, Algorithm 3,
+    use the tail of the spectrum of the sample, divided by the wanted rank, instead.
 
     Parameters
     ----------
+    sample : rows of the sample, as an unwhitened basis.
+    probabilities : (s,) probabilities with which they were drawn.
     probes : (r, p) some of the rows, drawn uniformly.
+    rows : number of rows whose scores are summed.
+    target : sum of the scores.
     """
     diagonal = sample.kernel.diagonal(probes)
     mean = float(diagonal.mean())
     if mean <= 0.0:
         return 1.0
-    # lam tau_i <= k_ii, so that here the sum is at most the target.
+    # lam tau_i <= k_ii, so that the sum at `high` is at most the target.
     high, low = np.log(rows * mean / target), np.log(_LEAST_RIDGE * mean)
 
     def excess(log_ridge: float) -> float:
@@ -71,14 +76,14 @@ class Leverage(Rule):
 
     Parameters
     ----------
-    ridge : lam of the scores ``(K (K + lam I)^-1)_ii``, on the scale of K; None for the one at which, on each level,
-        the estimates sum to about n.
-    growth : how many times more rows each level has than the one before; 2 is the paper's. More spares sweeps.
-    in_memory : rows of the levels without a sweep, for each basis function.
+    ridge : lam of the scores ``(K (K + lam I)^-1)_ii``, on the scale of K; None for the ridge at which the estimates
+        sum to about n, on each level.
+    growth : ratio of the numbers of rows of successive levels; 2 in the paper. A larger ratio needs fewer sweeps.
+    in_memory : largest number of rows, per basis function, of a level in memory.
 
     Notes
     -----
-    All n rows are drawn at once, whatever the tolerance; dependent ones are left out.
+    All n rows are drawn at once; the tolerance is not used. Dependent rows are left out.
     """
 
     name: str = "leverage"
@@ -97,7 +102,7 @@ class Leverage(Rule):
         return min(self.in_memory * problem.n, problem.table.n_rows)
 
     def _levels(self, problem: Problem) -> tuple[list[int], list[int]]:
-        """Rows of each level: of those in memory, and of those that take a sweep; the last is all rows."""
+        """Numbers of rows of the levels in memory, and of the levels that take a sweep; the last is all rows."""
         sizes, m = [], problem.table.n_rows
         size = problem.n * self.growth
         while size < m:
@@ -107,7 +112,7 @@ class Leverage(Rule):
         return [s for s in sizes if s <= sampled], [*(s for s in sizes if s > sampled), m]
 
     def prefetch(self, problem: Problem) -> NDArray[np.int64]:
-        """In random order: every prefix is a uniform sample."""
+        """Row numbers of the uniform sample, in random order: every prefix is a uniform sample."""
         m = problem.table.n_rows
         picked = stream_generator(problem.seed, _BASE).choice(m, size=self._sampled(problem), replace=False)
         return problem.table.start + picked.astype(np.int64)
@@ -137,7 +142,7 @@ class Leverage(Rule):
         base = np.ascontiguousarray(cache.get(self.prefetch(problem)).X)
         X, probabilities = base[:n], np.ones(min(n, len(base)))
         local, swept = self._levels(problem)
-        # The rows after the first sample: they do not know that they are in it.
+        # Rows outside the first sample: the estimates would be too small for rows of the sample.
         probes = base[n : n + _PROBES] if len(base) > n else base
         rounds: list[RoundRecord] = []
         rows = np.zeros(0, np.int64)

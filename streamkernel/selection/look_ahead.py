@@ -1,19 +1,20 @@
-"""The two decompositions that look-ahead CSI carries along, and how a pick updates them (Bach & Jordan 2005).
+"""The two decompositions of look-ahead CSI, and their updates by a pick (Bach & Jordan 2005).
 
-Of the kernel matrix K (m, m), with t rows picked and at most delta + 1 columns looked at ahead::
+For the kernel matrix K (m, m), with t picked rows and at most delta + 1 columns of look-ahead::
 
     K ~ G G^T + A A^T      G = Q R (m, t) of the picks      A (m, delta) of incomplete Cholesky of K - G G^T
     B = (I - Q Q^T) A      D = diag(K - G G^T)              unseen = D - diag(A A^T)
 
-By ``S = A A^T`` each row's column of the residual is known in part, so that row i promises, with c_i (d,)::
+``S = A A^T`` approximates the residual, so that it gives a part of each residual column. The predicted gain of row i
+is, with c_i (d,)::
 
     predicted_i = lambda (a_i + D_i^2 - (D_i - unseen_i)^2) / D_i + mu |c_i|^2 / b_i
     a_i = |S_i|^2 = A_i (A^T A) A_i^T      b_i = |(I - Q Q^T) S_i|^2 = A_i (B^T B) A_i^T      c_i = Y^T B A_i^T
 
-S does not change when A is rotated from the right. So to move a pick j to the front and factor again, which the paper
-does by permuting rows, is one reflection: it makes one column of A the residual column ``g = S_j / sqrt(D_j)`` itself,
-which goes over to G. All else changes by terms of rank one: O(m (t + delta)) operations a column, the paper's bound
-(ALGORITHMS 3.4). Of a row that was looked at S has the residual column exactly.
+S does not change when A is rotated from the right. The paper moves a pick j to the front by permuting rows and factors
+again. Here one reflection does this: it makes one column of A equal to the residual column ``g = S_j / sqrt(D_j)``,
+which moves to G. All other quantities change by terms of rank one: O(m (t + delta)) operations per column, the bound of
+the paper (ALGORITHMS 3.4). For a row in the look-ahead, S has the exact residual column.
 """
 
 from __future__ import annotations
@@ -29,37 +30,37 @@ __all__ = ["LookAhead", "first_largest"]
 
 Float = NDArray[np.float64]
 
-_BLOCK = 8192  # rows that are factored at once
-_SMALLEST_SQUARE = 1e-12  # of S_i beyond Q, in units of mean(k_ii)^2: below it, its direction is rounding
-_SMALLEST_SHARE = 1e-12  # of |g|^2 beyond Q: the same, for a column that is known exactly
+_BLOCK = 8192  # rows per block of the QR factorisation
+_SMALLEST_SQUARE = 1e-12  # of S_i orthogonal to Q, in units of mean(k_ii)^2: below it, its direction is rounding
+_SMALLEST_SHARE = 1e-12  # of |g|^2 orthogonal to Q: the same bound, for a column that is known exactly
 _ORTHOGONAL = 1e-14  # share of a new direction along Q, above which it is projected out once more
-_DIGITS = 1e-5  # of a_i and b_i since they were computed afresh: below it, what subtraction has left is rounding
-_ROUNDING = 1e-15  # of k_ii: what is unseen of a row that lies in the span of others
+_DIGITS = 1e-5  # of a_i and b_i when they were last recomputed: below it, subtraction has left rounding
+_ROUNDING = 1e-15  # of k_ii: the unseen part of a row in the span of others is rounding
 _TIE = 1e-9  # relative difference of equal values
 
 
 def first_largest(values: Float) -> int:
-    """Position of the largest value, which is not negative; of those equal to rounding, the lowest."""
+    """Position of the largest value, which must be >= 0; the lowest position of values that are equal to rounding."""
     return int(np.flatnonzero(values >= (1.0 - _TIE) * values.max())[0])
 
 
 class LookAhead:
-    """The state after some picks. Every array of m rows lies transposed, a column of the formulas in one run.
+    """The state after some picks. All arrays of m rows are transposed, so that a column of the formulas is contiguous.
 
     Parameters
     ----------
-    column : j -> K[:, j], (m,).
-    diagonal : (m,) of K.
+    column : function j -> K[:, j], (m,).
+    diagonal : (m,) diagonal of K.
     Y : (d, m) targets.
-    n : picks at most.
-    delta : columns ahead.
+    n : largest number of picks.
+    delta : number of columns of look-ahead.
     constant : (m,) unit vector that Q begins with, or None.
 
     Attributes
     ----------
     D : (m,) residual diagonal, exact; 0 on the picks.
-    unseen : (m,) what the columns ahead have not reached of it.
-    columns : how many columns of K were asked for.
+    unseen : (m,) part of D that the columns of look-ahead do not explain.
+    columns : number of columns of K that were computed.
     """
 
     def __init__(
@@ -78,12 +79,11 @@ class LookAhead:
         self._column = column
         self._Y = Y
         self._floor, self._rounding = PIVOT_TOLERANCE * diagonal, _ROUNDING * diagonal
-        self._exact = np.zeros(m, dtype=np.bool_)  # rows whose residual column S has: looked at, or picked
+        self._exact = np.zeros(m, dtype=np.bool_)  # rows whose residual column S has exactly
         self._smallest = _SMALLEST_SQUARE * float(diagonal.mean()) ** 2
         self._A, self._B = np.empty((delta + 1, m)), np.empty((delta + 1, m))
         self._delta, self._r = delta, 0
-        # G = Q R and A = Q H + B. A direction that was rounding of a column beyond Q is in Q for G = Q R alone, and not
-        # `sound`.
+        # G = Q R and A = Q H + B. A direction that is rounding is in Q only for G = Q R, and is not `sound`.
         self._Q, self._R, self._H = np.empty((n + 1, m)), np.zeros((n + 1, n)), np.zeros((n + 1, delta + 1))
         self._sound = np.zeros(n + 1)
         self._u = self._t = 0
@@ -97,28 +97,28 @@ class LookAhead:
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """(m,) rows that do not depend on the picks."""
+        """Mask (m,) of the rows that are independent of the picks."""
         return np.asarray(np.greater(self.D, self._floor))
 
     def trace_gains(self) -> Float:
-        """(m,) predicted drop of tr(K - G G^T)."""
+        """Predicted decrease of tr(K - G G^T), (m,)."""
         known = np.maximum(self._a, 0.0) + self.unseen * (2.0 * self.D - self.unseen)
         return np.asarray(np.divide(known, self.D, out=known, where=self.D > 0.0))
 
     def target_gains(self) -> Float:
-        """(m,) predicted drop of ``|Y - Q Q^T Y|^2``; not a bound."""
+        """Predicted decrease of ``|Y - Q Q^T Y|^2``, (m,); it is not a bound."""
         explained = np.einsum("ij,ij->j", self._c, self._c)
         seen = self._b > self._smallest
         explained[~seen] = 0.0
         return np.asarray(np.divide(explained, self._b, out=explained, where=seen))
 
     def worn(self, j: int) -> bool:
-        """Whether row j's prediction has lost its digits, and `refresh` has to come first."""
+        """True if the prediction of row j has lost its digits, so that `refresh` must precede the pick."""
         worn_b = self._smallest < self._b[j] < _DIGITS * self._most_b[j]
         return bool(worn_b or self._a[j] < _DIGITS * self._most_a[j])
 
     def refresh(self) -> None:
-        """a, b and c from their definitions, by the triangular factors of A and B: O(m delta^2)."""
+        """Recompute a, b and c from their definitions, by the triangular factors of A and B: O(m delta^2)."""
         A, B = self._A[: self._r], self._B[: self._r]
         for values, factor in ((self._a, _triangular(A)), (self._b, _triangular(B))):
             for rows in _blocks(A):
@@ -132,8 +132,8 @@ class LookAhead:
 
         Returns
         -------
-        The exact drops of ``tr(K - G G^T)`` and of ``|Y - Q Q^T Y|^2``, or None where row j turned out to depend on
-        the picks to rounding.
+        The exact decreases of ``tr(K - G G^T)`` and of ``|Y - Q Q^T Y|^2``, or None if row j depends on the picks up to
+        rounding.
         """
         known = bool(self._exact[j])
         if not known:
@@ -154,13 +154,13 @@ class LookAhead:
         return gains
 
     def _rotate(self, v: Float) -> tuple[Float, Float, Float]:
-        """Reflect A, B and H so that one column is ``A v``, ``B v`` and ``H v``, and take it out of them."""
+        """Reflect A, B and H so that their last column is ``A v``, ``B v`` and ``H v``; remove and return it."""
         last = self._r - 1
         sign = 1.0 if v[last] >= 0.0 else -1.0
         images = []
         for M in (self._A, self._B, self._H.T[:, : self._u]):
             image = v @ M[: self._r]
-            # I - u u^T / (1 + |v_last|), u = v + sign e_last, takes e_last to -sign v.
+            # I - u u^T / (1 + |v_last|), u = v + sign e_last, maps e_last to -sign v.
             along = (image + sign * M[last]) / (1.0 + abs(v[last]))
             for k in range(last):
                 M[k] -= v[k] * along
@@ -170,7 +170,7 @@ class LookAhead:
         return g, p, h
 
     def _extend_Q(self, g: Float, p: Float, h: Float) -> float:
-        """Append ``g = Q h + p`` to G = Q R. Returns what the new direction explains of Y."""
+        """Append ``g = Q h + p`` to G = Q R. Returns the part of |Y|^2 that the new direction explains."""
         Q, u = self._Q[: self._u], self._u
         missed = self._sound[:u] * (Q @ p)
         if missed @ missed > _ORTHOGONAL**2 * (p @ p):
@@ -185,7 +185,7 @@ class LookAhead:
         t = B @ q if sound else np.zeros(self._r)
         self._H[u, : self._r] = t
         if not sound:
-            # B has lost the column p, which is rounding beside what is left of it.
+            # B has lost the column p, which is rounding relative to the other columns.
             self.refresh()
             return 0.0
         w = norm * g + t @ A
@@ -198,14 +198,14 @@ class LookAhead:
         return float(explained @ explained)
 
     def _look_further(self) -> None:
-        """Look at the row of which most is unseen."""
+        """Add the column of the row with the largest unseen part to the look-ahead."""
         unseen = np.where(self.alive & (self.unseen > self._floor), self.unseen, 0.0)
         j = first_largest(unseen)
         if unseen[j] > 0.0:
             self._look_at(j)
 
     def _look_at(self, j: int) -> None:
-        """One more column of incomplete Cholesky of what is unseen: ``e = (K - G G^T - A A^T)[:, j] / sqrt(e_jj)``."""
+        """One more column of incomplete Cholesky, ``e = (K - G G^T - A A^T)[:, j] / sqrt(e_jj)``, appended to A."""
         Q, R, A, B = self._Q[: self._u], self._R[: self._u], self._A[: self._r], self._B[: self._r]
         self.columns += 1
         e = self._column(j) - (R @ (Q[:, j] @ R)) @ Q - A[:, j] @ A
@@ -234,7 +234,7 @@ def _blocks(M: Float) -> list[slice]:
 
 
 def _triangular(M: Float) -> Float:
-    """T (r, r) upper triangular with ``T^T T = M M^T``, from M (r, m) by QR of blocks: no digit is squared away."""
+    """T (r, r) upper triangular with ``T^T T = M M^T``, from M (r, m), by QR of blocks: a Gram matrix loses digits."""
     T = np.zeros((0, len(M)))
     for rows in _blocks(M):
         T = np.asarray(np.linalg.qr(np.vstack([T, M[:, rows].T]), mode="r"))

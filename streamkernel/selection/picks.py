@@ -1,11 +1,12 @@
-"""Greedy picks inside a pool, from its sums alone (ALGORITHMS 1.3, 1.8, 1.9).
+"""Greedy picks within a pool, from its sums alone (ALGORITHMS 1.3, 1.8, 1.9).
 
-Candidate i scores by S_ii, ``C_ii = |R_i|^2`` and, with everything already picked projected out by a ridge rho, by::
+The score of candidate i is a function of S_ii, ``C_ii = |R_i|^2`` and, with all previous picks projected out by a ridge
+rho, of::
 
     A = H + rho I,    B = C - E^T A^-1 E,    D = F - E^T A^-1 g
 
-The state is deflated lazily: pick t costs O(k t), reads rows of the starting matrices and stored vectors only, and
-never touches a row of the data.
+The state is deflated lazily: pick t costs O(k t). It reads only rows of the starting matrices and stored vectors, and
+no row of the data.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "next_group", "pr
 
 Float = NDArray[np.float64]
 
-FIRST_RHO = 0.3  # ridge of the projection before there is a basis to choose it by, in units of the mean of k(x, x)
+FIRST_RHO = 0.3  # ridge of the projection while there is no basis to choose it, in units of the mean of k(x, x)
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,10 @@ class Picks:
     ----------
     order : (t,) positions in the pool.
     gains : (t,) scores at the time of picking.
-    trace_gains : (t,) what each pick took off the residual trace (NaN where it was not followed).
-    ended : "count", "digits" (fresh sums are needed), "rank" (no independent candidate is left) or "tolerance".
-    parts : (t, w) what each gain is the sum of; w = 0 for scores without parts.
+    trace_gains : (t,) decrease of the residual trace by each pick (NaN if it was not computed).
+    ended : "count", "digits" (the sums must be computed again), "rank" (no independent candidate is left) or
+        "tolerance".
+    parts : (t, w) terms of each gain; w = 0 for scores without parts.
     """
 
     order: NDArray[np.int64]
@@ -49,7 +51,7 @@ class Picks:
     def of(
         cls, order: list[int], gains: list[float], trace_gains: list[float], parts: list[Float], ended: str
     ) -> Picks:
-        """From lists that a loop has filled, one entry a pick."""
+        """Picks from the lists of a loop, with one entry per pick."""
         return cls(
             np.asarray(order, np.int64),
             np.asarray(gains),
@@ -59,14 +61,14 @@ class Picks:
         )
 
     def take(self, positions: NDArray[np.int64]) -> Picks:
-        """Some of these picks."""
+        """The picks at these positions."""
         return Picks(
             self.order[positions], self.gains[positions], self.trace_gains[positions], self.ended, self.parts[positions]
         )
 
 
 class Coefficients:
-    """T (k, n + t): coefficients of each candidate's kernel function in the basis and the picks so far."""
+    """T (k, n + t): coefficients of the kernel function of each candidate in the basis and the t picks so far."""
 
     def __init__(self, start: Float, count: int) -> None:
         self._T = np.concatenate([start, np.zeros((len(start), count))], axis=1)
@@ -74,31 +76,31 @@ class Coefficients:
 
     @property
     def norms(self) -> Float:
-        """``|T_i|_1``, (k,)."""
+        """Norms ``|T_i|_1``, (k,)."""
         return np.asarray(np.abs(self._T).sum(axis=1))
 
     def deflate(self, t: int, j: int, v: Float) -> None:
-        """Candidate j joined the basis; v = S[:, j] / S_jj."""
+        """Update T by pick t, candidate j; v = S[:, j] / S_jj."""
         self._T -= np.outer(v, self._T[j])
         self._T[:, self._n + t] = v
 
 
 def next_group(alive: NDArray[np.bool_], groups: NDArray[np.int64], spent: int) -> NDArray[np.bool_]:
-    """Live candidates of the next sub-pool after `spent` that has any: one without gives no pick."""
+    """Live candidates of the next sub-pool after `spent`; a sub-pool without live candidates gives no pick."""
     alive = alive & (groups > spent)
     return alive & (groups == groups[alive].min()) if alive.any() else alive
 
 
 def square_of(YY: Float, scale: Float) -> float:
-    """``|Y|^2`` of the scaled targets; 1 where there are none, or they are constant."""
+    """``|Y|^2`` of the scaled targets; 1 without targets, or if they are constant."""
     return float((np.diagonal(YY) / scale**2).sum()) or 1.0
 
 
 class _Deflated:
-    """Rows of ``M0 - sum over picks`` for a symmetric matrix that each pick deflates by f on both sides.
+    """Lazily deflated symmetric matrix M, which each pick deflates by f on both sides.
 
-    ``M <- M - f v^T - v f^T + c f f^T`` with ``v = M[:, j] / s`` and ``c = v_j / s``: both C and (before its
-    projection) B. A column is read off the starting matrix, the f of the picks and their v::
+    ``M <- M - f v^T - v f^T + c f f^T`` with ``v = M[:, j] / s`` and ``c = v_j / s``. C is such a matrix, and so is B
+    before its projection. A column is computed from the starting matrix M0 and the f and v of the picks::
 
         M[:, j] = M0[:, j] - sum_t f_tj v_t - sum_t h_tj f_t,    h_t = v_t - c_t f_t
     """
@@ -110,12 +112,12 @@ class _Deflated:
         self.corner = np.empty(count)
 
     def weights(self, t: int, j: int, F: Float) -> tuple[Float, Float]:
-        """What column j takes of the stored v and of the f of the t picks so far."""
+        """Coefficients of column j: of the stored v, and of the f of the t picks so far."""
         f = F[:t, j]
         return f, self.stored[:t, j] - self.corner[:t] * f
 
     def column(self, t: int, j: int, s: float, F: Float) -> Float:
-        """Current column j over s."""
+        """Current column j, divided by s."""
         of_v, of_f = self.weights(t, j, F)
         return np.asarray((self.start[j] - of_v @ self.stored[:t] - of_f @ F[:t]) / s)
 
@@ -126,7 +128,7 @@ class _Deflated:
 
 
 class _Projected(_Deflated):
-    """The same with the ridge projection of each new feature taken out: ``B <- B - h h^T / a``, ``a = rho + c``."""
+    """`_Deflated`, with each new feature projected out by the ridge: ``B <- B - h h^T / a``, ``a = rho + c``."""
 
     def __init__(self, start: Float, count: int, rho: float) -> None:
         super().__init__(start, count)
@@ -142,27 +144,28 @@ class _Projected(_Deflated):
         self.diagonal -= self.feature(t, f) ** 2 / (self.rho + self.corner[t])
 
     def feature(self, t: int, f: Float) -> Float:
-        """h of pick t: what the candidates have in common with the new feature beyond f."""
+        """h of pick t: inner products of the candidates with the new feature, after the deflation by f."""
         return np.asarray(self.stored[t] - self.corner[t] * f)
 
 
 def projection_ridge(sums: PoolSums, score: Score, scale: Float) -> float:
-    """The ridge with which the basis is projected out of the candidates' columns."""
+    """Ridge of the projection of the basis out of the columns of the candidates."""
     if score.rho is not None or len(sums.H) == 0:
         return (FIRST_RHO if score.rho is None else score.rho) * sums.trace / sums.weight
     return RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight).choose(scale**2)
 
 
 def _projected_start(sums: PoolSums, score: Score, scale: Float) -> tuple[Float, Float, float]:
-    """B and D of the pool with the basis ridge-projected out, and the ridge."""
+    """B and D of the pool, with the basis projected out by a ridge, and this ridge."""
     unit = sums.trace / sums.weight
     first = FIRST_RHO * unit if score.rho is None else score.rho * unit
     if len(sums.H) == 0:
         return sums.C, sums.F / scale, first
-    # By eigenvalues, clipped at 0: sums of float32 products may have lost the smallest ones to rounding.
+    # Eigenvalues are clipped at 0: in sums of float32 products the smallest ones are rounding.
     path = RidgePath.of(sums.H, sums.g, np.diagonal(sums.YY), sums.weight)
     rho = path.choose(scale**2) if score.rho is None else first
-    # Half of the projector on either side: NumPy then makes the product of a matrix with itself, at half the cost.
+    # The root of the projector is on both sides: NumPy then computes the product of a matrix with its own transpose, at
+    # half the cost.
     root = np.sqrt(path.values + rho)[:, None]
     half, known = (
         np.divide(part, root, out=np.zeros_like(part), where=root > 0.0)
@@ -188,16 +191,17 @@ def lazy_picks(
 
     Parameters
     ----------
-    sums : of `PoolGram`.
-    score : what to maximise.
-    scale : (d,) spread of each target; the targets are divided by it.
+    sums : sums of `PoolGram`.
+    score : Score that each pick maximises.
+    count : largest number of picks.
+    scale : (d,) standard deviation of each target; the targets are divided by it.
     diagonal : (k,) ``k(x_i, x_i)`` of the candidates.
     pivot_tolerance : candidates with ``S_ii <= pivot_tolerance * k_ii`` depend on the basis and are masked.
-    digits : end when the best candidate's sums have fallen to this share of where they began: what is left of them
-        is rounding, and fresh sums are needed. Never merely mask such a candidate: it is alive.
+    digits : stop when the sums of the best candidate have fallen to this share of their first values: the rest is
+        rounding, and the sums must be computed again. Such a candidate must not be masked, because it is independent.
     groups : (k,) restricts each pick to the next group that has a live candidate (split pools).
-    stop_after : end when the trace gains add up to this much.
-    coefficients : (k, n) of the candidates in the basis, for scores that need them.
+    stop_after : stop when the sum of the trace gains reaches this.
+    coefficients : (k, n) coefficients of the candidates in the basis, for scores that need them.
     """
     if score.needs_cross:
         raise ValueError(f"{type(score).__name__} needs the square-root form")
@@ -213,7 +217,7 @@ def lazy_picks(
     if score.needs_projection:
         start, D, rho = _projected_start(sums, score, scale)
         B = _Projected(start, count, rho)
-    # What scores are made of and divided by; with a ridge, never by B alone.
+    # The sums that a score is computed from or divides by; with a ridge, no score divides by B alone.
     watched = [(C, c_start)] if C is not None and score.needs_squares else []
     if B is not None and rho == 0.0:
         watched.append((B, B.diagonal.copy()))

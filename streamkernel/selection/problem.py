@@ -1,4 +1,4 @@
-"""What a rule is given, and what it gives back."""
+"""The input and the result of a selection rule."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Problem:
     Parameters
     ----------
     table : rows (scaled) and targets.
-    kernel : with its lengthscale.
-    n : most functions to choose.
-    tol : stop when the residual trace is at most ``tol * trace``; 0 to go on to n.
-    seed : of every draw.
+    kernel : Kernel with its lengthscale.
+    n : largest number of functions.
+    tol : stop when the residual trace is at most ``tol * trace``; 0 to continue to n.
+    seed : seed of all draws.
     centre, scale : (d,) mean and spread of the targets; d = 0 without targets.
     """
 
@@ -49,9 +49,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """One round of a rule: basis size at its start, the exact residual trace there where it was looked at.
+    """One round of a rule: basis sizes at its start and end, and numbers of candidates and scoring rows.
 
-    `residual_trace` is None where the round did not look at all rows.
+    `residual_trace` is the exact residual trace at the start; None if the round did not read all rows.
     """
 
     start: int
@@ -72,20 +72,21 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class Selection:
-    """A basis and how it came about.
+    """A basis, and the record of its selection.
 
     Attributes
     ----------
     basis : Basis, at most n functions, in the order of picking.
-    gains : (n,) what each pick scored when it was picked; empty for rules that do not score.
-    rounds : one record a round.
-    ended : "size" (n reached), "tolerance" (the certificate holds, or no pick gains enough) or "rank" (no
-        independent row was left, or rounds brought too few to go on; see `Rounds`).
-    gain_parts : (n, 2) the parts of each gain, of the trace and of the targets, for rules that weigh the two.
-    predicted_gains : (n, 2) the same parts as they were guessed before each pick, for rules that look ahead.
-    traces : (n + 1,) exact residual traces before each pick and after the last, for rules that follow them; in the
-        weights of the rows where the rule heeds these.
-    gaps : how far a ridge regression on the picks so far can be from one on all rows, for rules that follow it.
+    gains : (n,) score of each pick when it was picked; empty for rules without scores.
+    rounds : one record per round.
+    ended : "size" (n reached), "tolerance" (the certificate satisfies it, or no pick gains enough) or "rank" (no
+        independent row was left, or too many rounds added too few functions; see `Rounds`).
+    gain_parts : (n, 2) gains of the trace and of the targets in each gain, for rules that weight the two.
+    predicted_gains : (n, 2) the same parts as predicted before each pick, for rules with look-ahead.
+    traces : (n + 1,) exact residual traces before each pick and after the last one, for rules that compute them; with
+        the row weights if the rule uses these.
+    gaps : bounds on the gap between a ridge regression on the picks so far and one on all rows, for rules that compute
+        them.
     """
 
     basis: Basis
@@ -98,16 +99,16 @@ class Selection:
     gaps: DualityPath | None = None
 
     def left(self, basis: Basis, positions: NDArray[np.int64]) -> Selection:
-        """Of the picks at these positions alone, where no other has a place beside them in `basis`."""
+        """The selection of the picks at these positions, if the other picks depend on them; they are `basis`."""
         gains, parts, predicted = (
             None if values is None or not len(values) else values[positions]
             for values in (self.gains, self.gain_parts, self.predicted_gains)
         )
-        # What was followed from pick to pick is of all of them.
+        # Traces and gaps from pick to pick belong to all picks, so they are left out.
         return Selection(basis, np.zeros(0) if gains is None else gains, self.rounds, "rank", parts, predicted)
 
     def first(self, size: int, ended: str) -> Selection:
-        """The first `size` picks, which are a basis of their own, and why they are all."""
+        """The selection of the first `size` picks, with the reason for the end."""
         return Selection(
             basis=self.basis.take(np.arange(size)),
             gains=self.gains[:size],
@@ -120,23 +121,23 @@ class Selection:
         )
 
     def joined(self, basis: Basis) -> Selection:
-        """With points that nobody picked, at the end of `basis`: they scored nothing."""
+        """The selection with other points appended, which have gain 0; `basis` has them at its end."""
         more = len(basis) - len(self.basis)
         gains = np.concatenate([self.gains, np.zeros(more)]) if len(self.gains) else self.gains
         return Selection(basis, gains, self.rounds, self.ended)
 
 
 class RowCache:
-    """Rows by number, fetched by a sweep only when they were not fetched before."""
+    """Cache of rows by number. A sweep fetches only the rows that are not in the cache."""
 
     def __init__(self, table: Table, session: Session) -> None:
         self._table = table
         self._session = session
         self._sample: Sample | None = None
-        self.repeats: Repeats | None = None  # once they are counted
+        self.repeats: Repeats | None = None  # None until they are counted
 
     def fetch(self, rows: NDArray[np.int64]) -> None:
-        """Make sure that these rows are here, in one sweep over the blocks that hold the missing ones."""
+        """Fetch the missing ones of these rows, in one sweep over the blocks that hold them."""
         missing = np.unique(rows)
         if self._sample is not None:
             missing = np.setdiff1d(missing, self._sample.rows, assume_unique=True)
@@ -163,7 +164,7 @@ class RowCache:
         self._sample = fresh if self._sample is None else self._sample.merged(fresh)
 
     def get(self, rows: NDArray[np.int64]) -> Sample:
-        """The rows with these numbers, in this order."""
+        """The rows with these numbers, in the order of `rows`."""
         self.fetch(rows)
         table = self._table
         if self._sample is None:
@@ -175,44 +176,44 @@ class RowCache:
 
 
 class Rule(ABC):
-    """A way to choose a basis."""
+    """A rule that selects a basis."""
 
     name: str
-    keyed = False  # whether it asks for keys of rows' features
+    keyed = False  # True if the rule needs keys of the features of rows
 
     @abstractmethod
     def prefetch(self, problem: Problem) -> NDArray[np.int64]:
-        """Numbers of rows that the rule knows beforehand it will want (uniform draws)."""
+        """Numbers of the rows that the rule will need, as far as they are known before it starts (uniform draws)."""
 
     @abstractmethod
     def steps(self, problem: Problem) -> list[Step]:
-        """What choosing will cost; `problem.kernel` may have any lengthscale."""
+        """Costs of the selection, for the plan; they do not depend on the lengthscale of `problem.kernel`."""
 
     @abstractmethod
     def select(self, problem: Problem, session: Session, cache: RowCache) -> Selection:
-        """Choose."""
+        """Select a basis."""
 
 
 def unfilled_basis(problem: Problem, n: int) -> Basis:
-    """A basis with the shapes of n functions and no memory behind it, for plans."""
+    """A basis with the shapes of n functions but without their memory, for plans."""
     shape = (n, problem.table.n_features)
     points = np.broadcast_to(np.zeros((), problem.table.dtype), shape)
     return Basis(problem.kernel, points, np.broadcast_to(np.zeros((), np.int64), (n,)))
 
 
 def gather_step(problem: Problem, rows: int) -> Step:
-    """The sweep that fetches so many rows by number."""
+    """Costs of the sweep that fetches `rows` rows by number."""
     table = problem.table
     rows = min(rows, table.n_rows)
     gather = Gather(
         np.broadcast_to(np.zeros((), np.int64), (rows,)), table.n_features, table.n_targets, np.dtype(table.dtype)
     )
     step = step_of(_GATHER, gather, table, kernel_columns=0, held_bytes=2 * gather.state_bytes())
-    return replace(step, kept_bytes=2 * gather.state_bytes())  # those at hand, and of these the sample
+    return replace(step, kept_bytes=2 * gather.state_bytes())  # the cached rows, and the sample of them
 
 
 def counting(steps: list[Step], problem: Problem) -> list[Step]:
-    """The same steps, repeated rows counted by the first that fetches rows, or by one of its own."""
+    """The steps, with the count of repeated rows added to the first step that fetches rows, or as a step of its own."""
     table = problem.table
     count = step_of(_COUNT, CountRepeats(table.n_features, table.n_targets), table, kernel_columns=0)
     for index, step in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Greedy picks inside a pool from the square-root form, which keeps the digits (ALGORITHMS 1.3, remedy 2).
+"""Greedy picks within a pool from the square-root form, which loses no digits (ALGORITHMS 1.3, remedy 2).
 
 ::
 
@@ -34,9 +34,9 @@ def root_picks(
     stop_after: float = np.inf,
     coefficients: Float | None = None,
 ) -> Picks:
-    """Up to `count` greedy picks; the projection is the least squares one (rho = 0, ALGORITHMS 1.3, row CSI).
+    """Up to `count` greedy picks, with the least squares projection (rho = 0, ALGORITHMS 1.3, row CSI).
 
-    Parameters as `lazy_picks`.
+    `sums` are those of `PoolRoot`; the other parameters are those of `lazy_picks`.
     """
     k, n = len(sums.S), len(sums.G_R)
     count = min(count, k)

@@ -1,4 +1,4 @@
-"""When a rule that goes on in rounds takes the rank as exhausted: after a bounded number, whatever the data."""
+"""Stopping of a rule that works in rounds, when the rank is exhausted: the number of rounds is bounded for all data."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from streamkernel.selection.takes import Take
 
 __all__ = ["Rounds"]
 
-_EMPTY = 3  # rounds in a row that brought nothing
-_SHORT = 10  # rounds that brought less than was asked of them, beyond as many as were planned
+_EMPTY = 3  # successive rounds without a new function, which end the rule
+_SHORT = 10  # short rounds beyond the number of planned rounds, which end the rule
 
 
 @dataclass
 class Rounds:
-    """Rounds so far that brought less than was asked of them, as draws from few distinct rows do.
+    """Count of the rounds so far that added fewer functions than requested, as draws from few distinct rows do.
 
-    Each of them reads rows, and one that brings a single function is hardly worth it: a plan of few sweeps is to end
-    after few. So the rule ends after 3 empty rounds in a row, and once there are 10 short ones more than the rounds
-    that were planned.
+    Each round reads rows, and a round that adds one function is hardly worth its sweep: a plan with few sweeps must end
+    after few. The rule therefore ends after 3 successive rounds without a function, or when the number of short rounds
+    exceeds the number of planned rounds by more than 10.
 
     Parameters
     ----------
-    planned : rounds that lead to n functions where each brings what is asked of it.
+    planned : number of rounds to n functions if no round is short.
     """
 
     planned: int
@@ -31,18 +31,19 @@ class Rounds:
 
     @classmethod
     def of(cls, take: Take, n: int) -> Rounds:
-        """Of a rule that takes so many functions a round."""
+        """The count for a rule with this take and n functions."""
         have = planned = 0
         while have < n:
             have, planned = have + take.count(have, n), planned + 1
         return cls(planned)
 
     def exhausted(self, brought: int, asked: int = 1) -> bool:
-        """Whether the round that brought so many functions was the last.
+        """Record a round, and return True if it is the last one.
 
         Parameters
         ----------
-        asked : fewer than these are short of what was asked; 1 where something else than rank ended the round.
+        brought : number of functions that the round added.
+        asked : a round with fewer functions is short; 1 if the round ended for another reason than rank.
         """
         self._empty = 0 if brought else self._empty + 1
         self._short += brought < asked

@@ -1,8 +1,8 @@
 """Randomly pivoted Cholesky, in blocks (Chen, Epperly, Tropp & Webber 2023; Epperly, Tropp & Webber 2024).
 
-Each pivot is drawn with probability ~ the residual diagonal. A look draws a block of proposals at once; going through
-them, a proposal with residual u_a at the look and H_aa now is accepted with probability ``H_aa / u_a``: what is
-accepted is distributed exactly as if pivots had been drawn one at a time (ALGORITHMS 12.1).
+Each pivot is drawn with probability ~ the residual diagonal. One sweep draws a block of proposals. In their order, a
+proposal with residual u_a at the sweep and H_aa now is accepted with probability ``H_aa / u_a``. The accepted proposals
+have exactly the distribution of pivots that are drawn one at a time (ALGORITHMS 12.1).
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ def proposals_with_replacement(
 ) -> NDArray[np.int64]:
     """`count` independent draws ~ residual, from a successive sample without replacement.
 
-    The next independent draw repeats something already seen with probability (seen mass) / total; otherwise it is the
-    next of the successive sample. So one reservoir serves both kinds of draw.
+    The next independent draw repeats a previous row with probability (sum of their residuals) / total; otherwise it is
+    the next row of the successive sample. One reservoir therefore gives both kinds of draw.
 
     Parameters
     ----------
-    residuals : (k,) of the sampled rows, in the order of the successive sample.
+    residuals : (k,) residuals of the sampled rows, in the order of the successive sample.
     total : sum of all residuals.
-    count : at most k.
+    count : number of draws, at most k.
+    generator : generator of the draws.
     """
     drawn: list[int] = []
     seen = 0
@@ -52,14 +53,14 @@ def proposals_with_replacement(
 def accept(
     H: NDArray[np.float64], proposals: NDArray[np.int64], uniforms: NDArray[np.float64] | None, tolerance: float
 ) -> NDArray[np.int64]:
-    """Proposals that become pivots, in order.
+    """The accepted proposals, in order.
 
     Parameters
     ----------
     H : (k, k) residual kernel among the sampled rows.
     proposals : positions in H, with repeats.
-    uniforms : one for each proposal; None accepts all that are independent (block RPCholesky).
-    tolerance : residual, absolute, at or below which a row is dependent.
+    uniforms : one uniform variate per proposal; None accepts all independent proposals (block RPCholesky).
+    tolerance : a row is dependent if its residual is at most this (absolute).
     """
     H = H.copy()
     start = np.diagonal(H).copy()
@@ -80,8 +81,8 @@ class RPCholesky(Rule):
 
     Parameters
     ----------
-    block : proposals per look; 1 is the plain rule, None takes n / 10.
-    exact : reject proposals, so that the distribution is the plain rule's; False accepts the whole block.
+    block : number of proposals per sweep; 1 is the plain rule, None takes n / 10, at least 10.
+    exact : True to reject proposals, so that the distribution is that of the plain rule; False accepts the whole block.
     """
 
     name: str = "rpcholesky"
@@ -132,7 +133,7 @@ class RPCholesky(Rule):
             grown = self._extend(problem, basis, look, len(rounds))
             rounds.append(RoundRecord(len(basis), len(grown), look.residual_trace, len(look.candidates), 0))
             brought, basis = len(grown) - len(basis), grown
-            # Chance rejects most of a block at times: only what brings nothing is short.
+            # Chance may reject most of a block: a round is short only if it adds no function.
             if supply.exhausted(brought) or (brought == 0 and not self._may_go_on(look, trace)):
                 ended = "rank"
                 break
@@ -141,7 +142,7 @@ class RPCholesky(Rule):
 
     @staticmethod
     def _may_go_on(look: LookResult, trace: float) -> bool:
-        """A block in which chance rejected all is no sign of exhausted rank; a residual of rounding is."""
+        """False if the rank is exhausted: the residual trace is rounding. Chance alone may reject a whole block."""
         return len(look.candidates) > 0 and look.residual_trace > 1e-12 * trace
 
     def _extend(self, problem: Problem, basis: Basis, look: LookResult, round_: int) -> Basis:

@@ -1,15 +1,15 @@
-"""The table of rules: each a row of (draw, score, take).
+"""The table of selection rules; each rule is a row of (draw, score, take).
 
 | name | draw candidates | score | take |
 |---|---|---|---|
-| few-sweep, trace | residual-weighted, 4 to 8 a pick | function-space gain, on weighted rows | a geometric share of n |
-| few-sweep, prediction | uniform, 4 to 16 a pick | what it explains of Y | a geometric share of n |
-| sgma | uniform, 59 | function-space gain or another, on all rows | 1, or some |
-| csi | uniform, 20 a pick, at first 1,200 | trace gain + prediction gain, on all rows | 40 |
+| few-sweep, trace | residual-weighted, 4 to 8 per pick | function-space gain, on weighted rows | geometric share of n |
+| few-sweep, prediction | uniform, 4 to 16 per pick | prediction gain | geometric share of n |
+| sgma | uniform, 59 | function-space gain or another, on all rows | 1, or several |
+| csi | uniform, 20 per pick, at first 1,200 | trace gain + prediction gain, on all rows | 40 |
 | csi-lookahead | all, in memory | predicted trace gain + prediction gain | 1 |
-| gp-posterior | uniform, 59 | what the regularised risk loses, on all rows | 1, or some |
+| gp-posterior | uniform, 59 | decrease of the regularised risk, on all rows | 1, or several |
 | matching-pursuit-kpca | all | function-space gain, on all rows | n |
-| incomplete-cholesky | all | residual diagonal | as many as are sure |
+| incomplete-cholesky | all | residual diagonal | as many as are certain |
 | rpcholesky | residual-weighted | accept / reject | block |
 | rpcholesky-block | residual-weighted | - | block |
 | leverage | leverage-weighted | - | n |
@@ -65,7 +65,13 @@ SCORES: dict[str, Callable[[], Score]] = {
 
 
 def as_kappa(objective: str | float, name: str = "objective") -> float:
-    """Share of the prediction gain: 0 for "trace", 1 for "prediction", or the number itself."""
+    """Weight kappa of the prediction gain: 0 for "trace", 1 for "prediction", or the number itself.
+
+    Raises
+    ------
+    ParameterError
+        The objective is neither a known name nor a number in [0, 1].
+    """
     if objective == "trace":
         return 0.0
     if objective == "prediction":
@@ -98,7 +104,7 @@ def _sgma(
     if pool not in ("single", "split", "shared"):
         raise ParameterError(f"pool must be 'single', 'split' or 'shared', not {pool!r}")
     candidates_needed(eps, quantile)
-    # The null baseline looks once: its score does not change with what is picked.
+    # The null baseline sweeps once: its score does not depend on previous picks.
     take = Geometric(1) if score == "kronecker" else Fixed(1 if pool == "single" else picks or 10)
     level = None if candidates else (eps, quantile)
     draw = UniformDraw(candidates, all_rows=True, split=pool == "split", level=level)
@@ -109,7 +115,7 @@ def _sgma(
 def _csi(
     *, has_targets: bool, kappa: float = 0.99, candidates: int | None = None, picks: int = 40, centre: bool = True
 ) -> Rule:
-    # A few functions may do, where they are the right ones: by default the first pool is large.
+    # A few well-chosen functions may be enough: by default the first pool is large.
     draw = UniformDraw(candidates or 20, all_rows=True, least_first=0 if candidates else 1200)
     return Greedy(
         "csi", draw, Mixture(as_kappa(kappa, "kappa") if has_targets else 0.0), Fixed(picks), RootForm(), centred=centre
@@ -196,19 +202,19 @@ _SHARED = ("objective", "has_targets")
 
 @dataclass(frozen=True)
 class RuleOption:
-    """An option of a rule: bool, int, float or str; a default of None stands for what the rule makes of the problem."""
+    """An option of a rule: its type (bool, int, float or str), and its default; None lets the rule choose the value."""
 
     kind: type
     default: Any
 
 
 def options_of(rule: str) -> dict[str, RuleOption]:
-    """What is a rule's own to be set, by name, in alphabetical order."""
+    """The options of a rule, by name, in alphabetical order."""
     build = _BUILDERS[rule]
     hints = get_type_hints(build)
     parameters = inspect.signature(build).parameters
     return {
-        # Of "int | None" the first.
+        # The first type of "int | None".
         name: RuleOption((get_args(hints[name]) or (hints[name],))[0], parameters[name].default)
         for name in sorted(parameters)
         if name not in _SHARED
@@ -222,15 +228,15 @@ def as_rule(
 
     Parameters
     ----------
-    rule : one of `RULES`, or a `Rule`, returned as it is.
-    objective : of few-sweep; without targets it is "trace".
-    has_targets : whether the table has any.
-    options : of the rule, see `options_of`; docs/methods.md describes each.
+    rule : one of `RULES`, or a `Rule`, which is returned as it is.
+    objective : objective of few-sweep; "trace" without targets.
+    has_targets : True if the table has targets.
+    options : options of the rule, see `options_of`; docs/methods.md describes each.
 
     Raises
     ------
     ParameterError
-        An unknown rule, an option that it does not have, or a value that it cannot take.
+        The rule is unknown, it has no such option, or a value is invalid.
     """
     if isinstance(rule, Rule):
         if options:

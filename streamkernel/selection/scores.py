@@ -1,7 +1,7 @@
-"""What a candidate is worth: one class a rule of the papers, a formula of a few sums each.
+"""Scores of candidates: one class per rule of the papers, each a formula of a few sums.
 
-For a candidate i with residual column ``R_i`` (everything picked so far taken out), and P the projector on the span of
-all columns picked so far (ALGORITHMS 1.3)::
+For a candidate i, ``R_i`` is its residual column given all previous picks, and P is the projector on the span of the
+columns of these picks (ALGORITHMS 1.3)::
 
     S_ii = R_i[i]     C_ii = |R_i|^2     B_ii = |(I - P) R_i|^2     D_i = R_i^T (I - P) Y     B_ij = R_i^T (I - P) R_j
 """
@@ -31,20 +31,20 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidates:
-    """The sums of every candidate at one moment of a round; only those that the score asked for are there.
+    """The sums of all candidates before a pick; only those that the score needs are computed.
 
     Attributes
     ----------
-    pivots : (k,) S_ii; 1 where a candidate is not to be picked.
-    trace : of K over the scoring rows, in their weights.
-    square : ``|Y|^2`` of the scaled targets; 1 where there are none.
-    rho : ridge of the projection: ``B_ii`` and ``D`` are those of the ridge-projected residual.
+    pivots : (k,) S_ii; 1 for a candidate that must not be picked.
+    trace : trace of K over the scoring rows, with their weights.
+    square : ``|Y|^2`` of the scaled targets; 1 without targets.
+    rho : ridge of the projection in ``B_ii`` and ``D``.
     squares : (k,) C_ii.
-    first_squares : (k,) C_ii at the beginning of the round.
+    first_squares : (k,) C_ii at the start of the round.
     left : (k,) B_ii.
     explained : (k,) ``|D_i|^2``, summed over the scaled targets.
     cross : (k, k) B_ij.
-    coefficients : (k,) ``|T_i|_1``, T_i being the coefficients of ``k(., x_i)`` in the basis.
+    coefficients : (k,) ``|T_i|_1``, with T_i the coefficients of ``k(., x_i)`` in the basis.
     """
 
     pivots: Float
@@ -60,7 +60,7 @@ class Candidates:
 
 
 class Score(ABC):
-    """What to maximise, and which sums it needs."""
+    """A score, which picks maximise, and the sums that it needs."""
 
     needs_squares: bool = False
     needs_projection: bool = False
@@ -70,21 +70,21 @@ class Score(ABC):
 
     @abstractmethod
     def values(self, candidates: Candidates) -> Float:
-        """(k,) scores, not negative."""
+        """Scores (k,), >= 0."""
 
     def parts(self, candidates: Candidates) -> Float:
-        """(w, k) what the scores are sums of; w = 0 for those that have no parts."""
+        """Terms (w, k) of the scores; w = 0 for scores without parts."""
         return np.zeros((0, len(candidates.pivots)))
 
 
 def _over(numerator: Float, denominator: Float) -> Float:
-    """Quotient; 0 where nothing is left to divide by."""
+    """Quotient; 0 where the denominator is not positive."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0.0)
 
 
 @dataclass(frozen=True)
 class FunctionSpace(Score):
-    """``C_ii / S_ii``: what the residual trace loses (Smola & Schoelkopf 2000, eq. (31)).
+    """``C_ii / S_ii``: the decrease of the residual trace (Smola & Schoelkopf 2000, eq. (31)).
 
     It is also the Rayleigh quotient of sparse kernel PCA by matching pursuit (Hussain & Shawe-Taylor, Algorithm 1).
     """
@@ -115,9 +115,9 @@ class Pivot(Score):
 
 @dataclass(frozen=True)
 class SparseFeatures(Score):
-    """``C_ii / (1 + |T_i|_1)^2``: sparse kernel feature analysis, the residual in units of its coefficients' 1-norm.
+    """``C_ii / (1 + |T_i|_1)^2``: sparse kernel feature analysis, the residual over the 1-norm of its coefficients.
 
-    ``R_i = k_i - sum_j T_ij k_j`` over the basis (Smola & Schoelkopf 2000, section 7.1, which names it only).
+    ``R_i = k_i - sum_j T_ij k_j`` over the basis (Smola & Schoelkopf 2000, section 7.1, which gives no formula).
     """
 
     needs_squares = True
@@ -129,10 +129,10 @@ class SparseFeatures(Score):
 
 @dataclass(frozen=True)
 class Frobenius(Score):
-    """``sum_j B_ij^2 / B_ii``, j over the pool: what the Frobenius norm of its projected columns loses.
+    """``sum_j B_ij^2 / B_ii``, j over the pool: decrease of the squared Frobenius norm of the projected columns.
 
-    Smola & Schoelkopf 2000, eq. (27), the sum over all columns estimated from those of the pool, which is a uniform
-    sample (times m / k).
+    Smola & Schoelkopf 2000, eq. (27). The pool is a uniform sample; its sum times m / k estimates the sum over all
+    columns.
     """
 
     needs_cross = True
@@ -144,9 +144,9 @@ class Frobenius(Score):
 
 @dataclass(frozen=True)
 class Kronecker(Score):
-    """``|k_i|^2``, never deflated: the gain in the metric in which picked columns are exact and all others are 0.
+    """``|k_i|^2``, without deflation: the gain in the metric in which picked columns are exact and all others are 0.
 
-    Smola & Schoelkopf 2000, section 3.3. A null baseline: it takes no account of what is already picked.
+    Smola & Schoelkopf 2000, section 3.3. It is a null baseline, because it ignores the previous picks.
     """
 
     needs_squares = True
@@ -159,14 +159,15 @@ class Kronecker(Score):
 class Mixture(Score):
     """``kappa |D_i|^2 / S_ii / (rho + B_ii / S_ii) / |Y|^2 + (1 - kappa) C_ii / S_ii / tr K``.
 
-    With rho > 0 the first part is the exact gain of greedy Gaussian process regression (Smola & Bartlett 2001); with
-    rho = 0 it is ``|D_i|^2 / B_ii``, and the whole the criterion of CSI (Bach & Jordan 2005, section 4), exact.
+    With rho > 0 the first term is the exact gain of greedy Gaussian process regression (Smola & Bartlett 2001). With
+    rho = 0 it is ``|D_i|^2 / B_ii``, and the sum is the criterion of CSI with exact gains (Bach & Jordan 2005, section
+    4).
 
     Parameters
     ----------
-    kappa : 1 the prediction gain, 0 the trace gain, between them a mixture.
-    rho : ridge of the projection, in units of the mean of k(x, x); None to start with `FIRST_RHO` and go on, once
-        there is a basis, with the alpha that a ridge model on it would choose from the same sums.
+    kappa : weight of the prediction gain; 1 - kappa is the weight of the trace gain.
+    rho : ridge of the projection, in units of the mean of k(x, x); None for `FIRST_RHO` in the first round and then the
+        alpha that a ridge model on the basis chooses from the same sums.
     """
 
     kappa: float
@@ -185,7 +186,7 @@ class Mixture(Score):
         return np.asarray(targets + trace)
 
     def parts(self, candidates: Candidates) -> Float:
-        """(2, k) of the trace and of the targets, where both have a weight."""
+        """Terms (2, k) of the trace and of the targets, if both have a weight > 0."""
         return np.stack(self._weighed(candidates)) if 0.0 < self.kappa < 1.0 else super().parts(candidates)
 
     def _weighed(self, candidates: Candidates) -> tuple[Float, Float]:

@@ -1,4 +1,4 @@
-"""How many picks are taken before the next look at the data."""
+"""Numbers of picks per round."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["Fixed", "Geometric", "Take"]
 
 class Take(Protocol):
     def count(self, have: int, n: int) -> int:
-        """How many functions to add to `have` of `n`, at least one."""
+        """Number of functions to add to the `have` functions of `n`, at least 1."""
 
 
 @dataclass(frozen=True)
 class Geometric:
-    """To n / 2^(rounds - 1), ..., n / 4, n / 2, n functions: few looks, each at a basis worth looking from."""
+    """Rounds end at n / 2^(rounds - 1), ..., n / 4, n / 2, n functions: few sweeps, each for a much larger basis."""
 
     rounds: int = 5
 
     def targets(self, n: int) -> list[int]:
-        """Basis sizes at the end of the rounds, ascending, the last being n."""
+        """Basis sizes at the ends of the rounds, ascending; the last one is n."""
         return sorted({max(1, -(-n // 2 ** (self.rounds - 1 - j))) for j in range(self.rounds)})
 
     def count(self, have: int, n: int) -> int:
@@ -29,7 +29,7 @@ class Geometric:
 
 @dataclass(frozen=True)
 class Fixed:
-    """The same number each time; one for the rules of the papers."""
+    """The same number in each round; 1 in the rules of the papers."""
 
     picks: int = 1
 

@@ -1,4 +1,4 @@
-"""Uniform Nystroem: n rows at random, the rule that every other must beat."""
+"""The uniform Nystroem method: n random rows. It is the baseline of all other rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Uniform"]
 
 @dataclass(frozen=True)
 class Uniform(Rule):
-    """n rows drawn uniformly without replacement (Williams & Seeger 2001); dependent ones are left out."""
+    """n rows drawn uniformly without replacement (Williams & Seeger 2001); dependent rows are left out."""
 
     name: str = "uniform"
 
