@@ -99,7 +99,7 @@ class Selection:
     gaps: DualityPath | None = None
 
     def left(self, basis: Basis, positions: NDArray[np.int64]) -> Selection:
-        """The selection of the picks at these positions, if the other picks depend on them; they are `basis`."""
+        """The selection without picks that have become dependent; `basis` has the picks at these positions."""
         gains, parts, predicted = (
             None if values is None or not len(values) else values[positions]
             for values in (self.gains, self.gain_parts, self.predicted_gains)

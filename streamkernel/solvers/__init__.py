@@ -1,4 +1,4 @@
-"""Coefficients from sums: init once, solve many."""
+"""Solvers: coefficients from the sums of a sweep. A system is decomposed once and then solved many times."""
 
 from streamkernel.solvers.calibration import calibrated
 from streamkernel.solvers.choice import SolverChoice, choose_solver, falkon_steps

@@ -1,28 +1,29 @@
-"""How much of the variance of Laplace's approximation a prediction should believe in.
+"""Calibration of the variance of Laplace's approximation: the shares of it that predictions use.
 
 A prediction averages over ``q s (k(x, x) - |z|^2) + e s z^T (I + s H)^-1 z`` (`LatentPosterior`):
 
-- q, of the prior variance of f that is outside the span of the basis. The fit is in the span: rows like those of the
-  fit have their targets explained without it, and averaging over all of it makes probabilities of a small basis too
-  timid, rates too large.
-- e, for classes, of what the rows leave open in the span. Where s is large, as it is for classes that are told apart
-  without error, the curvature of a row that is certainly of its class is next to nothing: the normal distribution
-  around the minimum is as wide as the prior's, and half of it lies where the row would be of another class, which the
-  true posterior, all on one side, does not (Kuss & Rasmussen 2005, section 5). On pendigits (10 classes, n = 200,
-  s = 600) the likeliest class had 0.45 on average and was right 99 times in 100: log loss .854, with e = 1/64 .022.
+- q is the share of the prior variance of f outside the span of the basis. The fit is in the span and explains the
+  targets without this variance. With a small basis, an average over all of it moves probabilities too near to equality,
+  and makes rates too large.
+- e, for classes, is the share of the posterior variance within the span. If classes are separated without error, s is
+  large, and a row of certain class has a curvature near 0. The normal distribution around the minimum is then as wide
+  as the prior, and half of it lies where the row has another class. The true posterior lies on one side only (Kuss &
+  Rasmussen 2005, section 5). On pendigits (10 classes, n = 200, s = 600) the most probable class had probability 0.45
+  on average and was right in 99 % of the rows: log loss .854, and .022 with e = 1/64.
 
-Of a few shares of each those are taken under which targets of some rows are likeliest, each row predicted from all
-others: two numbers from thousands of rows. Leaving a row i out takes its curvature W_i and its slope rho_i from the
-minimum, which moves, to first order (Vehtari et al. 2016, section 3.5; C C^T = S_i = cov t_i)::
+Both shares are chosen from a short list. They maximise the likelihood of the targets of some rows, each predicted from
+all others (leave-one-out): two numbers from thousands of rows. To leave a row i out removes its curvature W_i and its
+slope rho_i. To first order the minimum moves to (Vehtari et al. 2016, section 3.5; C C^T = S_i = cov t_i)::
 
     t_-i = t_i + S_-i rho_i,    S_-i = C (I - C^T W_i C)^-1 C^T
 
-so that the rows of the fit are as good as others: on pendigits the log loss so found differs from that of 2,000
-held-out rows by .0015 nats. A share other than 1 has to gain 2 nats: what few rows seem to say is not followed.
+Rows of the fit are therefore as good as held-out rows: on pendigits this log loss differs from that of 2,000 held-out
+rows by .0015 nats. A share other than 1 must gain 2 nats, because a smaller gain on few rows may be noise.
 
-At a point of the basis nothing is left open, whatever q is: such rows cannot tell it, and are not asked while others
-are as many. Else they are asked as if their function were none of the basis: what the others leave open of it is
-``1 / (k(Z, Z)^-1)_jj``, which is part of ``S_-i``, since the row that tied it down is out.
+At a point of the basis the variance outside the span is 0, so that such rows do not determine q. They are not used if
+at least half of the rows are no points of the basis. Otherwise each of them counts as if its function j were not in the
+basis: the variance that the other functions do not explain is ``1 / (k(Z, Z)^-1)_jj``. It is a part of ``S_-i``,
+because the row that determined it is left out.
 """
 
 from __future__ import annotations
@@ -47,21 +48,23 @@ Float = NDArray[np.float64]
 
 SHARES = (1.0, 0.5, 0.25, 0.125, 2.0**-4, 2.0**-6, 2.0**-9)
 _ROWS = 2000
-_COVARIANCES = 1 << 22  # numbers in those of all rows
-_PANEL = 1 << 19  # and of the rows that are worked on at once
-_MOST_LEVERAGE = 1.0 - 1e-3  # of a row on itself; where the Hessian is not its own it may seem to be more than all
+_COVARIANCES = 1 << 22  # numbers in the covariances of all rows
+_PANEL = 1 << 19  # numbers in the covariances of the rows of a panel
+_MOST_LEVERAGE = 1.0 - 1e-3  # of a row on itself; with an approximate Hessian it may seem to exceed 1
 _ROUNDS = 4
-_WORTH = 2.0  # nats, of all rows
-_AT_A_POINT = 1e-6  # share of k(x, x) that a basis leaves open of its own points, for rounding
+_WORTH = 2.0  # nats, over all rows, that a share other than 1 must gain
+_AT_A_POINT = 1e-6  # residual, as a share of k(x, x), at or below which a row counts as a point of the basis
 _TINY = np.finfo(np.float64).tiny
 
 
 def calibrated(posterior: LatentPosterior, likelihood: Likelihood, sample: Sample) -> LatentPosterior:
-    """The same posterior with the shares under which the targets are likeliest.
+    """The same posterior with the shares that maximise the leave-one-out likelihood of the targets.
 
     Parameters
     ----------
-    sample : rows of the fit, in random order; the first 2,000 are looked at, fewer of more than 45 classes.
+    posterior : LatentPosterior of the fit.
+    likelihood : Likelihood of the fit.
+    sample : rows of the fit, in random order; the first 2,000 are used, fewer with more than 45 classes.
     """
     most = min(_ROWS, max(_COVARIANCES // posterior.contrasts.shape[1] ** 2, 1))
     X, weights = sample.X[:most], sample.weights[:most]
@@ -80,7 +83,7 @@ def calibrated(posterior: LatentPosterior, likelihood: Likelihood, sample: Sampl
 def _best(
     posterior: LatentPosterior, score: Callable[[LatentPosterior], float], likelihood: Likelihood
 ) -> LatentPosterior:
-    """One share after the other, until neither gains."""
+    """Coordinate search over the two shares, until neither changes."""
     moves: list[Callable[[LatentPosterior, float], LatentPosterior]] = [
         lambda found, share: replace(found, residual_share=share)
     ]
@@ -100,14 +103,14 @@ def _best(
 
 
 def _moved(posterior: LatentPosterior) -> float:
-    """What the shares have to be worth."""
+    """Nats that the shares must gain: 2 for each share other than 1."""
     return _WORTH * ((posterior.residual_share != 1.0) + (posterior.covariance_share != 1.0))
 
 
 def _left_out(
     posterior: LatentPosterior, likelihood: Likelihood, X: NDArray[Any], y: Float, weights: Float
 ) -> tuple[Float, Float, Float]:
-    """`LatentPosterior.parts` of each row for a fit to the others."""
+    """`LatentPosterior.parts` of each row for the fit without this row."""
     Q = posterior.contrasts
     r, rows = Q.shape[1], len(X)
     means, covariances, left = np.empty((rows, len(Q))), np.empty((rows, r, r)), np.empty(rows)
@@ -127,13 +130,13 @@ def _left_out(
 
 
 def _own_variance(basis: Basis, X: NDArray[Any]) -> Float:
-    """What the other functions leave open of rows that are points of the basis, in units of k (b,); 0 at others."""
+    """Variance (b,), in units of k, that the other functions do not explain at points of the basis; 0 at other rows."""
     G = basis.features(X)
     diagonal = np.asarray(basis.kernel.diagonal(X), np.float64)
     own = np.zeros(len(X))
     at = np.flatnonzero(diagonal - np.einsum("ij,ij->i", G, G) <= _AT_A_POINT * diagonal)
     if len(at):
-        # A point of the basis is 1 times its own function.
+        # The coefficients of a point of the basis are 1 for its own function and 0 for the others.
         function = np.abs(solve_lower_t(basis.L, np.ascontiguousarray(G[at].T))).argmax(axis=0)
         inverse = solve_lower(basis.L, np.eye(len(basis)))
         own[at] = 1.0 / np.einsum("ij,ij->j", inverse, inverse)[function]
@@ -141,7 +144,7 @@ def _own_variance(basis: Basis, X: NDArray[Any]) -> Float:
 
 
 def _moved_apart(means: Float, covariances: Float, left: Float, own: Float) -> tuple[Float, Float, Float]:
-    """`own` (b,) taken off the covariances, and taken for what the basis leaves open."""
+    """Move the variance `own` (b,) from the covariances within the span to the variance outside the span."""
     at = np.flatnonzero(own)
     if len(at):
         values, vectors = np.linalg.eigh(covariances[at])

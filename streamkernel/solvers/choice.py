@@ -1,4 +1,4 @@
-"""Which solver of the reduced system does less work, by the plan's own count."""
+"""Choice of the solver of the reduced system by the operations that a plan counts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from streamkernel.table import Table
 
 __all__ = ["SolverChoice", "choose_solver", "falkon_steps"]
 
-# Of n x n algebra on the driver: eigenvalues and eigenvectors (LAPACK's evd) and the whitening of H; and a Cholesky
-# factor of P with the product L^T L.
+# n^3 operations on the driver, direct: eigenvalues and eigenvectors (LAPACK's evd) and the whitening of H; CG: the
+# Cholesky factor of P and the product L^T L.
 _DIRECT_ALGEBRA, _CG_ALGEBRA = 12.0, 4.0 / 3.0
-# A kernel value costs more than its 2 p operations: filling a block was seen to take as long as so many more of a
-# matrix product.
+# A kernel value costs more than its 2 p operations: it takes as long as this number of further operations of a matrix
+# product (measured).
 _VALUE = 50.0
 
 
 @dataclass(frozen=True)
 class SolverChoice:
-    """The work of both, in operations of a matrix product.
+    """The work of both solvers, in operations of a matrix product.
 
     Attributes
     ----------
-    solver : "direct" or "cg", whichever is less.
-    direct, cg : operations.
+    solver : "direct" or "cg", the one with less work.
+    direct, cg : operations of each solver.
     """
 
     solver: Literal["direct", "cg"]
@@ -51,7 +51,7 @@ def choose_solver(
     residual_trace: bool = True,
     sample: int = 0,
 ) -> SolverChoice:
-    """Direct solve, or conjugate gradients (`FalkonSystem`)?
+    """Choose between the direct solve (`RidgeSystem`) and conjugate gradients (`FalkonSystem`).
 
     ::
 
@@ -59,15 +59,15 @@ def choose_solver(
         cg        (iterations + 1) m n (v + 4 d) + m n (v + 2 d) + 4/3 n^3
                   + m n^2 for the exact residual trace + sample (2 n^2 + n v) for a better preconditioner
 
-    where v is what a kernel value costs. A basis whose rounding does not bear it is whitened before the sum, and the
-    direct way takes another m n^2 (`NormalEquations.of`); this is not known before the basis is.
+    where v is the cost of a kernel value. For an ill-conditioned basis the blocks are whitened before the sum, and the
+    direct solve takes another m n^2 (`NormalEquations.of`). This is not known before the basis is selected.
 
     Parameters
     ----------
-    m, n, p, d : rows, basis functions, features, targets.
-    iterations : of conjugate gradients, as many as are expected.
-    residual_trace : whether conjugate gradients are to bring the exact certificate, which the direct solve has anyway.
-    sample : rows that the preconditioner is made from; 0 for the basis points.
+    m, n, p, d : numbers of rows, basis functions, features and targets.
+    iterations : expected number of iterations of conjugate gradients.
+    residual_trace : True if conjugate gradients must compute the exact certificate, which the direct solve always has.
+    sample : number of rows that the preconditioner is made from; 0 for the basis points.
     """
     m, n, p, d = (checked_integer(name, value) for name, value in zip("mnpd", (m, n, p, d), strict=True))
     basis = Basis(Gaussian(1.0), _shape(n, p), np.broadcast_to(np.zeros((), np.int64), (n,)))
@@ -80,7 +80,7 @@ def choose_solver(
 def falkon_steps(
     basis: Basis, rows: Table | int, d: int, *, iterations: int = 30, residual_trace: bool = True, sample: int = 0
 ) -> list[Step]:
-    """What `FalkonSystem` and one solve will cost, for a plan.
+    """Costs of `FalkonSystem` and one solve, for a plan.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def falkon_steps(
             )
         )
     each = NormalProduct(basis, _shape(n, d))
-    # One more for the residual at the end.
+    # One more product for the true residual at the end.
     steps.append(step_of("product with G^T G", each, rows, kernel_columns=n, times=iterations + 1, held_bytes=held))
     return steps
 

@@ -1,4 +1,4 @@
-"""L-BFGS-B upwards from a point, within so many evaluations, and back from where digits end."""
+"""Maximisation by L-BFGS-B with a limited number of evaluations, which turns back where the objective fails."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["climb"]
 Float = NDArray[np.float64]
 Found = TypeVar("Found")
 
-_DECIMALS = 4  # of a parameter that are looked at
-_LEVEL = 1e-5  # slope at which it ends
-_MEMORY = 20  # steps that the Hessian is made of
+_DECIMALS = 4  # of a parameter; further decimals are rounded off
+_LEVEL = 1e-5  # slope at which the search ends
+_MEMORY = 20  # steps in the approximate Hessian
 
 
 class _SpentError(Exception):
-    """The evaluations are used up, in the middle of a line search."""
+    """The evaluations are used up. It is raised within a line search."""
 
 
 def climb(
@@ -35,22 +35,22 @@ def climb(
     evaluations: int,
     flat: float,
 ) -> tuple[Float, Found]:
-    """The best of at most `evaluations` points from `start` on, and what was found there.
+    """The best of at most `evaluations` points, starting from `start`, and its result.
 
     L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995).
 
     Parameters
     ----------
-    look : of a point (k,), its value, the gradient (k,), and whatever belongs to it.
-    start : (k,); of what is free, the nearest point within the bounds.
-    free : (k,) whether a parameter moves; low, high : (k,) bounds of those that do.
-    evaluations : at most so many.
-    flat : gain of an iteration at which it ends.
+    look : function of a point (k,) that returns its value, the gradient (k,) and a result.
+    start : (k,) start; free parameters are clipped to the bounds.
+    free : (k,) True for parameters that may move; low, high : (k,) their bounds.
+    evaluations : largest number of evaluations.
+    flat : the search ends when an iteration gains less.
 
     Raises
     ------
     NumericalError
-        There is nothing to be had at the start.
+        The evaluation at the start fails.
     """
     best: tuple[float, Float, Found] | None = None
     worst, spent = -np.inf, 0
@@ -61,14 +61,14 @@ def climb(
             raise _SpentError
         spent += 1
         values = start.copy()
-        # Decisions about a basis follow: rounding of the targets must not reach them.
+        # The parameters decide on a basis, and rounding errors of the targets must not change these decisions.
         values[free] = np.clip(np.round(moved, _DECIMALS), low[free], high[free])
         try:
             value, gradient, found = look(values)
         except NumericalError:
             if best is None:
                 raise
-            # The line search has gone to where digits end: it turns back.
+            # The line search has reached points without digits: a value below all others makes it turn back.
             return worst + 1.0, np.zeros(len(moved))
         worst = max(worst, -value)
         if best is None or value > best[0]:

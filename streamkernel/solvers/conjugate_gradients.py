@@ -1,11 +1,11 @@
-"""Preconditioned conjugate gradients on several right sides in step, one product an iteration for all of them.
+"""Preconditioned conjugate gradients for several right sides at once, with one product per iteration for all of them.
 
 For ``A X = B``, A positive definite, and a preconditioner P (Hestenes & Stiefel 1952; Concus, Golub & O'Leary 1976)::
 
     alpha = r^T z / p^T A p;   x += alpha p;   r -= alpha A p;   z = P^-1 r;   p = z + (r^T z)_new / (r^T z)_old p
 
-Each column has an alpha of its own: the columns' iterates are those of one solve each. What is dear is A p, a sweep,
-and that is shared.
+Each column has its own alpha, so that its iterates are those of a separate solve. The product A p, a sweep, is
+expensive, and all columns share it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Columns = NDArray[np.bool_]
 Ended = Literal["tolerance", "rounding", "iterations"]
 
 _RESTARTS = 3
-_FURTHER = 0.9  # of the tolerance by recurrence, so that the true residual holds what that has promised
+_FURTHER = 0.9  # of the tolerance, for the residual by recurrence, so that the true residual satisfies the tolerance
 
 
 def column_products(A: Float, B: Float) -> Float:
-    """``a_j^T b_j`` of each column, (d,)."""
+    """Inner products ``a_j^T b_j`` of the columns, (d,)."""
     return np.asarray(np.einsum("ij,ij->j", A, B))
 
 
@@ -38,15 +38,15 @@ class ConjugateGradients:
     Parameters
     ----------
     B : (m, d) right sides.
-    product : ``A V`` for columns V.
-    precondition : ``P^-1 V``.
+    product : function V -> ``A V`` for columns V.
+    precondition : function V -> ``P^-1 V``.
 
     Attributes
     ----------
     X : (m, d) the iterates, 0 at first.
     R : (m, d) ``B - A X``, by recurrence.
     rz : (d,) ``r^T P^-1 r``.
-    stuck : (d,) columns whose direction has no curvature left but rounding: they stay where they are.
+    stuck : (d,) True for columns whose direction has only rounding as curvature; they no longer change.
     """
 
     def __init__(self, B: Float, product: Map, precondition: Map) -> None:
@@ -79,27 +79,30 @@ class ConjugateGradients:
         self.rz[columns] = after
 
     def refresh(self, columns: Columns) -> None:
-        """Begin anew from ``R = B - A X`` itself, one product: what the recurrence has lost of it is put right."""
+        """Restart from the true residual ``R = B - A X``, one product. It removes the drift of the recurrence."""
         self.R[:, columns] = self._B[:, columns] - self._product(_some(self.X, columns))
         self.stuck[columns] = False
         self._begin(columns)
 
 
 def iterate(cg: ConjugateGradients, note: Callable[[bool], Float], tol: float, most: int) -> tuple[int, Ended]:
-    """Iterate each column until it is within the tolerance, and see to it that it truly is.
+    """Iterate each column until its true residual satisfies the tolerance.
 
-    The recurrence loses sight of the residual. So at the end it is computed, one product; where it is beyond the
-    tolerance the iteration begins anew from there, as long as that halves it.
+    The residual by recurrence drifts from the true one. Therefore the true residual is computed at the end, by one
+    product. If it is above the tolerance, the iteration restarts from it, as long as a restart halves it.
 
     Parameters
     ----------
-    note : of each state, what is held against `tol` (d,); its argument says that the last state is looked at again.
-    most : iterations after which to stop in any case.
+    cg : the state.
+    note : function that records the state and returns the values (d,) that are compared with `tol`. Its argument is
+        True if the state is the last one again, with its true residual.
+    tol : tolerance.
+    most : largest number of iterations.
 
     Returns
     -------
-    iterations : how many.
-    ended : "rounding" where the tolerance is beyond what products of this system can tell.
+    iterations : number of iterations.
+    ended : "tolerance", "iterations", or "rounding" if rounding of the products keeps the residual above the tolerance.
     """
     now, iterations = note(False), 0
     for _ in range(1 + _RESTARTS):

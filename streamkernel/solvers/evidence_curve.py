@@ -1,4 +1,4 @@
-"""Signal and noise variance where the evidence is largest, from the sums of one sweep.
+"""Signal and noise variances that maximise the evidence, from the sums of one sweep.
 
 Prior variance s, noise variance v, ``alpha = v / s``, ``H = V diag(h) V^T``, ``c = V^T g``, m rows; T is the residual
 trace for the variational bound and 0 for the evidence::
@@ -6,13 +6,14 @@ trace for the variational bound and 0 for the evidence::
     Q(alpha) = YY - sum_j c_j^2 / (h_j + alpha)
     -2 F     = m log v + Q / v + sum_j log(1 + h_j / alpha) + T / alpha + constant
 
-The bound's penalty knows alpha alone, so that ``v = Q / m`` is best for it too, and what is left is a function of one
-number. It is looked at from the smallest alpha that means anything to where the rows say nothing, and refined about
-its best point to where the slope is zero; with ``Q' = alpha sum_j c_j^2 / (h_j + alpha)^2``, v at its best::
+The penalty of the bound depends on alpha only, so that ``v = Q / m`` maximises both objectives for a given alpha. A
+function of one number remains. It is evaluated on a grid, from the smallest alpha above rounding to an alpha at which
+the rows have no effect. The zero of its slope near the best grid point is then the result. With
+``Q' = alpha sum_j c_j^2 / (h_j + alpha)^2`` and the best v::
 
     d(-2 F) / d log alpha = m Q' / Q - sum_j h_j / (h_j + alpha) - T / alpha
 
-Titsias 2009, eq. (9); ALGORITHMS 10.1, the noise maximised out.
+Titsias 2009, eq. (9), and ALGORITHMS 10.1, both maximised over the noise.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ __all__ = ["EvidenceCurve"]
 Float = NDArray[np.float64]
 
 _STEP = 0.25  # of the grid, in log alpha: the terms of F change over distances of 1 and more
-_BEYOND = 1e6  # times the largest eigenvalue: the rows say nothing there
+_BEYOND = 1e6  # largest alpha of the grid, over the largest eigenvalue: the rows have no effect there
 
 
 @dataclass(frozen=True)
 class EvidenceCurve:
-    """F of one target, or of targets that share their variances, as a function of alpha.
+    """F as a function of alpha, for one target, or for targets that share their variances.
 
     Parameters
     ----------
     values : (n,) eigenvalues h, ascending, at least 0.
-    squares : (n,) ``c^2``; square : YY. Of several targets, their means.
-    count : rows m.
-    residual_trace : T.
-    least_noise : below which the noise variance is rounding.
-    signal, noise : a variance that is given is not moved.
+    squares : (n,) ``c^2``; square : YY. For several targets, their means.
+    count : number of rows m.
+    residual_trace : residual trace T, or 0 for the evidence.
+    least_noise : smallest noise variance that is not rounding.
+    signal, noise : fixed variances; None for a variance that is chosen.
     """
 
     values: Float
@@ -55,7 +56,7 @@ class EvidenceCurve:
     noise: float | None = None
 
     def noise_at(self, alpha: Float) -> Float:
-        """The best noise variance for each alpha (k,), or the one that is given."""
+        """The best noise variance for each alpha (k,), or the fixed one."""
         if self.noise is not None:
             return np.full(alpha.shape, self.noise)
         if self.signal is not None:
@@ -63,17 +64,17 @@ class EvidenceCurve:
         return np.maximum(self._left(alpha) / self.count, self.least_noise)
 
     def _left(self, alpha: Float) -> Float:
-        """Q (k,)."""
+        """Q for each alpha, (k,)."""
         return self.square - (1.0 / (self.values + alpha[:, None])) @ self.squares
 
     def score(self, alpha: Float) -> Float:
-        """``-2 F`` for each alpha (k,), less a constant."""
+        """``-2 F`` for each alpha (k,), up to a constant."""
         noise = self.noise_at(alpha)
         spread = np.log1p(self.values / alpha[:, None]).sum(axis=1)
         return np.asarray(self.count * np.log(noise) + self._left(alpha) / noise + spread + self.residual_trace / alpha)
 
     def slope(self, alpha: float) -> float:
-        """``d(-2 F) / d log alpha``, where the noise variance is not at its least."""
+        """``d(-2 F) / d log alpha``, valid where the noise variance is above `least_noise`."""
         shrunk = self.values + alpha
         noise = float(self.noise_at(np.array([alpha]))[0])
         by_data = alpha * float((self.squares / shrunk**2).sum()) / noise
@@ -82,7 +83,7 @@ class EvidenceCurve:
         return by_data - float((self.values / shrunk).sum()) - self.residual_trace / alpha
 
     def best(self, smallest: float) -> float:
-        """The alpha where F is largest, of those above `smallest`; the largest of several."""
+        """The alpha above `smallest` that maximises F; the largest one of several."""
         grid = self._grid(smallest)
         score = self.score(grid)
         at = len(grid) - 1 - int(np.argmin(score[::-1]))

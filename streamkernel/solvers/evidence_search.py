@@ -1,4 +1,4 @@
-"""L-BFGS-B over the logarithms of hyper-parameters, of which some stand still; every point is kept."""
+"""Search by L-BFGS-B over the logarithms of hyper-parameters; some may be fixed, and every point is recorded."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Float = NDArray[np.float64]
 
 MOVABLE = ("lengthscale", "signal", "noise")
 
-_FLAT = 2e-6  # gain of an iteration, nats a row, at which a round ends
+_FLAT = 2e-6  # a round ends when an iteration gains less, in nats per row
 
 
 @dataclass(frozen=True)
 class TuningPoint:
-    """One evaluation.
+    """One evaluation of the evidence.
 
     Attributes
     ----------
-    stage : "sample" or "full"; round : number of the choice of basis points; basis : how many they were.
-    lengthscales : (t,) as `kernels.log_lengthscales` has them; signal, noise : variances.
+    stage : "sample" or "full"; round : number of the round, which has its own basis points; basis : number of points.
+    lengthscales : (t,) in the order of `kernels.log_lengthscales`; signal, noise : variances.
     value : evidence, nats per row and target.
     """
 
@@ -44,20 +44,20 @@ class TuningPoint:
 
 
 class Objective(Protocol):
-    """`SparseEvidence`, or what has its value and gradient."""
+    """A function of the hyper-parameters with value and gradient, as `SparseEvidence`."""
 
     def at(self, kernel: Kernel, signal: float, noise: float) -> Evidence: ...
 
 
 class EvidenceSearch:
-    """Rounds of a search over (log lengthscales, log signal, log noise).
+    """A search over (log lengthscales, log signal, log noise), in rounds.
 
     Parameters
     ----------
-    kernel : whose lengthscales may move.
-    fixed : of `MOVABLE` what stays where it starts.
-    bounds : of the others.
-    points : of the search so far; the new ones follow.
+    kernel : Kernel whose lengthscales may move.
+    fixed : names out of `MOVABLE` that keep their start values.
+    bounds : Bounds of the other hyper-parameters.
+    points : points of an earlier search; the new points are appended.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class EvidenceSearch:
     def round(
         self, objective: Objective, start: Float, evaluations: int, stage: str, number: int
     ) -> tuple[Float, Evidence]:
-        """The best of at most `evaluations` points from `start` on, and what it is worth.
+        """The best of at most `evaluations` points, starting from `start`, and its evidence.
 
-        `climb` on the evidence per row and target.
+        It is `climb` on the evidence per row and target.
 
         Raises
         ------
         NumericalError
-            The evidence cannot be had at the start.
+            The evaluation at the start fails.
         """
 
         def look(values: Float) -> tuple[float, Float, Evidence]:

@@ -1,4 +1,4 @@
-"""The exact Gaussian process, for as many rows as one factorisation holds: the reference of all that is sparse.
+"""The exact Gaussian process, for tables that one factorisation can hold. It is the reference of the sparse ones.
 
 Prior ``f ~ GP(0, s k)``, ``Y = f + N(0, noise)``, ``S = s K + noise I = L L^T``, ``a = S^-1 Y`` (Rasmussen & Williams
 2006, Algorithm 2.1; Tresp 2001, eq. (5); ALGORITHMS 5.1)::
@@ -32,7 +32,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of f, without the noise, at q points: mean (q, d), variance (q,), and covariance (q, q) if asked for."""
+    """Posterior of f, without the noise, at q points: mean (q, d), variance (q,), and covariance (q, q) or None."""
 
     mean: Float
     variance: Float
@@ -40,19 +40,19 @@ class Posterior:
 
 
 class ExactGP:
-    """Factor once, O(m^3) time and O(m^2) memory; then any number of points.
+    """The process given m rows, factored once in O(m^3) time and O(m^2) memory; then it predicts at any points.
 
     Parameters
     ----------
-    X : (m, p) rows; Y : (m,) or (m, d) targets about a mean of 0, which share the kernel.
-    kernel : k; signal : s; noise : noise variance.
+    X : (m, p) rows; Y : (m,) or (m, d) targets with prior mean 0, which share the kernel.
+    kernel : unit kernel k; signal : signal variance s; noise : noise variance.
 
     Raises
     ------
     ResourceLimitError
         More than `MOST_ROWS` rows.
     ParameterError, DataError
-        A variance is not positive; X and Y disagree.
+        A variance is not positive, or X and Y have different numbers of rows.
     NumericalError
         S is not positive definite to working precision, or not finite.
     """
@@ -88,7 +88,7 @@ class ExactGP:
         return -0.5 * (d * (m * math.log(2.0 * math.pi) + log_det) + float(np.vdot(self.Y, self.coefficients)))
 
     def posterior(self, X: Any, *, covariance: bool = False) -> Posterior:
-        """Of f at rows X (q, p)."""
+        """Posterior of f at rows X (q, p)."""
         rows = checked_rows(X, "X", self.X.shape[1]).astype(np.float64, copy=False)
         with single_threaded_blas():
             K = self.signal * self.kernel(rows, self.X)
@@ -102,7 +102,7 @@ class ExactGP:
 
     @cached_property
     def gradient(self) -> Float:
-        """Of `log_evidence` by the log lengthscales, log signal and log noise variance, (t + 2,)."""
+        """Gradient of `log_evidence` by the log lengthscales, log signal and log noise variance, (t + 2,)."""
         m, d = self.Y.shape
         with single_threaded_blas():
             root = solve_lower(self.L, np.eye(m))

@@ -1,20 +1,20 @@
-"""Reduced kernel ridge regression by conjugate gradients, preconditioned by k(Z, Z): one sweep an iteration.
+"""Reduced kernel ridge regression by conjugate gradients, preconditioned by k(Z, Z): one sweep per iteration.
 
 The system is that of `RidgeSystem`, in whitened coordinates ``G = k(X, Z) L^-T`` (m, n), ``L L^T = k(Z, Z)``::
 
     (G^T W G + alpha I) beta = G^T W Y,    coefficients = L^-T beta
 
-and its sum over m rows is guessed from the n basis points, whose features are L itself::
+The preconditioner P estimates the sum over m rows from the n basis points, whose features are L::
 
     P = (m / n) L^T L + alpha I
 
-(Falkon: Rudi, Carratino & Rosasco 2017, whose lambda is alpha / m and whose two triangles make the same iterates;
-ALGORITHMS 12.3). Nothing of n x n is summed or sent: a sweep brings ``G^T W (G v)``, n d numbers, and costs O(m n), so
-that for large n some tens of sweeps are less work than the m n^2 of the direct solve. An unpenalised intercept is
-projected out of the product, by column sums of the first sweep, and out of P.
+(Falkon: Rudi, Carratino & Rosasco 2017; their lambda is alpha / m, and their two triangular factors give the same
+iterates; ALGORITHMS 12.3). No n x n matrix is summed or sent. A sweep computes ``G^T W (G v)``, n d numbers, in O(m n)
+operations: for large n some tens of sweeps are less work than the m n^2 of the direct solve. An unpenalised intercept
+is projected out of the product, by column sums of the first sweep, and out of P.
 
-n points tell the sum well enough where the basis is like a uniform sample of the rows and alpha is not small. Otherwise
-the number of iterations grows, and P is better made of more rows than the basis has (`sample`).
+The basis points estimate the sum well if they are like a uniform sample of the rows and alpha is not small. Otherwise
+the number of iterations grows, and a larger sample of rows (`sample`) gives a better P.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class FalkonSolution:
 
     Attributes
     ----------
-    alpha, coefficients (n, d), intercept (d,), residual_square (d,) : as of `RidgeSolution`.
-    residuals : (iterations + 1, d) ``|g - A beta| / |g|`` in the norm of P^-1 after each iteration, the last from the
-        residual as one more sweep computes it.
-    excess : (d,) most that ``|Y - f|^2 + alpha |f|^2`` can be above its minimum: ``|r|^2 / alpha``.
-    iterations, sweeps : of this solve; the sums of the system's first sweep are not among them.
-    ended : "tolerance", "iterations", or "rounding" where the tolerance is beyond what the sums can tell.
+    alpha, coefficients (n, d), intercept (d,), residual_square (d,) : as in `RidgeSolution`.
+    residuals : (iterations + 1, d) ``|g - A beta| / |g|`` in the norm of P^-1 after each iteration; the last one is
+        that of the true residual, computed by one more sweep.
+    excess : (d,) upper bound ``|r|^2 / alpha`` of the distance of ``|Y - f|^2 + alpha |f|^2`` from its minimum.
+    iterations, sweeps : numbers of iterations and sweeps of this solve, without the first sweep of the system.
+    ended : "tolerance", "iterations", or "rounding" if rounding of the sums keeps the residual above the tolerance.
     """
 
     alpha: float
@@ -75,28 +75,28 @@ class FalkonSolution:
 
     @property
     def converged(self) -> bool:
-        """Whether the relative residual was reached for every target, to the tolerance or to rounding."""
+        """True if the residual of every target reached the tolerance or the rounding level."""
         return self.ended != "iterations"
 
 
 class FalkonSystem:
-    """The right side of the normal equations, from one sweep; every alpha is then some sweeps more.
+    """The reduced system. One sweep computes its right side; each alpha then takes some more sweeps.
 
     Parameters
     ----------
     basis : Basis of n functions.
-    table : m rows with targets; row weights are heeded.
-    session : where sweeps run and are counted.
+    table : m rows with targets; row weights are used.
+    session : Session that runs and counts the sweeps.
     centre : (d,) constant near the mean of each target; zeros by default.
-    intercept : whether to fit an unpenalised constant.
-    sample : uniform rows in memory (`sampled_rows`) to guess the sum from, instead of the basis points: some times n of
-        them make P good for any alpha and any basis, at n^2 operations each. None for the points.
-    residual_trace : bring the exact residual trace. Its sum of squares of whitened features takes n^2 operations a row
-        in the first sweep, which is what the direct solve takes in its only one.
+    intercept : True to fit an unpenalised constant.
+    sample : uniform rows in memory (`sampled_rows`) from which P estimates the sum; None for the basis points. A few
+        times n rows make P good for every alpha and basis, at n^2 operations each.
+    residual_trace : True to compute the exact residual trace. It needs whitened features, n^2 operations per row in the
+        first sweep, as many as the direct solve takes in its only sweep.
 
     Attributes
     ----------
-    residual_path : (n + 1,) exact, as of `RidgeSystem`; None unless asked for.
+    residual_path : (n + 1,) exact residual traces, as in `RidgeSystem`; None without `residual_trace`.
     """
 
     def __init__(
@@ -129,18 +129,18 @@ class FalkonSystem:
             self._g = sums.g - np.outer(sums.G1, sums.Y1) / sums.weight
             self._square = np.maximum(sums.square - sums.Y1**2 / sums.weight, 0.0)
         else:
-            # Nothing stands for the constant that was taken off the targets: it is put back.
+            # Without an intercept the centre must be added to the targets again.
             self._g = sums.g + np.outer(sums.G1, sums.centre)
             self._square = sums.square + 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
 
     @property
     def residual_trace(self) -> float | None:
-        """``tr(K - K~)``, exact (Smola & Schoelkopf 2000, eq. (22)); None unless it was asked for."""
+        """``tr(K - K~)``, exact (Smola & Schoelkopf 2000, eq. (22)); None if it was not requested."""
         return None if self.residual_path is None else float(self.residual_path[-1])
 
     @cached_property
     def _guess(self) -> Float:
-        """``G^T W G``, centred with an intercept, as the sample or the basis points have it."""
+        """Estimate of ``G^T W G`` from the sample or the basis points; centred if there is an intercept."""
         with single_threaded_blas():
             if self._sample is None:
                 L = self._basis.L
@@ -164,7 +164,7 @@ class FalkonSystem:
             raise NumericalError(f"{error}; give a larger alpha, or solve directly") from None
 
     def product(self, beta: Float, alpha: float) -> Float:
-        """``A beta``, A being the matrix of the system, (n, d): one sweep."""
+        """``A beta``, (n, d), with A the matrix of the system: one sweep."""
         coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
         H = self._session.sweep(NormalProduct(self._basis, coefficients), self._table, "product with G^T G")
         H += alpha * beta
@@ -179,7 +179,7 @@ class FalkonSystem:
         ----------
         alpha : ridge > 0 on the diagonal.
         tol : stop at ``|g - A beta| <= tol |g|`` in the norm of P^-1, for each target.
-        most : iterations after which to stop in any case.
+        most : largest number of iterations.
 
         Raises
         ------
@@ -236,13 +236,13 @@ class FalkonSystem:
 
 
 def _relative(rz: Float, first: Float) -> Float:
-    """``sqrt(rz / first)``; 0 where there was nothing to solve."""
+    """``sqrt(rz / first)``; 0 where the right side is 0."""
     share = np.divide(np.maximum(rz, 0.0), first, out=np.zeros_like(rz), where=first > 0.0)
     return np.asarray(np.sqrt(share))
 
 
 def sampled_rows(table: Table, session: Session, count: int, seed: int = 0) -> Table:
-    """Up to `count` uniform rows, in memory, without replacement: one sweep."""
+    """Up to `count` uniform rows of a table, without replacement, as a table in memory: one sweep."""
     m = table.n_rows
     picked = stream_generator(seed, _SAMPLE_STREAM).choice(m, size=min(count, m), replace=False)
     rows = table.start + np.sort(picked).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Sparse Gaussian processes from the sums of one sweep: DTC, FITC and PITC (the Bayesian committee machine) alike.
+"""Sparse Gaussian processes from the sums of one sweep: DTC, FITC and PITC (the Bayesian committee machine).
 
-Prior ``f ~ GP(centre, s k)``, noise variance ``noise``, and ``Om``, what is taken for cov(y | f at the basis). With
+Prior ``f ~ GP(centre, s k)``, noise variance ``noise``, and ``Om``, the model of cov(y | f at the basis). With
 ``H = G^T Om^-1 G``, ``g = G^T Om^-1 Yc``, ``YY = Yc^T Om^-1 Yc`` and ``H = V diag(h) V^T``, for each target::
 
     beta         = s (I + s H)^-1 g,      coefficients = L^-T beta,      f(x) = k(x, Z) coefficients + centre
@@ -9,9 +9,9 @@ Prior ``f ~ GP(centre, s k)``, noise variance ``noise``, and ``Om``, what is tak
     log evidence = -1/2 ( m log 2 pi + log det Om + sum_j log(1 + s h_j) + YY - g^T beta )
     bound        = log evidence - s residual_trace / (2 noise)                                       (dtc only)
 
-Tresp 2001, eqs. (8) to (11); ALGORITHMS 6.1, 10.1, 10.2. The bound is Titsias' (2009, eq. (9)): it is below the exact
-evidence, where the evidence of dtc may be far above. A common factor of Om is a number in this algebra, not a sweep:
-for dtc both variances may be chosen afterwards, for each target, for the others their level at a given ratio.
+Tresp 2001, eqs. (8) to (11); ALGORITHMS 6.1, 10.1, 10.2. The bound of Titsias (2009, eq. (9)) is below the exact
+evidence, while the evidence of dtc may be far above. A common factor of Om needs no new sweep. For dtc both variances
+can therefore be chosen after the sweep, for each target; for fitc and pitc only their common factor, at a given ratio.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class GaussianSolution:
     Attributes
     ----------
     signal, noise : (d,) variances s and noise of each target.
-    coefficients : (n, d) of the basis functions; intercept : (d,)
+    coefficients : (n, d) coefficients of the basis functions; intercept : (d,)
     rotation : (n, n) eigenvectors V of H.
-    shares : (n, d) of the prior variance that the rows took away in each of these directions.
-    log_evidence : (d,) of each target, nats.
-    bound : (d,) below the exact log evidence; None but for dtc.
+    shares : (n, d) share of the prior variance that the rows explain in each of these directions.
+    log_evidence : (d,) log evidence of each target, nats.
+    bound : (d,) lower bound of the exact log evidence, for dtc; else None.
     """
 
     signal: Float
@@ -71,13 +71,13 @@ class GaussianSolution:
 
     @property
     def effective_df(self) -> Float:
-        """p_eff (d,), effective degrees of freedom: fewer basis functions than this cannot tell what the rows say."""
+        """Effective degrees of freedom p_eff (d,): fewer basis functions than this lose information of the rows."""
         return np.asarray(self.shares.sum(axis=0))
 
     def predictions(
         self, basis: Basis, *, flat: bool = True, std: bool = False, latent: bool = False
     ) -> GaussianPredictions:
-        """What predicts from it; options as of `GaussianPredictions`."""
+        """The row map of its predictions; the options are those of `GaussianPredictions`."""
         return GaussianPredictions(
             basis,
             self.coefficients,
@@ -93,16 +93,16 @@ class GaussianSolution:
 
 
 class GaussianSystem:
-    """The sums, decomposed once; every pair of variances is then O(n^2 d).
+    """The sums, decomposed once; each pair of variances then costs O(n^2 d).
 
     Parameters
     ----------
     basis : Basis of n functions.
-    sums : of the final sweep.
-    row_noise : that they were made with.
-    scale : (d,) spread of each target, in squared units of which variances are that targets share; default ones.
-    independent : share of the rows whose errors are independent (`Repeats.share`): of rows that all stand k times,
-        with 1 / k, the process is that of each of them once.
+    sums : GaussianSums of the final sweep.
+    row_noise : RowNoise of these sums.
+    scale : (d,) standard deviation of each target; shared variances are in units of its square. Ones by default.
+    independent : share of the rows whose errors are independent (`Repeats.share`). If every row occurs k times, 1 / k
+        gives the process of the distinct rows.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class GaussianSystem:
 
     @property
     def has_bound(self) -> bool:
-        """Whether there is a variational bound: for dtc alone."""
+        """True if there is a variational bound, which is for dtc only."""
         return self._made is None
 
     def choose(
@@ -138,24 +138,26 @@ class GaussianSystem:
         objective: str | None = None,
         shared: bool = False,
     ) -> Variances:
-        """The variances that maximise the bound or the evidence; no sweep.
+        """The variances that maximise the bound or the evidence, without a sweep.
 
         Parameters
         ----------
-        signal, noise : one that is given is not moved.
-        objective : "bound" (the default, where there is one) or "evidence".
-        shared : one pair for all targets, which maximises the sum, instead of one for each. Then what is given is in
-            squared units of the targets' scale, and so is the pair that is found, of which each target gets its own.
+        signal, noise : fixed variances; None for a variance that is chosen.
+        objective : "bound" (the default if there is one) or "evidence".
+        shared : True for one pair of variances for all targets, which maximises the sum of their objectives; False for
+            one pair per target. With True, `signal` and `noise` are in units of ``scale^2``, and each target gets the
+            common pair times its ``scale^2``.
 
         Notes
         -----
-        Of dtc both are found. In the sums of the others is the ratio of the two: what is found is their level.
+        For dtc both variances are chosen. For fitc and pitc the sums fix their ratio, and only the common factor of
+        both is chosen.
 
         Raises
         ------
         ParameterError
-            The bound is asked for where there is none; a number is not positive; both are given, but not in the ratio
-            of the sums.
+            The bound is requested but does not exist; a number is not positive; both variances are given, but not in
+            the ratio of the sums.
         """
         if objective not in (None, "bound", "evidence"):
             raise ParameterError(f"objective is {objective!r}; give 'bound' or 'evidence'")
@@ -182,10 +184,10 @@ class GaussianSystem:
     def _curves(
         self, penalty: float, signal: float | None, level: float | None, units: Float, shared: bool
     ) -> list[EvidenceCurve]:
-        """The evidence of each target, or of their mean, in units of the noise that is in the sums."""
+        """The evidence of each target, or of the mean over targets, in units of the noise within the sums."""
         path, centre = self.path, self._sums.centre / np.sqrt(units)
         squares, square = path.rotated**2 / units, path.square / units
-        # Targets are known to the rounding of their mean; what a constant one has to say is no number.
+        # Targets are known to the rounding of their mean: for a constant target the noise would be 0 without a bound.
         least = np.maximum(_LOST * square / path.count, (_EPS * centre) ** 2) + 1e-100
         targets = [np.array([t]) for t in range(len(centre))]
         if shared and len(centre):
@@ -209,14 +211,15 @@ class GaussianSystem:
 
         Parameters
         ----------
-        signal, noise : variances, one for all targets or one for each (d,); but for dtc in the ratio of the sums.
+        signal, noise : variances, one for all targets or one per target (d,); for fitc and pitc in the ratio of the
+            sums.
 
         Raises
         ------
         ParameterError
-            They are not positive, or in another ratio.
+            The variances are not positive, or have another ratio.
         NumericalError
-            The noise is lost in rounding.
+            The noise variance is lost in rounding.
         """
         sums, path = self._sums, self.path
         d = len(sums.centre)
@@ -227,7 +230,7 @@ class GaussianSystem:
         weight = prior / (1.0 + prior * h)
         with single_threaded_blas():
             beta = path.vectors @ (weight * path.rotated)
-            # In the order of the disk: the bits of a product differ with the order of its factors in memory.
+            # Contiguous, as after a read from disk: the bits of a product depend on the memory order of its factors.
             coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
         require_finite(coefficients, f"the solution for signal {wanted.signal} and noise {wanted.noise}")
         left = np.maximum(path.square - (weight * path.rotated**2).sum(axis=0), 0.0)
@@ -245,13 +248,13 @@ class GaussianSystem:
         )
 
     def _check_digits(self, wanted: Variances, prior: Float) -> None:
-        """Refuse noise that vanishes beside the prior variance of a row, or of what the rows say of a function."""
+        """Refuse a noise variance that is rounding relative to the prior variance of a row or to the sums."""
         count = max(self._sums.count, 1)
         mean = self._sums.trace / count
-        # Of a constant target nothing is left but the rounding of its mean, whatever its noise.
+        # A constant target is only the rounding of its mean, and every noise variance is accepted for it.
         constant = self.path.square / count <= (4.0 * _EPS * self._sums.centre) ** 2
         of_row = _LEAST_NOISE * float((wanted.signal * mean).max(initial=0.0))
-        # In the sums of a noise that differs from row to row it is the residuals' rounding that counts.
+        # With noise that differs from row to row, the rounding of the residuals is the limit.
         lost = [wanted.noise[t] < of_row for t in range(len(prior))]
         if self._made is None:
             lost = [not self.path.carries(1.0 / share) for share in prior]
@@ -265,7 +268,7 @@ class GaussianSystem:
             )
 
     def _scaled(self, variances: Variances) -> tuple[Float, Float]:
-        """Prior variance (d,) in units of the noise that is in the sums, and what that noise is to be multiplied by."""
+        """Prior variance (d,) in units of the noise within the sums, and the factor of that noise (d,)."""
         signal, noise = variances.signal, variances.noise
         for name, values in (("signal", signal), ("noise", noise)):
             if not (np.isfinite(values) & (values > 0.0)).all():

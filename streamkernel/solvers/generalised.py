@@ -1,8 +1,8 @@
-"""Generalised regression by the cheaper of two ways.
+"""Generalised regression by the cheaper of two methods.
 
-Newton's method reads the rows some 8 to 12 times, and sums a matrix of n^2 numbers for each pair of classes; L-BFGS
-reads them 14 to 25 times at O(n c) operations a row, and leaves the Hessian, which only the variance needs, to a sweep
-or two at its end. The operations of both decide, a number that is read counted as so many.
+Newton's method reads the rows 8 to 12 times, and sums a matrix of n^2 numbers for each pair of classes. L-BFGS reads
+them 14 to 25 times at O(n c) operations per row. It sums the Hessian, which only the variance needs, in one or two
+sweeps at its end. The numbers of operations decide; a number that is read counts as 1000 operations.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ __all__ = ["METHODS", "GeneralisedCosts", "generalised_costs", "solve_generalise
 
 METHODS = ("auto", "newton", "quasi-newton")
 
-_READ = 1000.0  # operations in the time that a number is read in
-_NEWTON_SWEEPS = {False: 8, True: 12}  # by whether there are more than two classes
+_READ = 1000.0  # operations in the time of reading one number
+_NEWTON_SWEEPS = {False: 8, True: 12}  # True: more than two classes
 _QUASI_SWEEPS = {False: 14, True: 25}
-_WORTH_MORE_SWEEPS = 0.6  # share of Newton's operations: each sweep has its own cost beside them
+_WORTH_MORE_SWEEPS = 0.6  # share of Newton's operations below which L-BFGS is taken: each sweep has an overhead
 _HESSIAN_BYTES = 2 << 30
-_ROUGH = 1e-7  # what Newton's method takes over at: a step or two from its end
+_ROUGH = 1e-7  # tolerance at which Newton's method takes over: it then needs one or two steps
 
 
 @dataclass(frozen=True)
 class GeneralisedCosts:
-    """What the two ways cost.
+    """Costs of the two methods.
 
     Attributes
     ----------
-    newton_flops, quasi_newton_flops : of all rows, reading included; the latter with the Hessian at the end.
-    hessian_bytes : of the algebra on the driver, the sums of the sweep included.
-    newton_sweeps, quasi_newton_sweeps : that are expected.
+    newton_flops, quasi_newton_flops : operations over all rows, including the reads; the latter with the Hessian at the
+        end.
+    hessian_bytes : bytes of the algebra on the driver, including the sums of the sweep.
+    newton_sweeps, quasi_newton_sweeps : expected numbers of sweeps.
     """
 
     newton_flops: float
@@ -49,13 +50,13 @@ class GeneralisedCosts:
 
     @property
     def method(self) -> str:
-        """The cheaper one, for a Hessian that fits and a sample to begin from."""
+        """The cheaper method, if the Hessian fits in memory and there is a sample."""
         cheap = self.quasi_newton_flops < _WORTH_MORE_SWEEPS * self.newton_flops
         return "quasi-newton" if cheap else "newton"
 
 
 def generalised_costs(features: Features, likelihood: Likelihood, rows: int, sample_rows: int = 0) -> GeneralisedCosts:
-    """Costs of a fit to so many rows; sums of a sample of `sample_rows` are counted at every quasi-Newton step."""
+    """Costs of a fit to `rows` rows. Each quasi-Newton step also costs the sums over a sample of `sample_rows` rows."""
     n, c, r = features.width, likelihood.width, likelihood.free
     many = c > 2
     nothing = Latent(np.zeros((0, c)), np.zeros(c))
@@ -94,15 +95,15 @@ def solve_generalised(
 
     Parameters
     ----------
-    rows : that a sweep reads.
-    sample : some of them, for the quasi-Newton method (`solve_quasi_newton`); without, it is not chosen while the
-        Hessian fits.
+    rows : number of rows that a sweep reads.
+    sample : some of the rows, for the quasi-Newton method (`solve_quasi_newton`). Without a sample, "auto" takes
+        Newton's method if its Hessian fits.
     method : "newton", "quasi-newton" or "auto".
-    hessian_bytes : most that the Hessian may take. One that takes more is not summed: the result has the mean
-        curvature of the rows in its place.
-    most_iterations : of each method; None for its own default.
+    hessian_bytes : largest size of the Hessian. A larger Hessian is not summed, and the result has the mean curvature
+        of the rows instead.
+    most_iterations : largest number of iterations of each method; None for its own default.
 
-    Other parameters, and errors, are those of `solve_newton`.
+    The other parameters, and the errors, are those of `solve_newton`.
     """
     if method not in METHODS:
         raise ParameterError(f"method = {method!r} is not known; choose one of {', '.join(METHODS)}")

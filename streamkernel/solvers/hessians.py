@@ -1,4 +1,4 @@
-"""Hessians that are cheap to come by, for a quasi-Newton method to correct: of constant functions, or of a sample."""
+"""Cheap approximate Hessians, which a quasi-Newton method corrects: of constant functions, or of a sample."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["CheapHessian", "ConstantHessian", "SampledHessians"]
 
 Float = NDArray[np.float64]
 
-_SHARE_OF_ALL = 0.01  # of the mean curvature of all rows, where a sample has no rows of a class
+_SHARE_OF_ALL = 0.01  # weight of the mean curvature of all rows, because a sample may have no rows of a class
 
 
 class CheapHessian(Protocol):
-    """Solves."""
+    """An approximate Hessian H with a cheap solve."""
 
     def solve(self, gradient: Float) -> Float:
         """``H^-1 gradient``, (n + 1, r)."""
@@ -36,17 +36,17 @@ class CheapHessian(Protocol):
 
 @dataclass(frozen=True)
 class ConstantHessian:
-    """``E + C kron M``, ``M = [sqrt(s) G, 1]^T [sqrt(s) G, 1]``, E = 1 for u and 0 for b: exact where f is constant.
+    """``E + C kron M``, ``M = [sqrt(s) G, 1]^T [sqrt(s) G, 1]``, E = 1 for u and 0 for b. It is exact for constant f.
 
-    With ``C = U diag(c) U^T``, and b eliminated, ``I + c_k (M_uu - M_ub M_ub^T / M_bb)`` is diagonal in the
-    eigenvectors of the centred Gram matrix for every k: two eigendecompositions serve all solves.
+    With ``C = U diag(c) U^T`` and b eliminated, ``I + c_k (M_uu - M_ub M_ub^T / M_bb)`` is diagonal in the eigenvectors
+    of the centred Gram matrix, for every k. Two eigendecompositions are therefore enough for all solves.
 
     Parameters
     ----------
-    vectors, values : (n, n), (n,) of the centred Gram matrix.
-    class_vectors, class_values : (r, r), (r,) of C.
+    vectors, values : (n, n), (n,) eigenvectors and eigenvalues of the centred Gram matrix.
+    class_vectors, class_values : (r, r), (r,) eigenvectors and eigenvalues of C.
     border : (n,), M_ub; corner : M_bb, 0 without constants.
-    contrasts : (c, r)
+    contrasts : (c, r), Q of the likelihood.
     """
 
     vectors: Float
@@ -59,7 +59,7 @@ class ConstantHessian:
 
     @classmethod
     def of(cls, space: Coordinates, gram: Float, curvature: Float) -> ConstantHessian:
-        """For the Gram matrix of features and the constant 1, (n + 1, n + 1), and the curvature (c, c) of the rows."""
+        """The Hessian, given the Gram matrix of [G, 1] (n + 1, n + 1) and the mean curvature of the rows (c, c)."""
         M = gram * np.outer(space.scale, space.scale)
         border, corner = M[:-1, -1].copy(), float(M[-1, -1])
         with single_threaded_blas():
@@ -70,10 +70,10 @@ class ConstantHessian:
         return unfinished.with_curvature(curvature)
 
     def with_curvature(self, curvature: Float) -> ConstantHessian:
-        """The same for another curvature (c, c)."""
+        """The Hessian with another curvature (c, c)."""
         with single_threaded_blas():
             eigen = symmetric_eigen(self.contrasts.T @ curvature @ self.contrasts, "the curvature of the likelihood")
-        # A class without rows has next to no curvature: its direction is still one.
+        # A class without rows has a curvature near 0. It is bounded from below, because solves divide by it.
         least = np.finfo(np.float64).eps * max(float(eigen.values[-1]), np.finfo(np.float64).tiny)
         return replace(self, class_vectors=eigen.vectors, class_values=np.maximum(eigen.values, least))
 
@@ -90,12 +90,12 @@ class ConstantHessian:
 
 @dataclass(frozen=True)
 class SampledHessian:
-    """A block for each class, the curvature between classes left out.
+    """One block per class; the curvature between classes is left out.
 
     Parameters
     ----------
-    factors : lower triangles (n + 1, n + 1).
-    contrasts : (c, r)
+    factors : lower Cholesky factors (n + 1, n + 1) of the blocks.
+    contrasts : (c, r), Q of the likelihood.
     """
 
     factors: list[Float]
@@ -109,15 +109,15 @@ class SampledHessian:
 
 @dataclass(frozen=True)
 class SampledHessians:
-    """Hessians of a sample of rows in memory, which stand for all of them.
+    """Hessians of a sample of rows in memory, which represents all rows.
 
-    Unlike that of constants, they know which rows a class is still uncertain of.
+    Unlike `ConstantHessian`, they have the curvature of each row, which is larger where a class is uncertain.
 
     Parameters
     ----------
-    space : Coordinates
-    G : (s, n) whitened features of the sample; weights : (s,), which sum to those of all rows.
-    gram : (n + 1, n + 1) of all rows.
+    space : Coordinates of the problem.
+    G : (s, n) whitened features of the sample; weights : (s,), scaled to the sum of the weights of all rows.
+    gram : (n + 1, n + 1) Gram matrix of [G, 1] over all rows.
     """
 
     space: Coordinates
@@ -126,7 +126,7 @@ class SampledHessians:
     gram: Float
 
     def at(self, latent: Latent, mean_curvature: Float) -> SampledHessian:
-        """At these functions, where all rows have the mean curvature (c, c)."""
+        """The Hessian at the functions `latent`, given the mean curvature (c, c) of all rows there."""
         curvature = self.weights[:, None] * self.space.likelihood.diagonal(latent.values(self.G))
         size = np.outer(self.space.scale, self.space.scale)
         factors = []

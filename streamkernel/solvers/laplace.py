@@ -1,4 +1,4 @@
-"""Laplace's approximation at the minimum: how sure the functions are, and the evidence of the hyper-parameters.
+"""Laplace's approximation at the minimum: the posterior covariance, and the evidence of the hyper-parameters.
 
 With the Hessian H of the loss by the coefficients of the whitened features, in free coordinates (n r, n r)::
 
@@ -7,11 +7,11 @@ With the Hessian H of the loss by the coefficients of the whitened features, in 
     effective parameters = tr s H (I + s H)^-1
 
 Rasmussen & Williams 2006, eqs. (3.20), (3.32) and (3.44), in whitened coordinates, where ``det(I + W^1/2 K W^1/2)`` is
-``det(I + s H)`` and no eigenvalue is below 1. The constants b are parameters, as s is: they stand at their best and are
-not integrated over, so that nothing is added to the variance for them.
+``det(I + s H)`` and no eigenvalue is below 1. The constants b are parameters, as s is: they have their best values and
+are not integrated over, so that they add nothing to the variance.
 
-Without a Hessian (a quasi-Newton fit of very many classes) H is taken for ``mean curvature kron G^T G``, which knows
-how sure the classes are on average, not where.
+Without a Hessian (a quasi-Newton fit of very many classes), ``mean curvature kron G^T G`` approximates H. It has the
+curvature averaged over all rows, not that of each row.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LaplaceApproximation:
-    """The posterior of the coefficients.
+    """The normal approximation of the posterior of the coefficients.
 
     Attributes
     ----------
-    fit : the minimum.
-    log_evidence : nats, of all rows.
-    effective_parameters : of n r.
-    covariance : as predictions need it.
+    fit : GeneralisedFit at the minimum.
+    log_evidence : log evidence of all rows, nats.
+    effective_parameters : effective number of parameters, at most n r.
+    covariance : LatentCovariance for predictions.
     """
 
     fit: GeneralisedFit
@@ -50,7 +50,7 @@ class LaplaceApproximation:
 
     @classmethod
     def of(cls, fit: GeneralisedFit) -> LaplaceApproximation:
-        """Around the minimum.
+        """The approximation around the minimum.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class LaplaceApproximation:
         return cls(fit, -fit.objective - 0.5 * log_det, effective, covariance)
 
     def posterior(self, basis: Basis) -> LatentPosterior:
-        """What predicts, for the basis whose features the fit was to."""
+        """The posterior for predictions; `basis` is the basis of the fit."""
         latent = self.fit.latent
         with single_threaded_blas():
             coefficients = np.ascontiguousarray(solve_lower_t(basis.L, latent.A))
@@ -77,7 +77,7 @@ class LaplaceApproximation:
 
 
 def precision_factor(fit: GeneralisedFit) -> Float:
-    """Lower L with ``L L^T = I + s H``, (n r, n r), coordinate by coordinate."""
+    """Lower L with ``L L^T = I + s H``, (n r, n r), ordered by free coordinate."""
     assert fit.curvature is not None
     n, r = fit.u.shape
     of_features = np.arange(r * (n + 1)).reshape(r, n + 1)[:, :n].ravel()

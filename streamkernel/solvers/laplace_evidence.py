@@ -1,16 +1,16 @@
-"""The Laplace evidence of rows in memory, and its gradient by the logarithms of lengthscales and signal variance.
+"""Laplace evidence of rows in memory, and its gradient by the logarithms of lengthscales and signal variance.
 
 With ``F = sqrt(s) G`` (m, n), ``rho = A'(f) - y`` and ``W_i = sum_k w_ik d_k d_k^T`` the curvature at the minimum, all
 in free coordinates (`Likelihood`), and ``M = I + sum_i W_i kron F_i F_i^T``, the evidence
-``-loss - |u|^2 / 2 - 1/2 log det M`` moves with F directly, and with the minimum through W (Rasmussen & Williams 2006,
-section 5.5.1; here by the whitened features)::
+``-loss - |u|^2 / 2 - 1/2 log det M`` depends on F directly, and through W on the minimum, which moves with F (Rasmussen
+& Williams 2006, section 5.5.1; here by the whitened features)::
 
     dE / dF_i = -rho_i u^T - sum_k w_ik F_i^T N_k  +  q_i u^T - rho_i t^T - W_i (F_i^T t + t_b) u^T
     N_k = (d_k kron I)^T M^-1 (d_k kron I),    q_i = -1/2 sum_k (F_i^T N_k F_i) dw_ik / df
     (t, t_b) = H^-1 [F, 1]^T q
 
-H is the Hessian of the objective with its constants; ``t u^T`` stands for the sum over the free coordinates. Since
-the evidence looks at F only through ``F F^T = s K_mn k(Z, Z)^-1 K_nm``, the rest is as in `sample_evidence`.
+H is the Hessian of the objective with its constants; ``t u^T`` is a sum over the free coordinates. The evidence depends
+on F only through ``F F^T = s K_mn k(Z, Z)^-1 K_nm``, so that the rest is as in `sample_evidence`.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _MOST_ITERATIONS = 60
 
 @dataclass(frozen=True)
 class LaplaceValue:
-    """The evidence at one choice of the hyper-parameters.
+    """The evidence at one choice of hyper-parameters.
 
     Attributes
     ----------
-    value : nats, all rows together.
-    fit : the minimum; basis : the points, less those that depend on the points before them.
-    G : (m, n) whitened features of the rows; factor : lower triangle of the precision, (n r, n r).
+    value : log evidence of all rows, nats.
+    fit : GeneralisedFit at the minimum; basis : the points without those that depend on earlier points.
+    G : (m, n) whitened features of the rows; factor : lower Cholesky factor of the precision, (n r, n r).
     """
 
     value: float
@@ -61,10 +61,10 @@ class LaplaceEvidence:
 
     Parameters
     ----------
-    X : (m, p), Y : (m, d) as the likelihood takes them, weights : (m,)
+    X : (m, p) rows, Y : (m, d) targets in the form of the likelihood, weights : (m,) or None for ones.
     likelihood : Likelihood
-    points : basis points among the rows; their kernel does not matter.
-    tolerance : of the minimum.
+    points : basis points among the rows; their kernel is not used.
+    tolerance : tolerance of the minimum, as in `solve_newton`.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class LaplaceEvidence:
         self._last: GeneralisedFit | None = None
 
     def at(self, kernel: Kernel, signal_variance: float) -> LaplaceValue:
-        """The value, by Newton's method from where the last one ended.
+        """The evidence, by Newton's method, which starts from the previous minimum.
 
         Raises
         ------
         DataError, NumericalError
-            As `solve_newton`; NumericalError too where the minimum is not found.
+            As in `solve_newton`; NumericalError also if the minimum is not found.
         """
         empty = Basis.empty(kernel, self._X.shape[1], self._points.points.dtype)
         basis, _ = empty.append(self._points.points, self._points.rows)
@@ -104,7 +104,7 @@ class LaplaceEvidence:
         last = self._last
         start = None
         if last is not None and len(last.u) == len(basis):
-            # The same u: functions of another kernel, but near if that is.
+            # Start from the same u: for a similar kernel the functions are near the minimum.
             start = Latent(np.sqrt(signal_variance / last.signal_variance) * last.latent.A, last.latent.a)
         space = Coordinates(self._likelihood, len(basis), signal_variance, intercept=True)
         fit = newton_minimum(sweep, Features(None, len(basis)), space, self._tolerance, _MOST_ITERATIONS, start)
@@ -120,7 +120,7 @@ class LaplaceEvidence:
         return LaplaceValue(value, fit, basis, G, factor)
 
     def gradient(self, at: LaplaceValue) -> Float:
-        """By the log lengthscales (`kernels.log_lengthscales`) and the log signal variance, (t + 1,)."""
+        """Gradient by the log lengthscales (`kernels.log_lengthscales`) and the log signal variance, (t + 1,)."""
         basis, root = at.basis, np.sqrt(at.fit.signal_variance)
         with single_threaded_blas():
             F = root * at.G

@@ -1,12 +1,12 @@
-"""Generalised Gaussian process regression: the objective, its coordinates, and what a solver leaves.
+"""Generalised Gaussian process regression: the objective, its coordinates, and the result of a solver.
 
 ::
 
     f = sqrt(s) G u Q^T + b Q^T,    u ~ N(0, I),    minimise  loss(f) + |u|^2 / 2
 
-over u (n, r) and constants b (r,), which are not penalised; G are whitened features of the unit kernel, s is the signal
-variance, Q the contrasts of the likelihood (`Likelihood`; 1 for one function). ALGORITHMS 5.2: at the minimum of a
-basis of all rows, ``K^-1 f = y - A'(f)`` (Tresp 2001, section 2.3).
+over u (n, r) and constants b (r,), which are not penalised. G are the whitened features of the unit kernel, s is the
+signal variance, and Q the contrasts of the likelihood (`Likelihood`; 1 for one function). With all rows as basis,
+``K^-1 f = y - A'(f)`` at the minimum (Tresp 2001, section 2.3; ALGORITHMS 5.2).
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Result = TypeVar("Result")
 
 WAY_OUT = "give a smaller signal variance, a shorter lengthscale, or fewer basis functions"
 
-# Lengths at which the loss is known after each sweep.
+# Step lengths at which each sweep sums the loss.
 STEPS = (1.0, 0.5, 0.25, 0.125, 2.0**-5, 2.0**-7, 2.0**-10)
 
-# A step must bring this share of what the slope promises (Armijo 1966).
+# A step must gain this share of the decrease that the slope predicts (Armijo 1966).
 _SUFFICIENT = 1e-4
-_ROUNDING = 1e-14  # of an objective
+_ROUNDING = 1e-14  # of an objective, relative
 
 
 class Sweep(Protocol):
-    """Runs a reduction over all rows: the engine's business."""
+    """Runs a reduction over all rows and returns its result; the engine supplies it."""
 
     def __call__(self, reduction: Reduction[Result], name: str, /) -> Result: ...
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration: the objective before it, what the step promised to take off, and the length that was taken."""
+    """One iteration: the objective before it, the predicted decrease of a full step, and the step length."""
 
     objective: float
     promised: float
@@ -55,21 +55,22 @@ class Iteration:
 
 @dataclass(frozen=True)
 class GeneralisedFit:
-    """The minimum.
+    """The minimum, as found by a solver.
 
     Attributes
     ----------
     u : (n, r), b : (r,)
-    latent : the same as coefficients (n, c) of the whitened features and constants (c,).
-    signal_variance : s.
-    loss : ``-log p(y | f)``, all of it; objective : with ``|u|^2 / 2``.
-    decrement : what a further step would take off the objective, to first order.
-    iterations : those that were made.
-    converged : whether the decrement is below the tolerance.
+    latent : the same functions as coefficients (n, c) of the whitened features and constants (c,).
+    signal_variance : signal variance s.
+    loss : ``-log p(y | f)`` of all rows; objective : loss + ``|u|^2 / 2``.
+    decrement : squared Newton decrement; a further step would decrease the objective by about half of it.
+    iterations : records of the iterations.
+    converged : True if half the decrement is within the tolerance.
     method : "newton" or "quasi-newton".
-    curvature : (K, n + 1, n + 1), the P_k of `NewtonSums`, where the last sweep was; None after quasi-Newton steps.
-    mean_curvature : (c, c) of the rows, gram : (n + 1, n + 1) of features and the constant 1; None after Newton steps.
-    coordinates : in which it was solved.
+    curvature : (K, n + 1, n + 1), the P_k of `NewtonSums` at the last sweep; None after quasi-Newton steps.
+    mean_curvature : (c, c) mean curvature of the rows, gram : (n + 1, n + 1) Gram matrix of [G, 1]; None after Newton
+        steps.
+    coordinates : Coordinates of u and b.
     """
 
     u: Float
@@ -88,7 +89,7 @@ class GeneralisedFit:
     gram: Float | None = None
 
     def to_config(self) -> dict[str, Any]:
-        """How it went."""
+        """Record of the fit as plain JSON."""
         return {
             "method": self.method,
             "loss": self.loss,
@@ -101,14 +102,14 @@ class GeneralisedFit:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Points V (n + 1, r), whose rows are those of u, and b.
+    """Coordinates of the problem: points V (n + 1, r), whose rows are those of u and then b.
 
     Parameters
     ----------
     likelihood : Likelihood
-    width : n.
-    signal_variance : s.
-    intercept : whether there are constants; without, b stays 0.
+    width : number of features n.
+    signal_variance : signal variance s.
+    intercept : True for constants b; with False b stays 0.
     """
 
     likelihood: Likelihood
@@ -118,28 +119,28 @@ class Coordinates:
 
     @property
     def scale(self) -> Float:
-        """(n + 1,), of the features."""
+        """Factors of the features [G, 1], (n + 1,)."""
         return np.append(np.full(self.width, np.sqrt(self.signal_variance)), float(self.intercept))
 
     @property
     def penalty(self) -> Float:
-        """(n + 1,), 1 where a row is penalised; without constants theirs is, so that nothing moves them."""
+        """Penalties (n + 1,): 1 for u; 0 for b, but 1 without constants, so that b stays 0."""
         return np.append(np.ones(self.width), float(not self.intercept))
 
     def constants(self, a: Float) -> Float:
-        """The point of the constant functions a (c,)."""
+        """The point V of the constant functions a (c,)."""
         V = np.zeros((self.width + 1, self.likelihood.free))
         V[-1] = a @ self.likelihood.contrasts
         return V
 
     def start(self, sums: StartSums) -> Float:
-        """Constant functions at the shares of the classes, or the mean count."""
+        """The point of the constant functions that fit the shares of the classes, or the mean count."""
         if not self.intercept:
             return self.constants(np.zeros(self.likelihood.width))
         return self.constants(self.likelihood.constants(self.likelihood.shares(sums.targets[-1], sums.weight)))
 
     def point(self, latent: Latent) -> Float:
-        """The point of functions; what is common to all classes, which changes nothing, is left out."""
+        """The point V of given functions, without their part common to all classes, which has no effect."""
         V = np.concatenate([latent.A / np.sqrt(self.signal_variance), float(self.intercept) * latent.a[None]])
         return V @ self.likelihood.contrasts
 
@@ -153,11 +154,11 @@ class Coordinates:
         return float(0.5 * np.vdot(V[:-1], V[:-1]))
 
     def gradient(self, V: Float, sums: Float) -> Float:
-        """Of the objective, (n + 1, r), from sums (n + 1, c) of the loss."""
+        """Gradient of the objective, (n + 1, r), from the gradient sums (n + 1, c) of the loss."""
         return self.scale[:, None] * (sums @ self.likelihood.contrasts) + self.penalty[:, None] * V
 
     def hessian(self, curvature: Float) -> Float:
-        """Of the objective, (r (n + 1), r (n + 1)), coordinate by coordinate, from the P_k."""
+        """Hessian of the objective, (r (n + 1), r (n + 1)), ordered by free coordinate, from the P_k."""
         r, size = self.likelihood.free, self.width + 1
         D = self.likelihood.pairs @ self.likelihood.contrasts
         products = (D[:, :, None] * D[:, None, :]).reshape(len(D), r * r)
@@ -177,7 +178,7 @@ class Coordinates:
     def fit(
         self, V: Float, objective: float, decrement: float, iterations: list[Iteration], **rest: Any
     ) -> GeneralisedFit:
-        """The result at a point."""
+        """The result of a solver at the point V."""
         return GeneralisedFit(
             u=np.ascontiguousarray(V[:-1]),
             b=V[-1].copy(),
@@ -193,9 +194,9 @@ class Coordinates:
 
 
 def accepted(objectives: Float, before: float, promised: float) -> int:
-    """Position of the step length to take: the full one where it is good enough, else that of least objective.
+    """Position of the step length to take: the full step if it satisfies Armijo's rule, else the smallest objective.
 
-    -1 where no length lowers the objective. `promised` is what the slope takes off for a step of length 1.
+    It is -1 if no length decreases the objective. `promised` is the decrease that the slope predicts for a full step.
     """
     if objectives[0] <= before - _SUFFICIENT * promised + _ROUNDING * abs(before):
         return 0

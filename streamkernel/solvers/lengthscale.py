@@ -1,4 +1,4 @@
-"""A lengthscale from a sample of rows: their median distance, or one from a grid around it by GCV."""
+"""Lengthscale from a sample of rows: their median distance, or a value on a grid around it, chosen by GCV."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MEDIAN_ROWS = 1000
 _SEARCH_BASIS = 400
 _STEPS = tuple(float(2.0**power) for power in np.arange(-3.0, 4.01, 0.5))
 
-# Scores this close are equal: m squared errors determine their mean to sqrt(2 / m), which is 2 % for 4000 rows.
+# Scores within this ratio count as equal: m squared errors determine their mean to sqrt(2 / m), 2 % for 4000 rows.
 _EQUAL = 1.01
 
 
 @dataclass(frozen=True)
 class LengthscaleChoice:
-    """A lengthscale and how it was found; `grid` and `scores` are empty unless it was searched for."""
+    """A lengthscale and the record of its choice; `grid` and `scores` are empty without a search."""
 
     value: float
     median: float
@@ -47,7 +47,7 @@ class LengthscaleChoice:
 
 
 def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
-    """Median distance between pairs of distinct rows, in the kernel's own metric (city block for the Laplacian).
+    """Median distance between pairs of distinct rows, in the metric of the kernel (city block for the Laplacian).
 
     Raises
     ------
@@ -90,18 +90,21 @@ def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, 
 def choose_lengthscale(
     sample: Sample, kernel: Kernel, *, search: bool, intercept: bool, scale: NDArray[np.float64]
 ) -> LengthscaleChoice:
-    """The median distance, or with `search` the lengthscale next to it whose GCV score is within 1 % of the least.
+    """The median distance, or with `search` the lengthscale nearest to it with a GCV score within 1 % of the smallest.
 
     The search fits ridge regressions on the sample (some hundred of its rows as basis, alpha by GCV for each
     lengthscale) at the median times 1/8 to 16 in steps of sqrt 2.
 
-    Not the least score itself: towards long lengthscales that of a smooth target is flat (that of Matern kernels goes
-    on falling a little for ever, towards splines), while digits are lost and functions become dependent.
+    The smallest score itself is not used: for a smooth target the score is flat towards long lengthscales (with Matern
+    kernels it always decreases a little, towards splines), while digits are lost and functions become dependent.
 
     Parameters
     ----------
     sample : rows in random order.
-    scale : (d,) spread of each target.
+    kernel : Kernel, whose lengthscale is replaced.
+    search : True to search a grid around the median.
+    intercept : True to centre rows and targets.
+    scale : (d,) standard deviation of each target.
     """
     median = median_lengthscale(sample.X, kernel)
     if not search:

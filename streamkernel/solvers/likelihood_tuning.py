@@ -1,9 +1,8 @@
-"""Lengthscales and signal variance of a generalised Gaussian process by the Laplace evidence of a sample in memory.
+"""Lengthscales and signal variance of a generalised Gaussian process, by the Laplace evidence of a sample in memory.
 
-First a look around: the kernel as it is given with all its lengthscales times 1/4 to 4, for each two signal
-variances. From the best of them L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995) over the logarithms of all that may move, in
-rounds: basis points are chosen anew for the kernel that the round before arrived at, and stand still while the
-gradient is followed.
+First a grid: all lengthscales of the given kernel times 1/4 to 4, each with two signal variances. From its best point,
+L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995) moves the logarithms of all free hyper-parameters, in rounds. Each round chooses
+basis points for the kernel of the previous round and keeps them fixed.
 """
 
 from __future__ import annotations
@@ -35,26 +34,26 @@ Float = NDArray[np.float64]
 MOVABLE = ("lengthscale", "signal")
 
 _STREAM = (22,)
-_STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the lengthscales that are given
+_STEPS = (0.25, 0.5, 1.0, 2.0, 4.0)  # factors of the given lengthscales
 _SIGNALS = (
     2.0,
     20.0,
-)  # of f, whose scale a likelihood fixes: the probability of a deviation of 1.4 is 0.8, of 4.5 0.99
+)  # of f, whose scale the likelihood fixes: f = 1.4 is a probability of 0.8, f = 4.5 one of 0.99
 _SIGNAL_RANGE = (1e-3, 1e3)
 _MOST_CLASSES = 12
-_MOST_UNKNOWNS = 1000  # n r, of which a Hessian is factored at every step
-_ENOUGH = 1e-3  # nats a row: a round that gains no more ends the search
-_FLAT = 5e-6  # gain of an iteration, nats a row, at which a round ends
+_MOST_UNKNOWNS = 1000  # n r, the size of the Hessian that every step factors
+_ENOUGH = 1e-3  # nats per row: a round that gains less ends the search
+_FLAT = 5e-6  # a round ends when an iteration gains less, in nats per row
 
 
 @dataclass(frozen=True)
 class LikelihoodPoint:
-    """One evaluation.
+    """One evaluation of the evidence.
 
     Attributes
     ----------
-    stage : "grid" or "search"; round : number of the choice of basis points; basis : how many they were.
-    lengthscales : (t,) as `kernels.log_lengthscales` has them; signal : variance s.
+    stage : "grid" or "search"; round : number of the round, which has its own basis points; basis : number of points.
+    lengthscales : (t,) in the order of `kernels.log_lengthscales`; signal : variance s.
     value : Laplace evidence, nats per row.
     """
 
@@ -68,15 +67,15 @@ class LikelihoodPoint:
 
 @dataclass(frozen=True)
 class LikelihoodTuning:
-    """What was found.
+    """Result of the search.
 
     Attributes
     ----------
-    kernel : with the lengthscales of the best point; signal : variance there.
-    value : Laplace evidence there, nats per row.
-    rows : of the sample that were used.
-    moved : what was free to move.
-    points : every point that was evaluated, in order.
+    kernel : Kernel with the lengthscales of the best point; signal : its signal variance.
+    value : its Laplace evidence, nats per row.
+    rows : number of rows of the sample that were used.
+    moved : names of the free hyper-parameters.
+    points : all evaluated points, in order.
     """
 
     kernel: Kernel
@@ -87,7 +86,7 @@ class LikelihoodTuning:
     points: tuple[LikelihoodPoint, ...]
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON; the points column by column."""
+        """The result as plain JSON; the points column by column."""
         names = ("stage", "round", "basis", "signal", "value")
         columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}
         columns["lengthscales"] = [list(point.lengthscales) for point in self.points]
@@ -120,23 +119,24 @@ def tune_likelihood(
     Parameters
     ----------
     sample : rows, with their targets.
-    kernel : with the lengthscales to look around, as the median distance.
-    likelihood : Likelihood; of more than 12 classes the 12 that the sample has most rows of are looked at.
-    ard : a lengthscale for each feature, where the kernel has one for all.
-    n_basis : points of the sparse process, at most the rows of the sample; fewer for several classes, so that the
-        Hessian stays below 1000 x 1000.
-    signal : variance to start from, or to stay at.
-    fixed : of "lengthscale" and "signal" those that stay where they are.
-    seed : of the choice of the points.
-    rounds, evaluations : of the search, at most so many, and of each so many evaluations.
-    run : runs a reduction over a table in memory (`Session.local`); in the calling thread by default.
+    kernel : Kernel with the lengthscales of the centre of the grid, such as the median distance.
+    likelihood : Likelihood; with more than 12 classes, only the 12 most frequent ones of the sample are used.
+    ard : True for one lengthscale per feature, if the kernel has one for all.
+    n_basis : number of points of the sparse process, at most the rows of the sample; fewer for several classes, so that
+        the Hessian has at most 1000 rows.
+    signal : signal variance to start from, or the fixed one. None tries both of the grid; if fixed, the prior variance
+        is then 1.
+    fixed : names out of "lengthscale" and "signal" that keep their start values.
+    seed : seed of the choice of points.
+    rounds, evaluations : largest number of rounds, and of evaluations per round.
+    run : function that runs a reduction over a table in memory (`Session.local`); in the calling thread by default.
 
     Raises
     ------
     ParameterError, ShapeError, DataError
-        An argument is wrong, or targets are not the likelihood's.
+        An argument is invalid, or the targets do not fit the likelihood.
     NumericalError
-        The sample is not finite, or its evidence nowhere is.
+        The sample is not finite, or its evidence is not finite at any point.
     """
     unknown = sorted(set(fixed) - set(MOVABLE))
     if isinstance(fixed, str) or unknown:
@@ -171,7 +171,7 @@ def tune_likelihood(
 
 
 class _Search:
-    """Over (log lengthscales, log signal variance), (t + 1,); every point is kept."""
+    """A search over (log lengthscales, log signal variance), (t + 1,), which records every point."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class _Search:
         self.best: tuple[Float, float] = np.append(self._start, self._unit), -np.inf
 
     def look_around(self, signal: float | None) -> Float:
-        """The best of the grid."""
+        """Evaluate the grid, and return its best point."""
         steps = _STEPS if len(self._start) and self._free[0] else (1.0,)
         signals = np.log(_SIGNALS) + self._unit
         if signal is not None:
@@ -215,7 +215,7 @@ class _Search:
         return self.best[0]
 
     def round(self, start: Float, evaluations: int, number: int) -> Float:
-        """The best of at most so many points from `start` on, with basis points chosen there."""
+        """The best of at most `evaluations` points, starting from `start`, with basis points chosen there."""
         evidence = self._evidence(start[:-1], (number,))
 
         def look(values: Float) -> tuple[float, Float, None]:
@@ -224,17 +224,17 @@ class _Search:
         try:
             return climb(look, start, self._free, self._low, self._high, evaluations, _FLAT)[0]
         except NumericalError:
-            # At other basis points digits may end where they did not at those of the round before.
+            # With new basis points the evaluation at `start` may fail for lack of digits.
             return start
 
     def _evidence(self, lengthscales: Float, stream: tuple[int, ...]) -> LaplaceEvidence:
-        """With basis points chosen for these lengthscales."""
+        """The evidence with basis points chosen for these lengthscales."""
         kernel = with_log_lengthscales(self._kernel, lengthscales)
         points = greedy_points(self._run, self._rows, kernel, self._n, self._seed, (*_STREAM, *stream))
         return LaplaceEvidence(self._sample.X, self._sample.Y, self._weights, self._likelihood, points)
 
     def _evaluate(self, evidence: LaplaceEvidence, values: Float, stage: str, number: int) -> tuple[float, Float]:
-        """Evidence and gradient per row; the latter only of the search."""
+        """Evidence and gradient per row; the gradient is 0 on the grid."""
         at = evidence.at(with_log_lengthscales(self._kernel, values[:-1]), float(np.exp(values[-1])))
         value, m = at.value / len(self._sample), len(self._sample)
         lengthscales = tuple(np.exp(values[:-1]).tolist())
@@ -247,7 +247,7 @@ class _Search:
 
 
 def _commonest(sample: Sample, likelihood: Likelihood) -> tuple[Sample, Likelihood]:
-    """The rows of the classes that most rows belong to, where there are too many classes."""
+    """The sample and the likelihood of the 12 most frequent classes, if there are more."""
     if likelihood.width <= _MOST_CLASSES:
         return sample, likelihood
     codes = likelihood.targets(sample.Y, 0).argmax(axis=1)

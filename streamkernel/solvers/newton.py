@@ -1,11 +1,11 @@
-"""Generalised regression by Newton's method, one sweep an iteration.
+"""Generalised regression by Newton's method, one sweep per iteration.
 
-The sweep of a full step brings the losses of shorter ones too, and gradient and Hessian at its end: the next direction
-needs no other. Only a full step that does not lower the objective enough costs another sweep, of the derivatives at
-the best of the lengths. The first sweep, at constant functions, needs no likelihood of any row (`NewtonStart`).
+The sweep of a full step also sums the losses of shorter steps, and the gradient and Hessian at its end. The next
+direction needs no other sweep. Only if the full step does not decrease the objective enough, a second sweep sums the
+derivatives at the best step length. The first sweep, at constant functions, needs no values of f (`NewtonStart`).
 
-The objective is convex; near the minimum the decrement squares itself from step to step (Boyd & Vandenberghe 2004,
-section 9.5). Once half of it is within the tolerance, the last step is taken without a sweep.
+The objective is convex. Near the minimum each step squares the decrement (Boyd & Vandenberghe 2004, section 9.5). When
+half of the decrement is within the tolerance, the last step is taken without a sweep.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, Generali
 
 __all__ = ["newton_minimum", "solve_newton"]
 
-_SHORTENINGS = 4  # of a direction along which no length lowers the objective; each is by 2^10
+_SHORTENINGS = 4  # of a direction along which no length decreases the objective, each by 2^10
 
 
 def solve_newton(
@@ -36,23 +36,23 @@ def solve_newton(
 
     Parameters
     ----------
-    sweep : runs a reduction over all rows; each is a function of what the ones before it returned.
+    sweep : Sweep, which runs a reduction over all rows; each reduction depends on the results of earlier ones only.
     features : Features of n functions of the unit kernel.
     likelihood : Likelihood
-    signal_variance : s.
-    intercept : whether there are constants, which are not penalised.
-    tolerance : most that may be left to gain, as a share of the objective (of 1 nat, where that is smaller). The
-        decrement squares itself: three digits less save one sweep.
-    most_iterations : after which a warning is given.
-    start : functions to begin at, as those of a fit to a sample; the first sweep then brings their derivatives.
-        Without, constants are begun at.
+    signal_variance : signal variance s.
+    intercept : True for unpenalised constants.
+    tolerance : stop when half the decrement is at most this share of the objective (or of 1 nat, if the objective is
+        smaller). Each step squares the decrement, so that three digits less save about one sweep.
+    most_iterations : largest number of iterations; without convergence a warning is issued.
+    start : functions to start from, such as those of a fit to a sample; the first sweep then sums their derivatives.
+        None starts from constants.
 
     Raises
     ------
     DataError
-        Targets are not the likelihood's.
+        The targets do not fit the likelihood.
     NumericalError
-        Sums that are not finite, or no descent.
+        The sums are not finite, or no step decreases the objective.
     """
     space = Coordinates(likelihood, features.width, signal_variance, intercept)
     fit = newton_minimum(sweep, features, space, tolerance, most_iterations, start)
@@ -87,7 +87,7 @@ def newton_minimum(
         gradient = space.gradient(V, sums.gradient)
         direction = space.newton_direction(sums.curvature, gradient)
         decrement = max(0.0, -float(np.vdot(gradient, direction)))
-        # At constants the curvature is not that of the rows, and says little of what is left.
+        # At constant functions the curvature may not be that of the rows, and the decrement is no test of convergence.
         known = start is not None or len(iterations) > 0
         converged = known and 0.5 * decrement <= tolerance * max(objective, 1.0)
         if converged or len(iterations) == most_iterations:

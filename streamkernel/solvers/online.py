@@ -1,24 +1,24 @@
-"""Gaussian process regression whose basis grows as rows come: Csato & Opper 2002, without deletion.
+"""Online Gaussian process regression, whose basis grows with the rows: Csato & Opper 2002, without deletion.
 
-The state is the posterior N(mu, P) of ``f^I``, the function at the n basis points so far, at first none. A row
-(x, y) with ``k_I = k(Z, x)``, ``h = k(Z, Z)^-1 k_I`` and novelty ``gamma = k(x, x) - k_I^T h`` (ALGORITHMS 10.4)::
+The state is the posterior N(mu, P) of ``f^I``, the function at the n basis points so far; n starts at 0. A row (x, y)
+with ``k_I = k(Z, x)``, ``h = k(Z, Z)^-1 k_I`` and novelty ``gamma = k(x, x) - k_I^T h`` updates it (ALGORITHMS 10.4)::
 
     gamma > tolerance:   x joins the basis:  mu <- [mu; h^T mu],  P <- [[P, P h], [h^T P, h^T P h + gamma]],
-                         then a Kalman step with noise s2 on its own coordinate
+                         then a Kalman step with noise s2 on the new coordinate
     otherwise            a Kalman step with row h and noise s2 + gamma
 
-With every row kept that is the exact Gaussian process.
+If every row joins, this is the exact Gaussian process.
 
-In whitened coordinates ``f^I = L u``, ``u ~ N(0, I)`` a priori, a row reads ``v^T u`` with ``v = L^-1 k_I``, and a last
-entry ``sqrt gamma`` if it joins; a new point changes nothing but the width of u. So in the information form
+In whitened coordinates ``f^I = L u``, with the prior ``u ~ N(0, I)``, a row observes ``v^T u`` with ``v = L^-1 k_I``,
+and with a last entry ``sqrt gamma`` if it joins. A new point only adds an entry to u. In the information form
 
     A = I + sum_i v_i v_i^T / s2_i,    c = sum_i v_i y_i / s2_i,    u ~ N(A^-1 c, A^-1)
 
-rows add up, in any number at once. Which of them join depends on the points alone: a block is walked down by its
-novelties, one column of features for each point that joins, and then summed by one product. That is exact, not an
-approximation of the row-by-row form.
+rows are therefore summed, any number at once. The rows that join depend on the features only: a block is searched in
+order for novel rows, with one column of features for each row that joins, and then summed by one product. This is
+exactly the row-by-row form.
 
-This is no `Reduction`: what a row means depends on the rows before it. Rows are taken in order, by one thread.
+This is not a `Reduction`, because the effect of a row depends on the rows before it. One thread takes rows in order.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ _BLOCK_ROWS = 2048
 
 
 class OnlineGaussianProcess:
-    """Takes rows in order; the basis is what was new when it came.
+    """Online Gaussian process. It takes rows in order; rows that are novel join the basis.
 
     Parameters
     ----------
     kernel : unit kernel k; the prior is ``f ~ GP(0, signal k)``.
-    noise : variance s2 > 0.
-    signal : prior variance.
-    tolerance : a row joins when ``gamma > tolerance k(x, x)``; not below 1e-12, where rank ends.
-    most : basis functions at most; None for as many as the tolerance asks for. Once they are there, rows only update.
-    centre : (d,) constant taken off the targets; zeros by default.
+    noise : noise variance s2 > 0.
+    signal : signal variance.
+    tolerance : a row joins when ``gamma > tolerance k(x, x)``; at least 1e-12, the limit of numerical rank.
+    most : largest number of basis functions; None for no limit. At the limit, rows only update the posterior.
+    centre : (d,) constant subtracted from the targets; zeros by default.
 
     Attributes
     ----------
-    basis : Basis, in the order of joining; rows are numbered as they were taken.
-    count : rows taken.
+    basis : Basis, in the order of joining; its row numbers count the rows in the order in which they were taken.
+    count : number of rows taken.
     """
 
     def __init__(
@@ -89,7 +89,13 @@ class OnlineGaussianProcess:
     # --- taking rows --------------------------------------------------------------------------------------------------
 
     def take_table(self, table: Table) -> OnlineGaussianProcess:
-        """All rows of a table with targets, in their order; row weights are not heeded."""
+        """Take all rows of a table with targets, in their order; row weights are not used.
+
+        Raises
+        ------
+        ParameterError
+            The table has no targets.
+        """
         if table.n_targets == 0:
             raise ParameterError("the table has no targets; ingest it with --target, or give y")
         for block in table.blocks(table.start, table.stop, _BLOCK_ROWS):
@@ -98,7 +104,7 @@ class OnlineGaussianProcess:
         return self
 
     def take(self, X: ArrayLike, y: ArrayLike) -> OnlineGaussianProcess:
-        """Rows X (b, p) with targets (b,) or (b, d), in their order; any cut into blocks makes the same state.
+        """Take rows X (b, p) with targets (b,) or (b, d), in their order. The state does not depend on the blocks.
 
         Raises
         ------
@@ -154,9 +160,9 @@ class OnlineGaussianProcess:
         self.count += len(rows)
 
     def _features(self, X: Float) -> tuple[Float, Float, list[int]]:
-        """What each row reads of u, (b, n + those that join), its left-over novelty, and the positions that join.
+        """Features v of the rows (b, n + number that join), their novelties (b,), and the positions that join.
 
-        A row knows the points that had joined before it: of later ones its coordinates are 0.
+        A row depends on the points that joined before it; its features of later points are 0.
         """
         n, b = len(self), len(X)
         most = b if self.most is None else min(self.most - n, b)
@@ -184,7 +190,7 @@ class OnlineGaussianProcess:
             start = at + 1
         return np.ascontiguousarray(V[:, : n + len(joined)]), gamma, joined
 
-    # --- what is known ------------------------------------------------------------------------------------------------
+    # --- posterior and predictions ------------------------------------------------------------------------------------
 
     @property
     def basis(self) -> Basis:
@@ -201,18 +207,18 @@ class OnlineGaussianProcess:
 
     @property
     def mu(self) -> Float:
-        """(n, d) posterior mean of f at the basis points."""
+        """Posterior mean of f at the basis points, (n, d)."""
         return np.asarray(math.sqrt(self.signal) * (self._L @ self._posterior()[1]))
 
     @property
     def P(self) -> Float:
-        """(n, n) posterior covariance of f at the basis points."""
+        """Posterior covariance of f at the basis points, (n, n)."""
         R, _ = self._posterior()
         half = solve_lower(R, self._L.T)
         return np.asarray(self.signal * (half.T @ half))
 
     def predictions(self) -> Predictions:
-        """The posterior mean as a map of rows, ``k(x, Z) L^-T u + centre``."""
+        """Row map of the posterior mean, ``k(x, Z) L^-T u + centre``."""
         _, u = self._posterior()
         with single_threaded_blas():
             coefficients = np.ascontiguousarray(solve_lower_t(self._L, math.sqrt(self.signal) * u))

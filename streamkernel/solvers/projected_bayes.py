@@ -1,19 +1,19 @@
-"""Projected Bayes regression: a Gaussian process prior on the leading eigenfunctions of the kernel.
+"""Projected Bayes regression: a Gaussian process prior restricted to the leading eigenfunctions of the kernel.
 
-The eigenfunctions under the density of the rows are those of the n0 basis points (Nystroem), with
+The eigenfunctions under the density of the rows are approximated by those of the n0 basis points (Nystroem), with
 ``k(Z, Z) = U diag(l) U^T``::
 
     phi_j(x) = sqrt(n0) k(x, Z) u_j / l_j,    lambda_j = l_j / n0
     f = sum over j <= n of  phi_j b_j,        b ~ N(0, diag(lambda))
 
-For m rows the posterior mean is ``b = (s2 diag(1 / lambda) + Phi^T Phi)^-1 Phi^T y``. The asymptotic form, which takes
-``Phi^T Phi`` for m I, is ``b_j = lambda_j / (lambda_j + s2 / m) phi_j^T y / m`` (Tresp 2001, section 3.5; ALGORITHMS
-10.4). In whitened features ``Phi = G W diag(lambda)^-1/2`` with ``W = L^T U diag(l)^-1/2`` orthonormal, so that with
-``c = diag(lambda)^-1/2 b ~ N(0, I)`` both are small algebra in the sums of one sweep::
+For m rows the posterior mean is ``b = (s2 diag(1 / lambda) + Phi^T Phi)^-1 Phi^T y``. The asymptotic form replaces
+``Phi^T Phi`` by m I: ``b_j = lambda_j / (lambda_j + s2 / m) phi_j^T y / m`` (Tresp 2001, section 3.5; ALGORITHMS 10.4).
+In whitened features ``Phi = G W diag(lambda)^-1/2`` with ``W = L^T U diag(l)^-1/2`` orthonormal. With
+``c = diag(lambda)^-1/2 b ~ N(0, I)`` both forms are small algebra on the sums of one sweep::
 
     c = (s2 I + W^T H W)^-1 W^T g,    coefficients = L^-T W c
 
-With all n0 directions it is the reduced ridge regression.
+With all n0 directions this is the reduced ridge regression.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class ProjectedSolution:
     Attributes
     ----------
     b : (n, d) weights of the eigenfunctions.
-    coefficients : (n0, d) of the basis functions; intercept : (d,), the centre of the sums.
-    residual_square : (d,) on the rows of the sums.
-    noise, signal : s2, and the prior variance that multiplies the kernel.
+    coefficients : (n0, d) coefficients of the basis functions; intercept : (d,), the centre of the sums.
+    residual_square : (d,) residual sum of squares on the rows of the sums.
+    noise, signal : noise variance s2, and the prior variance that multiplies the kernel.
     rotation, shares : (n0, n), (n,): with ``z = L^-1 k(Z, x)`` the variance of f is
         ``signal (k(x, x) - sum_j (rotation^T z)_j^2 shares_j)``.
     """
@@ -59,13 +59,13 @@ class ProjectedSolution:
 
 
 class ProjectedBayes:
-    """Decomposed once; every noise variance is then O(n0^2 d).
+    """The sums, decomposed once; each noise variance then costs O(n0^2 d).
 
     Parameters
     ----------
     basis : Basis of n0 functions, a sample of the rows.
-    sums : of `NormalEquations` over the rows of the fit.
-    count : eigenfunctions n to keep, the leading ones; None for all that are not rounding.
+    sums : sums of `NormalEquations` over the rows of the fit.
+    count : number n of leading eigenfunctions; None for all that are not rounding.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class ProjectedBayes:
     Raises
     ------
     ParameterError
-        More eigenfunctions than there are.
+        `count` exceeds the rank of the basis.
     """
 
     def __init__(self, basis: Basis, sums: RidgeSums, count: int | None = None) -> None:
@@ -96,14 +96,14 @@ class ProjectedBayes:
             self.path = RidgePath.of(0.5 * (H + H.T), self._g, np.diagonal(sums.YY).copy(), sums.count)
 
     def solve(self, noise: float, signal: float = 1.0) -> ProjectedSolution:
-        """The posterior for the rows that there are; `signal` is the prior variance that multiplies the kernel."""
+        """The posterior given the rows; `signal` is the prior variance that multiplies the kernel."""
         noise, signal = checked_number("noise", noise), checked_number("signal", signal)
         rho = noise / signal
         shares = self.path.values / (self.path.values + rho)
         return self._solution(self.path.beta(rho), noise, signal, shares, self.path.vectors)
 
     def asymptotic(self, noise: float, signal: float = 1.0) -> ProjectedSolution:
-        """The posterior in the limit of many rows, each eigenfunction by itself; for comparison."""
+        """The posterior in the limit of many rows, separately for each eigenfunction; for comparison."""
         noise, signal = checked_number("noise", noise), checked_number("signal", signal)
         # phi_j^T y = lambda_j^-1/2 (W^T g)_j, and c_j = lambda_j^-1/2 b_j.
         informed = self._sums.count * self.eigenvalues

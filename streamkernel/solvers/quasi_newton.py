@@ -1,10 +1,10 @@
-"""Generalised regression by a quasi-Newton method, whose sweeps cost O(n c) operations a row beside the kernel values.
+"""Generalised regression by a quasi-Newton method, whose sweeps cost kernel values and O(n c) operations per row.
 
-L-BFGS (Nocedal 1980; Nocedal & Wright 2006, algorithm 7.4). Its first guess of the Hessian is made anew at every
-step: from a sample of rows in memory, class by class, at the functions that the step has led to (a sub-sampled Newton
-method, Byrd et al. 2011, that has pairs of full gradients to correct it); or without a sample, exact for constant
-functions, ``mean curvature kron G^T G``. The sample is what makes it fast where classes are rare or well told apart:
-7 classes, 0.5 % of the rows in the rarest, took 24 sweeps with a sample of 4,000 rows and 250 without.
+The method is L-BFGS (Nocedal 1980; Nocedal & Wright 2006, algorithm 7.4). Its initial Hessian is computed at every
+step, at the current functions, from a sample of rows in memory, class by class: a sub-sampled Newton method (Byrd et
+al. 2011), corrected by pairs of full gradients. Without a sample it is ``mean curvature kron G^T G``, which is exact
+for constant functions. The sample saves sweeps if classes are rare or well separated: 7 classes, 0.5 % of the rows in
+the rarest, took 24 sweeps with a sample of 4,000 rows and 250 without.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def solve_quasi_newton(
 
     Parameters
     ----------
-    sample : rows that stand for all, some for each basis function; their targets are not looked at.
+    sample : rows that represent all rows, several per basis function; their targets are not used. None for no sample.
 
-    Other parameters, and errors, are those of `solve_newton`.
+    The other parameters, and the errors, are those of `solve_newton`.
     """
     space = Coordinates(likelihood, features.width, signal_variance, intercept)
     first = sweep(NewtonStart(features, likelihood), "quasi-newton start")
@@ -106,7 +106,7 @@ def solve_quasi_newton(
 
 
 class Pairs:
-    """The last steps and what they did to the gradient, which correct a guess of the Hessian."""
+    """The last steps and the changes of the gradient along them, which correct an approximate Hessian."""
 
     def __init__(self, memory: int) -> None:
         self._pairs: deque[tuple[Float, Float, float]] = deque(maxlen=memory)
@@ -115,7 +115,7 @@ class Pairs:
         return len(self._pairs)
 
     def add(self, step: Float, change: Float) -> None:
-        """A step, and the change of the gradient along it."""
+        """Add a step, and the change of the gradient along it; a pair without positive curvature is ignored."""
         along = float(np.vdot(step, change))
         if along > np.finfo(np.float64).eps * float(np.linalg.norm(step) * np.linalg.norm(change)):
             self._pairs.append((step, change, along))
@@ -124,7 +124,7 @@ class Pairs:
         self._pairs.clear()
 
     def direction(self, gradient: Float, guess: CheapHessian) -> Float:
-        """``-H^-1 gradient``, (n + 1, r)."""
+        """The direction ``-H^-1 gradient``, (n + 1, r), by the two-loop recursion."""
         with single_threaded_blas():
             q, shares = -gradient, list[float]()
             for step, change, along in reversed(self._pairs):

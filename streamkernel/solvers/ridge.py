@@ -4,8 +4,8 @@ With ``L L^T = k(Z, Z)``, whitened features ``G = K L^-T`` and the sums ``H = G^
 
     beta = (H + alpha I)^-1 g,    coefficients = L^-T beta,    f(x) = k(x, Z) coefficients + intercept
 
-which is the minimiser of ``|Y - K a|^2 + alpha a^T k(Z, Z) a`` (Smola & Schoelkopf 2000, eq. (7); ALGORITHMS 2.8,
-10.1). An intercept is unpenalised: rows are centred, exactly, from the column sums of the same sweep.
+The coefficients minimise ``|Y - K a|^2 + alpha a^T k(Z, Z) a`` (Smola & Schoelkopf 2000, eq. (7); ALGORITHMS 2.8,
+10.1). An intercept is not penalised: the column sums of the same sweep centre the rows exactly.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class RidgeSolution:
     Attributes
     ----------
     alpha : ridge, added to the diagonal as scikit-learn's KernelRidge does.
-    coefficients : (n, d) of the basis functions; intercept : (d,)
+    coefficients : (n, d) coefficients of the basis functions; intercept : (d,)
     residual_square : (d,) residual sum of squares of each target on the rows of the fit.
-    effective_df : trace of the hat matrix (sum of leverages), the intercept's one included.
+    effective_df : trace of the hat matrix (sum of leverages), including 1 for the intercept.
     gcv : generalised cross-validation score, in squared units of the targets (or of the scaled ones).
     """
 
@@ -50,15 +50,15 @@ class RidgeSolution:
 
 
 class RidgeSystem:
-    """The normal equations, whitened and decomposed once; every alpha is then O(n^2 d).
+    """The normal equations, whitened and decomposed once; each alpha then costs O(n^2 d).
 
     Parameters
     ----------
     basis : Basis of n functions.
-    sums : of the final sweep.
-    intercept : whether to fit an unpenalised constant.
-    scale : (d,) variance by which each target's error is divided in the GCV score; None for common units.
-    independent : share of the rows whose errors are independent, which is all that scores count: `Repeats.share`.
+    sums : RidgeSums of the final sweep.
+    intercept : True to fit an unpenalised constant.
+    scale : (d,) variances that divide the squared errors of the targets in the GCV score; None for ones.
+    independent : share of the rows whose errors are independent (`Repeats.share`); the GCV score counts only these.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class RidgeSystem:
         H, g = sums.H.copy(), sums.g.copy()
         with single_threaded_blas():
             square = np.diagonal(sums.YY).copy()
-            # Exact for every leading part of the basis: whitening is triangular in the order of picking.
+            # The traces are exact for the first t functions, for every t, because whitening is triangular.
             self.residual_path = np.maximum(sums.trace - np.concatenate([[0.0], np.cumsum(np.diagonal(H))]), 0.0)
             if intercept:
                 H -= np.outer(sums.G1, sums.G1) / sums.weight
                 g -= np.outer(sums.G1, sums.Y1) / sums.weight
                 square = np.maximum(square - sums.Y1**2 / sums.weight, 0.0)
             else:
-                # Nothing stands for the constant that was taken off the targets: it is put back.
+                # Without an intercept the centre must be added to the targets again.
                 g += np.outer(sums.G1, sums.centre)
                 square += 2.0 * sums.centre * sums.Y1 + sums.weight * sums.centre**2
             self.path = RidgePath.of(H, g, square, independent * sums.count, int(intercept))
@@ -97,7 +97,7 @@ class RidgeSystem:
         return float(self.residual_path[-1])
 
     def choose_alpha(self) -> float:
-        """Alpha with the least GCV score."""
+        """Alpha with the smallest GCV score."""
         return self.path.choose(self._scale)
 
     def solve(self, alpha: float) -> RidgeSolution:
@@ -108,7 +108,7 @@ class RidgeSystem:
         SingularKernelError
             alpha = 0 and the normal equations are singular to working precision.
         NumericalError
-            alpha > 0 is lost in their rounding.
+            alpha > 0 is lost in the rounding of the normal equations.
         """
         if alpha == 0.0 and (not len(self.path.values) or self.path.values[0] <= self.path.smallest_alpha):
             raise SingularKernelError(
@@ -124,7 +124,7 @@ class RidgeSystem:
             )
         with single_threaded_blas():
             beta = self.path.beta(alpha)
-            # In the order of the disk: the bits of a product differ with the order of its factors in memory.
+            # Contiguous, as after a read from disk: the bits of a product depend on the memory order of its factors.
             coefficients = np.ascontiguousarray(solve_lower_t(self._basis.L, beta))
         require_finite(coefficients, f"the solution for alpha = {alpha:g}")
         sums = self._sums

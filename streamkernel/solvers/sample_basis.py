@@ -1,8 +1,8 @@
-"""Basis points among rows in memory, for one kernel after another: greedy by the residual trace, in three rounds.
+"""Greedy choice of basis points among rows in memory by the residual trace, in three rounds.
 
-The few-sweep rule (DESIGN; ALGORITHMS 1.8) where a look at the rows costs nothing: candidates are drawn by their
-residuals, four for each pick, and every row scores. A bound on the evidence is as good as its points: with those of
-randomly pivoted Cholesky the search ended 0.003 to 0.04 nats a row lower, on kin40k and protein-casp.
+It is the few-sweep rule (ALGORITHMS 1.8) for rows in memory, where a sweep is cheap: candidates are drawn in proportion
+to their residuals, four per pick, and all rows score them. The points decide how tight a bound on the evidence is: with
+those of randomly pivoted Cholesky the search ended 0.003 to 0.04 nats per row lower, on kin40k and protein-casp.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamkernel.table import Table
 __all__ = ["Run", "greedy_points"]
 
 Run = Callable[[Reduction[Any], Table], Any]
-"""Runs a reduction over a table in memory and returns what it finalizes to: `Session.local`."""
+"""Function that runs a reduction over a table in memory and returns its result, as `Session.local`."""
 
 _CANDIDATES = 4
 _ROUNDS = (4, 2, 1)  # n / 4, n / 2, n
@@ -31,12 +31,12 @@ _SINGLE = np.dtype(np.float32)
 
 
 def greedy_points(run: Run, table: Table, kernel: Kernel, n: int, seed: int, stream: tuple[int, ...]) -> Basis:
-    """At most n rows of a table in memory, fewer where the kernel's rank is exhausted.
+    """A basis of at most n rows of a table in memory; fewer if the rank of the kernel is exhausted.
 
     Parameters
     ----------
-    run : runs a reduction over the table.
-    seed, stream : of the draws.
+    run : function that runs a reduction over the table.
+    seed, stream : key of the draws.
     """
     rows = table.without_targets()
     X = rows.read(rows.start, rows.stop).X

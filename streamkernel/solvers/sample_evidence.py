@@ -6,9 +6,9 @@ k_ii - |G_i|^2``. For each of the d targets, with ``Om = noise I`` (vfe) or ``no
     F = -1/2 [ m log 2 pi + log det Om + log det B + y^T Om^-1 y - s |L_B^-1 G^T Om^-1 y|^2 + c ]
     B = I + s G^T Om^-1 G = L_B L_B^T,    c = s sum_i r_i / noise  (vfe),  0  (fitc)
 
-vfe is a lower bound of the exact evidence (Titsias 2009, eq. (9)); fitc is the evidence of another model, which may
-exceed it (Snelson & Ghahramani 2006). ALGORITHMS 10.1, 10.2. One evaluation is two passes over the rows, sums and then
-slopes. Who makes them, over a sample in memory or over a table, is told by a callable: the solver knows no more.
+vfe is a lower bound of the exact evidence (Titsias 2009, eq. (9)). fitc is the evidence of another model, which may
+exceed it (Snelson & Ghahramani 2006). ALGORITHMS 10.1, 10.2. One evaluation takes two passes over the rows: one for the
+sums, one for the slopes. A callable runs the passes, over a sample in memory or over a table.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["FORMS", "Evidence", "SparseEvidence", "Sweep", "in_this_thread", "sp
 Float = NDArray[np.float64]
 
 Sweep = Callable[[Reduction[Any]], Any]
-"""Runs a reduction over the rows and returns what it finalizes to."""
+"""Function that runs a reduction over the rows and returns its result."""
 
 FORMS = ("vfe", "fitc")
 
@@ -51,15 +51,16 @@ _BLOCK_ROWS = 2048
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence at one choice of the hyper-parameters.
+    """The evidence at one choice of hyper-parameters.
 
     Attributes
     ----------
-    value : nats, all targets together.
-    gradient : (t + 2,) by the log lengthscales (`kernels.log_lengthscales`), log signal and log noise variance.
-    count : rows times targets.
-    basis : the points, less those that depend on the points before them.
-    sums : of the first pass; with the noise within for fitc.
+    value : log evidence, nats, summed over targets.
+    gradient : (t + 2,) gradient by the log lengthscales (`kernels.log_lengthscales`), log signal and log noise
+        variance.
+    count : number of rows times number of targets.
+    basis : the points without those that depend on earlier points.
+    sums : sums of the first pass; for fitc with the noise in them.
     """
 
     value: float
@@ -74,9 +75,10 @@ class SparseEvidence:
 
     Parameters
     ----------
-    sweep : runs a reduction over the rows.
+    sweep : Sweep over the rows.
     points : (n, p) basis points; rows : (n,) int64 their row numbers.
-    centre, scale : (d,) the targets of the process are ``(Y - centre) / scale``, less those of infinite scale.
+    centre, scale : (d,) the targets of the process are ``(Y - centre) / scale``; a target with an infinite scale is
+        left out.
     form : "vfe" or "fitc".
     """
 
@@ -103,12 +105,12 @@ class SparseEvidence:
         Raises
         ------
         NumericalError
-            What was summed is not finite.
+            The sums or the evidence are not finite.
         """
         fitc = self.form == "fitc"
         empty = Basis.empty(kernel, self._points.shape[1], self._points.dtype)
         basis, _ = empty.append(self._points, self._rows)
-        # Whitened first: rounding that is lifted by 1 / pivot would be multiplied by signal / noise here.
+        # Blocks are whitened before the sum: otherwise rounding / pivot would be multiplied by signal / noise here.
         row_noise = DiagonalNoise(signal, noise) if fitc else ConstantNoise()
         sums: GaussianSums = self._sweep(GaussianEquations(basis, self._centre, row_noise))
         with single_threaded_blas():
@@ -124,7 +126,7 @@ class SparseEvidence:
                 f"the evidence is not finite at signal variance {signal:g} and noise variance {noise:g}; "
                 "look at the scale of the features"
             )
-        # The best of many is kept: its points, not what they were packed into.
+        # The search stores one result of many: its points only, without their packed copy.
         return Evidence(algebra.value, gradient, sums.count * algebra.d, basis.unpacked(), sums)
 
 
@@ -134,14 +136,14 @@ _WAY_OUT = (
 
 
 class _Algebra:
-    """What follows from the sums alone: B, u, the value, and the gradient once the slopes are there."""
+    """Algebra on the sums: B, u, the value, and with the slopes the gradient."""
 
     def __init__(self, sums: GaussianSums, scale: Float, signal: float, noise: float, fitc: bool) -> None:
         for name in ("H", "g", "YY"):
             require_finite(getattr(sums, name), f"the sum {name} of the evidence")
         self.signal, self.noise, self.fitc = signal, noise, fitc
         self.count, self.d, n = sums.count, int(np.isfinite(scale).sum()), len(sums.H)
-        # For vfe the sums are without the noise.
+        # The sums of vfe do not have the noise in them.
         within = 1.0 if fitc else noise
         self.g = sums.g / scale / within
         self.square = float((np.diagonal(sums.YY) / scale**2).sum()) / within
@@ -158,7 +160,7 @@ class _Algebra:
         self.value = -0.5 * (self.d * (self.count * math.log(2.0 * math.pi) + complexity) + fit)
 
     def gradient(self, basis: Basis, slopes: EvidenceSlopes, of_points: LengthscaleGradient) -> Float:
-        """(t + 2,)"""
+        """Gradient of the evidence, (t + 2,), given the slopes."""
         signal, noise, d, u = self.signal, self.noise, self.d, self.u
         identity = np.eye(len(u))
         used = len(u) - float(np.trace(self.inverse))
@@ -179,7 +181,7 @@ class _Algebra:
 
 
 def sweep_rows(X: NDArray[Any], Y: Float, weights: Float | None = None) -> Sweep:
-    """Runs a reduction over rows in memory, block by block, in the calling thread."""
+    """A `Sweep` over rows in memory, block by block, in the calling thread."""
 
     def sweep(reduction: Reduction[Any]) -> Any:
         state = None
@@ -195,7 +197,7 @@ def sweep_rows(X: NDArray[Any], Y: Float, weights: Float | None = None) -> Sweep
 
 
 def in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
-    """Runs a reduction over a table in memory, in the calling thread."""
+    """Run a reduction over a table in memory, in the calling thread."""
     block = table.read(table.start, table.stop)
     Y = np.zeros((len(block), 0)) if block.Y is None else block.Y
     return sweep_rows(block.X, Y, block.weights)(reduction)
@@ -211,14 +213,14 @@ def sparse_evidence(
     *,
     form: str = "vfe",
 ) -> Evidence:
-    """The evidence of targets Y (m,) or (m, d), as they are, at rows X (m, p) in memory, given basis points (n, p).
+    """The evidence of targets Y (m,) or (m, d), unscaled, at rows X (m, p) in memory, given basis points (n, p).
 
     Raises
     ------
     ParameterError, ShapeError
-        A variance is not positive, the form is not known, rows and points differ in width.
+        A variance is not positive, the form is not known, or rows and points have different widths.
     NumericalError
-        What was summed is not finite.
+        The sums or the evidence are not finite.
     """
     rows, Z = checked_rows(X), checked_rows(points, "points", np.shape(X)[1])
     targets = np.asarray(Y, np.float64).reshape(len(rows), -1)

@@ -1,14 +1,14 @@
-"""The full system ``(K + rho I) w = y`` by conjugate gradients, and bounds that bracket the answer all the way.
+"""The full system ``(K + rho I) w = y`` by conjugate gradients, with a lower and an upper bound at each iteration.
 
-K (m, m) is met tile by tile in every iteration: O(m^2) work, O(m) memory, no basis and no approximation. With
+Each iteration evaluates K (m, m) tile by tile: O(m^2) work, O(m) memory, no basis and no approximation. With
 ``M = K + rho I``, any w and its residual ``r = y - M w`` (Skilling 1993; Gibbs & MacKay 1997; ALGORITHMS 9.1)::
 
     lower   2 w^T y - w^T M w  =  w^T (y + r)                           <=  y^T M^-1 y
     upper   (|y - K w|^2 / rho + w^T K w)  =  lower + r^T r / rho       >=  y^T M^-1 y
 
-The true answer is ``lower + r^T M^-1 r``, so that any P <= M in the place of rho I gives an upper bound as well. With
-the preconditioner ``P = K~ + rho I``, which K - K~ >= 0 keeps below M, that is the ``r^T P^-1 r`` of the iteration
-itself: the better the preconditioner, the narrower the bracket. No bound costs a product.
+The exact value is ``lower + r^T M^-1 r``. Therefore every P <= M in place of rho I gives an upper bound. The
+preconditioner ``P = K~ + rho I`` is such a P, because K - K~ >= 0, and its term ``r^T P^-1 r`` is already part of the
+iteration. A better preconditioner gives a tighter bound. The bounds cost no product.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Float = NDArray[np.float64]
 
 
 class InverseBelow(Protocol):
-    """``P^-1`` of some ``P = K~ + rho I`` with ``K - K~`` positive semidefinite; `factors.preconditioner` makes one."""
+    """``P^-1`` for a ``P = K~ + rho I`` with ``K - K~`` positive semidefinite; `factors.preconditioner` makes one."""
 
     rho: float
 
@@ -43,16 +43,16 @@ class InverseBelow(Protocol):
 
 @dataclass(frozen=True)
 class CGResult:
-    """A solve, and how it went.
+    """Result of a solve.
 
     Attributes
     ----------
-    weights : (m,) or (m, d), w.
-    lower, upper : (iterations + 1, d) on ``y^T (K + rho I)^-1 y``, the best so far after each iteration; the last from
-        the residual as one more sweep computes it.
-    iterations : products with K that made a step.
-    sweeps : all passes over the table, those of the preconditioner too.
-    ended : "tolerance", "iterations", or "rounding" where the tolerance is beyond what products with K can tell.
+    weights : (m,) or (m, d), the solution w.
+    lower, upper : (iterations + 1, d) best bounds so far on ``y^T (K + rho I)^-1 y`` after each iteration; the last
+        ones are those of the true residual, computed by one more sweep.
+    iterations : number of iterations, each with one product with K.
+    sweeps : number of passes over the table, including those of the preconditioner.
+    ended : "tolerance", "iterations", or "rounding" if rounding of the products keeps the gap above the tolerance.
     """
 
     weights: Float
@@ -64,7 +64,7 @@ class CGResult:
 
     @property
     def converged(self) -> bool:
-        """Whether the relative gap was reached for every target."""
+        """True if the relative gap of every target is within the tolerance."""
         return self.ended == "tolerance"
 
     @property
@@ -74,29 +74,29 @@ class CGResult:
 
 
 def relative_gap(lower: Float, upper: Float) -> Float:
-    """``(upper - lower) / lower``; 0 where both are."""
+    """``(upper - lower) / lower``; 0 where both are 0."""
     gap = upper - lower
     none = np.where(gap > 0.0, np.inf, 0.0)
     return np.divide(gap, lower, out=none, where=lower > 0.0)
 
 
 class FullSystem:
-    """``K + rho I`` over the rows of a table.
+    """The matrix ``K + rho I`` over the rows of a table.
 
-    Vectors are float64 arrays in memory: beside the right sides five of them, and one for each task.
+    Vectors are float64 arrays in memory: five in addition to the right sides, and one for each task.
 
     Parameters
     ----------
-    table : m rows; their targets and weights are not looked at.
-    kernel : of K.
+    table : m rows; targets and weights are not used.
+    kernel : Kernel of K.
     rho : ridge > 0 on the diagonal.
-    session : where sweeps run and are counted.
-    preconditioner : with the same rho; two sweeps an iteration of its own. None for none.
+    session : Session that runs and counts the sweeps.
+    preconditioner : InverseBelow with the same rho; it costs two more sweeps per iteration. None for no preconditioner.
 
     Raises
     ------
     ParameterError
-        rho is not a finite number > 0, or not the preconditioner's.
+        rho is not a finite number > 0, or the preconditioner has another rho.
     """
 
     def __init__(
@@ -127,13 +127,13 @@ class FullSystem:
         return R / self.rho if self._inverse is None else np.asarray(self._inverse @ R, dtype=np.float64)
 
     def solve(self, y: ArrayLike, *, tol: float = 1e-6, most: int = 500) -> CGResult:
-        """Solve for one or several targets, which share every sweep.
+        """Solve for one or several right sides, which share all sweeps.
 
         Parameters
         ----------
-        y : (m,) or (m, d).
-        tol : stop when ``upper - lower <= tol * lower`` for each target.
-        most : iterations after which to stop in any case.
+        y : (m,) or (m, d) right sides.
+        tol : stop when ``upper - lower <= tol * lower`` for each right side.
+        most : largest number of iterations.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class FullSystem:
         return CGResult(weights, lower, upper, iterations, sweeps, ended)
 
     def predict(self, X: ArrayLike, weights: ArrayLike) -> Float:
-        """``k(x, X) w`` for q rows in memory, scaled as the table's: one sweep over the table; (q,) or (q, d).
+        """``k(x, X) w``, (q,) or (q, d), for q rows in memory, scaled as those of the table: one sweep over the table.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class FullSystem:
 
 
 class _Run:
-    """The iteration with the bounds along it."""
+    """The iteration, with the bounds after each step."""
 
     def __init__(self, cg: ConjugateGradients, Y: Float, session: Session) -> None:
         self.cg, self._Y, self._session = cg, Y, session
@@ -173,7 +173,10 @@ class _Run:
         self.upper: list[Float] = []
 
     def note(self, again: bool) -> Float:
-        """Keep the bounds of this state, or put those of its true residual in their place; the relative gap."""
+        """Record the bounds of this state, and return the relative gap.
+
+        If `again`, the bounds of the true residual replace the last ones.
+        """
         lower = column_products(self.cg.X, self._Y) + column_products(self.cg.X, self.cg.R)
         upper = lower + np.maximum(self.cg.rz, 0.0)
         gap = relative_gap(lower, upper)

@@ -1,4 +1,4 @@
-"""What a solve with the full kernel matrix will cost, before any of it is done."""
+"""Plan of a solve with the full kernel matrix: its costs, before any work."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from streamkernel.table import Table
 
 __all__ = ["plan_full"]
 
-_VECTORS = 7  # of m numbers a target: right side, iterate, residual, direction, its product, what is made of them
+_VECTORS = 7  # of m numbers, per target: right side, iterate, residual, direction, its product, and temporaries
 
 
 def plan_full(
     table: Table, kernel: Kernel, machine: Machine, *, iterations: int = 50, targets: int = 1, rank: int = 0
 ) -> Plan:
-    """Sweeps, bytes, flops and memory of `FullSystem.solve`.
+    """Plan of `FullSystem.solve`: sweeps, bytes, operations and memory.
 
     Parameters
     ----------
-    iterations : as many as are expected: the bounds end them, not the plan.
-    targets : columns of the right side.
-    rank : of the preconditioner; 0 for none.
+    iterations : expected number of iterations; the actual number depends on the bounds.
+    targets : number of columns of the right side.
+    rank : rank of the preconditioner; 0 for none.
     """
     m, p = table.n_rows, table.n_features
     held = 8 * m * targets * _VECTORS
     work = KernelProducts(kernel, table, _shape(m, targets))
-    # One more for the residual at the end.
+    # One more product for the true residual at the end.
     times = iterations + 1
     steps = [step_of("K V by tiles", work, table, kernel_columns=(m + 1) // 2, points=0, times=times, held_bytes=held)]
     b = steps[0].block_rows
@@ -70,5 +70,5 @@ def _preconditioner_steps(table: Table, kernel: Kernel, times: int, targets: int
 
 
 def _shape(rows: int, columns: int) -> NDArray[np.float64]:
-    """An array with a shape and no memory behind it."""
+    """An array with this shape but without its memory."""
     return np.broadcast_to(np.zeros(()), (rows, columns))

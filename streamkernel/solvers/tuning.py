@@ -1,12 +1,12 @@
-"""Lengthscales, signal and noise variance of a Gaussian process by its evidence: on a sample, then over the table.
+"""Lengthscales, signal and noise variance of a Gaussian process, by its evidence: on a sample, then over the table.
 
-`tune` maximises the FITC evidence or the variational bound of a sample in memory over the logarithms of all that may
-move, by L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995), in rounds: the basis points are chosen anew for the kernel that the
-round before arrived at, and stand still while the gradient is followed. `polish` goes on from there with the points of
-the final basis and sums over all rows, two sweeps an evaluation.
+`tune` maximises the FITC evidence or the variational bound of a sample in memory over the logarithms of all free
+hyper-parameters, by L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995), in rounds. Each round chooses basis points for the kernel
+of the previous round and keeps them fixed. `polish` continues with the points of the final basis and sums over all
+rows, two sweeps per evaluation.
 
-After the first round a lengthscale that has run away is called back to where its feature is felt: far out the slope is
-0, and what a poor first basis made of a feature would be for ever.
+After the first round, a very large lengthscale is reduced to a value at which its feature has an effect. At very large
+lengthscales the slope is 0, so that the search could never undo the effect of a poor first basis.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ __all__ = ["MOVABLE", "Polished", "Tuning", "TuningPoint", "polish", "tune"]
 
 Float = NDArray[np.float64]
 
-_START_NOISE = 0.1  # of the targets' variance
-_FELT = 3.0  # times the typical distance: where a lengthscale that has run away is called back to
+_START_NOISE = 0.1  # of the variance of the targets
+_FELT = 3.0  # typical distances: the value to which a very large lengthscale is reduced
 _STREAM = (21,)
-_ENOUGH = 2e-3  # nats a row: a round that gains no more ends the search
+_ENOUGH = 2e-3  # nats per row: a round that gains less ends the search
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was found.
+    """Result of the search.
 
     Attributes
     ----------
-    kernel : with the lengthscales of the best point.
-    signal, noise : variances, in units of the scaled targets.
-    value : evidence there, nats per row and target.
+    kernel : Kernel with the lengthscales of the best point.
+    signal, noise : variances of the best point, in units of the scaled targets.
+    value : its evidence, nats per row and target.
     objective : "fitc" or "vfe".
-    rows : of the sample.
-    targets : positions of those that are not constant there, which alone have a say.
-    moved : what was free to move.
-    points : every point that was evaluated, in order.
+    rows : number of rows of the sample.
+    targets : positions of the targets that are not constant in the sample; only these enter the evidence.
+    moved : names of the free hyper-parameters.
+    points : all evaluated points, in order.
     """
 
     kernel: Kernel
@@ -67,7 +67,7 @@ class Tuning:
     points: tuple[TuningPoint, ...]
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON; the points column by column."""
+        """The result as plain JSON; the points column by column."""
         names = ("stage", "round", "basis", "signal", "noise", "value")
         columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}
         columns["lengthscales"] = [list(point.lengthscales) for point in self.points]
@@ -86,7 +86,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Polished:
-    """What sweeps over the table made of it, with the basis and the sums at the point it ended in.
+    """Result of `polish`, with the basis and the sums at the best point.
 
     `sums` are those of `GaussianEquations`, with `DiagonalNoise(signal, noise)` for fitc and `ConstantNoise` for vfe.
     """
@@ -118,21 +118,22 @@ def tune(
     Parameters
     ----------
     sample : rows, with their targets.
-    kernel : with the lengthscales to start from.
-    scale, centre : (d,) the process is of ``(Y - centre) / scale``; by default the sample's mean.
-    ard : a lengthscale for each feature, where the kernel has one for all.
-    n_basis : points of the sparse process, at most the rows of the sample.
+    kernel : Kernel with the lengthscales to start from.
+    scale, centre : (d,) the targets of the process are ``(Y - centre) / scale``; `centre` is by default the mean of the
+        sample.
+    ard : True for one lengthscale per feature, if the kernel has one for all.
+    n_basis : number of points of the sparse process, at most the rows of the sample.
     objective : "fitc" or "vfe".
-    signal, noise : variances to start from, or to stay at, in units of the scaled targets.
-    fixed : of "lengthscale", "signal" and "noise" those that stay where they are.
-    seed : of the choice of the points.
-    rounds, evaluations : at most so many, and of each so many evaluations.
-    run : runs a reduction over a table in memory (`Session.local`); in the calling thread by default.
+    signal, noise : variances to start from, or the fixed ones, in units of the scaled targets.
+    fixed : names out of "lengthscale", "signal" and "noise" that keep their start values.
+    seed : seed of the choice of points.
+    rounds, evaluations : largest number of rounds, and of evaluations per round.
+    run : function that runs a reduction over a table in memory (`Session.local`); in the calling thread by default.
 
     Raises
     ------
     ParameterError, ShapeError
-        An argument is wrong.
+        An argument is invalid.
     DataError
         All targets of the sample are constant.
     NumericalError
@@ -182,20 +183,20 @@ def polish(
     scale: Float,
     evaluations: int = 10,
 ) -> Polished:
-    """Go on over all rows of a table, from where the sample has led.
+    """Continue the search over all rows of a table, from the best point of the sample.
 
     Parameters
     ----------
-    tuning : of the sample; what stayed there stays.
-    sweep : runs a reduction over the table, twice for each evaluation.
-    basis : points of the final model, chosen for the kernel that was found.
-    centre, scale : (d,) the process is of ``(Y - centre) / scale``.
-    evaluations : at most so many; 1 evaluates the table where the sample has led.
+    tuning : result on the sample; hyper-parameters that were fixed there stay fixed.
+    sweep : Sweep over the table, called twice per evaluation.
+    basis : points of the final model, chosen for the kernel of `tuning`.
+    centre, scale : (d,) the targets of the process are ``(Y - centre) / scale``.
+    evaluations : largest number of evaluations; 1 evaluates the best point of the sample only.
 
     Raises
     ------
     ParameterError, NumericalError
-        As `tune`.
+        As in `tune`.
     """
     fixed = tuple(name for name in MOVABLE if name not in tuning.moved)
     evaluations = checked_integer("evaluations", evaluations)
@@ -235,7 +236,7 @@ def _check(objective: str, fixed: Collection[str]) -> None:
 
 
 def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[np.bool_], Float, Float]:
-    """Which targets are not constant; centre and scale of all, (d,) each."""
+    """Mask of the targets that are not constant, and centre and scale of all targets, (d,) each."""
     Y = sample.Y
     centre = Y.mean(axis=0) if centre is None else np.asarray(centre, dtype=np.float64)
     scale = np.asarray(scale, dtype=np.float64)
@@ -243,7 +244,7 @@ def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[n
         raise ShapeError(f"{Y.shape[1]} targets, centre {centre.shape} and scale {scale.shape}; give one for each")
     require_finite(sample.X, "the sample")
     require_finite(Y, "the targets of the sample")
-    # About their mean: a large offset takes digits, and no more.
+    # The standard deviation is about the mean. A large offset costs digits, so that rounding grows with it.
     rounding = 8.0 * np.finfo(float).eps * np.abs(Y).max(axis=0, initial=0.0)
     told = (Y.std(axis=0) > np.maximum(rounding, np.finfo(float).tiny)) & (scale > 0.0)
     if not told.any():

@@ -1,4 +1,4 @@
-"""Where hyper-parameters may go: lengthscales around the distances between rows, variances around the targets'."""
+"""Bounds of hyper-parameters: lengthscales relative to distances between rows, variances relative to the targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Bounds", "spread_lengthscales"]
 
 Float = NDArray[np.float64]
 
-# A feature a hundred typical distances long says nothing; one of a hundredth makes all rows strangers.
+# A feature has no effect if its lengthscale is 100 typical distances; with 1/100 of one, all rows are uncorrelated.
 _LENGTHS = np.log(100.0)
 _SIGNAL = np.log(1e4)
 _NOISE = np.log(1e-6), np.log(10.0)
@@ -24,13 +24,13 @@ _AROUND = np.log(10.0)
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of (log lengthscales, log signal, log noise), (t + 2,) each.
+    """Bounds of (log lengthscales, log signal, log noise), (t + 2,) each.
 
     Attributes
     ----------
-    low, high : ends.
-    typical : log of the typical distance between rows along what each lengthscale measures.
-    shared : (t + 2,) whether it is a lengthscale of several features together.
+    low, high : lower and upper bounds.
+    typical : log of the typical distance between rows in the features of each lengthscale; of 1 for the variances.
+    shared : (t + 2,) False for lengthscales of a single feature; True for others, and for the variances.
     unit : log of the signal variance at which the prior variance is 1.
     """
 
@@ -58,18 +58,18 @@ class Bounds:
 
     @classmethod
     def around(cls, values: Float) -> Bounds:
-        """A factor of ten either way of where a sample has led; noise not below what is allowed anywhere."""
+        """Bounds of a factor of 10 around `values`; the noise is not below the bound of `of` unless it starts there."""
         low = values - _AROUND
         low[-1] = max(low[-1], min(values[-1], _NOISE[0]))
         return cls(low, values + _AROUND, values, np.ones(len(values), bool), float(values[-2]))
 
     def called_back(self, values: Float, felt: float) -> Float:
-        """`values` with the lengthscales of single features at most `felt` typical distances long."""
+        """`values` with the lengthscale of each single feature at most `felt` typical distances."""
         return np.where(self.shared, values, np.minimum(values, self.typical + np.log(felt)))
 
 
 def spread_lengthscales(kernel: Kernel, X: NDArray[np.floating]) -> Kernel:
-    """A lengthscale for each feature, in proportion to its spread, where the kernel has one for all."""
+    """The kernel with one lengthscale per feature, in proportion to the standard deviations, if it has one for all."""
     spread = _spread(X)
     share = np.log(spread / np.sqrt(np.mean(spread**2)))
     split = per_feature(kernel, X.shape[1])
@@ -79,7 +79,7 @@ def spread_lengthscales(kernel: Kernel, X: NDArray[np.floating]) -> Kernel:
 
 
 def _spread(X: NDArray[np.floating]) -> Float:
-    """Deviation of each feature; that of the others together where it is constant."""
+    """Standard deviation of each feature; for a constant feature the root mean square of the others."""
     spread = np.asarray(X.std(axis=0, dtype=np.float64))
     moving = spread > 8.0 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)
     others = float(np.sqrt(np.mean(spread[moving] ** 2))) if moving.any() else 1.0
@@ -87,7 +87,7 @@ def _spread(X: NDArray[np.floating]) -> Float:
 
 
 def _own_lengthscales(kernel: Kernel) -> list[Float]:
-    """Of each part that has any, from left to right."""
+    """Lengthscales of each part of the kernel that has any, from left to right."""
     if isinstance(kernel, Composite):
         return _own_lengthscales(kernel.left) + _own_lengthscales(kernel.right)
     return [np.exp(log_lengthscales(kernel))] if isinstance(kernel, StationaryKernel) else []
@@ -100,7 +100,7 @@ def _per_feature(kernel: Kernel) -> list[bool]:
 
 
 def _typical(kernel: Kernel, spread: Float) -> list[Float]:
-    """Root mean square distance of two rows, or of each feature its share of it: ``sqrt(2 p) spread``."""
+    """Typical distances: root mean square distance of two rows, or ``sqrt(2 p) spread`` per feature."""
     together = np.sqrt(2.0 * np.sum(spread**2, keepdims=True))
     each = np.sqrt(2.0 * len(spread)) * spread
     return [each if own else together for own in _per_feature(kernel)]
