@@ -6,7 +6,7 @@
     prepared = kernel.prepare(Z)                n basis points, packed once
     K = prepared.block(X)                       (b, n), in the dtype of X
 
-One formula a class, one class a file. All Numba loops stand in ``_loops.py``; they are serial and release the GIL.
+One class per formula, one file per class. All Numba loops are in ``_loops.py``; they are serial and release the GIL.
 """
 
 from __future__ import annotations

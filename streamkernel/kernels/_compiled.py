@@ -1,4 +1,4 @@
-"""The compiled functions, ready to call: compiled or loaded once per dtype, and once more if the cache was damaged."""
+"""The compiled functions: each is compiled or loaded once per dtype, and once more if the cache was damaged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: dict[np.dtype[Any], Any] = {np.dtype(np.float32): float32, np.dtype(np.fl
 
 
 class Compiled:
-    """The functions of `_loops` that Python calls, each with one signature per dtype."""
+    """The functions of `_loops` that Python code calls, each with one signature per dtype."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -47,12 +47,12 @@ class Compiled:
         return function
 
     def compile_or_recover(self, function: Any, signature: Any) -> None:
-        """Compile `function` for `signature` or load it from Numba's cache; one that cannot be read is cleared once."""
+        """Compile `function` for `signature`, or load it from Numba's cache; a cache that cannot be read is cleared."""
         try:
             function.compile(signature)
-        except NumbaError:  # our own mistake, not the cache's
+        except NumbaError:  # an error in our code, not in the cache
             raise
-        except Exception as error:  # a truncated file raises whatever unpickling comes to
+        except Exception as error:  # a truncated file may raise any error while it is unpickled
             cache = function._cache
             cache.flush()
             function.compile(signature)
@@ -66,28 +66,28 @@ class Compiled:
                 )
 
     def norms(self, rows: NDArray[Any], out: NDArray[Any]) -> None:
-        """``out[i] = |x_i|^2``."""
+        """Squared norms, ``out[i] = |x_i|^2``."""
         self.function("norms", rows.dtype)(rows, out)
 
     def fill(self, X: NDArray[Any], *arguments: Any) -> None:
-        """One block; see `_loops.fill_block`."""
+        """Fill one block; see `_loops.fill_block`."""
         self.function("fill", X.dtype)(X, *arguments)
 
 
 compiled = Compiled()
 
-# Seconds for which another process that compiles is waited for: it may have been stopped.
+# Seconds to wait for another process that compiles. There is a limit because that process may have been stopped.
 _PATIENCE = 600.0
 
 
 def is_compiled() -> bool:
-    """Whether `compile_all` has come to its end before, on such a machine, for these loops and this Numba."""
+    """True if `compile_all` has completed before, on this type of machine, for these loops and this Numba."""
     mark = _mark()
     return mark is not None and mark.exists()
 
 
 def compile_all() -> None:
-    """Have all functions ready, compiled or loaded; of several processes one compiles, and the others load."""
+    """Compile or load all functions. Of several processes one compiles, and the others wait and load."""
     mark = _mark()
     with contextlib.nullcontext() if mark is None or mark.exists() else _alone(mark.with_suffix(".lock")):
         for name in _loops.signatures(float64):
@@ -99,7 +99,7 @@ def compile_all() -> None:
 
 
 def _mark() -> Path | None:
-    """The file beside Numba's that says so; None where there is no cache."""
+    """Path of the file in Numba's cache folder that marks a complete compilation; None without a cache."""
     folder = _loops.fill.stats.cache_path
     if folder is None:
         return None
@@ -109,7 +109,7 @@ def _mark() -> Path | None:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """While no other process is in here, as far as locks are to be had."""
+    """Exclude other processes by a lock on `path`, if the file system has locks."""
     lock, until = None, time.monotonic() + _PATIENCE
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

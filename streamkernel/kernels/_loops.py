@@ -1,11 +1,10 @@
 """All compiled loops of the kernels: serial, without the GIL, one specialisation for each dtype.
 
-``fill`` walks over tiles of ROWS rows and one panel of basis points. A tile's sums over the features stay in registers
-(`_tile.py`), its values in the first-level cache, where `transform` turns them into kernel values; then they are
-copied to the block. Row i's values depend on row i and the points alone: same operations, same order, same bits,
-whatever the block.
+``fill`` loops over tiles of ROWS rows and one panel of basis points. The sums of a tile over the features stay in
+registers (`_tile.py`), and its values in the first-level cache, from which `write` computes the kernel values of the
+block. The values of row i depend on row i and the points only: same operations, same order, same bits in every block.
 
-No ``fastmath``: where a product and a sum must be one operation, `fused` says so.
+``fastmath`` is off. `fused` marks each place where a product and a sum must be one operation.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from streamkernel.kernels._tile import (
 __all__ = ["ROWS", "columns", "fill", "norms", "signatures"]
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-# Without reference counts: their atomic increments at every call would cost more than a tile of few features.
+# No reference counts: their atomic increments at every call would cost more than a tile with few features.
 INNER: dict[str, Any] = {**OPTIONS, "_nrt": False}
 
 # Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS.
@@ -45,7 +44,7 @@ GROUP = 4 * ROWS
 
 
 def exponential(s: Any, high: Any, low: Any, cut: Any) -> Any:
-    """``2^(s (high + low))`` for a product of at most 0; 0 for s >= cut, where it is below the normal numbers."""
+    """``2^(s (high + low))`` for an exponent <= 0; 0 for s >= cut, where the result is below the normal numbers."""
     raise TypeError("only compiled code calls this")
 
 
@@ -92,7 +91,7 @@ def exponential_double(s, high, low, cut):  # type: ignore[no-untyped-def]
 
 
 def logarithm(t: Any) -> Any:
-    """``log2(1 + t)`` for 0 <= t below the largest power of two."""
+    """``log2(1 + t)`` for t >= 0 below the largest power of two."""
     raise TypeError("only compiled code calls this")
 
 
@@ -205,7 +204,7 @@ def write_rational(tiles, width, kept, wanted, size, out, row, column, constants
 
 @njit(**INNER)
 def write_power(tiles, width, kept, wanted, size, out, row, column, constants, degree, base):  # type: ignore[no-untyped-def]
-    """``t^degree``, by the bits of the degree from the highest."""
+    """``t^degree``, by repeated squaring over the bits of the degree, from the highest."""
     full_width()
     factor, offset, _, _, _, _, _ = constants
     for c in range(size * width):
@@ -232,9 +231,10 @@ def write_power(tiles, width, kept, wanted, size, out, row, column, constants, d
 
 @njit(**INNER)
 def write(transform, constants, degree, tiles, base, size, wanted, out, row, column, width):  # type: ignore[no-untyped-def]
-    """``out <- transform(t)``, ``t = factor tiles + offset``, the wanted ones of `size` rows.
+    """``out <- transform(t)``, ``t = factor tiles + offset``, for the rows out of `size` that are `wanted`.
 
-    Numbers as in `base.Transform`. Each has its own loop over the rows, before which its constants are loaded.
+    `transform` is a number of `base.Transform`. Each transform has its own loop over the rows, so that its constants
+    are loaded before the loop.
     """
     full_width()
     kept = min(width, out.shape[1] - column)
@@ -254,14 +254,14 @@ def write(transform, constants, degree, tiles, base, size, wanted, out, row, col
 
 @njit(**INNER)
 def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]
-    """``out[i] = |x_i|^2``; `rows` and `out` are padded to a multiple of ROWS."""
+    """Squared norms, ``out[i] = |x_i|^2``; `rows` and `out` are padded to a multiple of ROWS."""
     for i in range(0, len(out), ROWS):
         row_norms(rows, i, rows.shape[1], out)
 
 
 @njit(**OPTIONS)
 def aligned(size, like):  # type: ignore[no-untyped-def]
-    """Zeros of the dtype of `like` on a cache line: a vector across two lines costs twice."""
+    """Zeros with the dtype of `like`, aligned to a cache line, because a vector across two lines costs twice."""
     item = like.itemsize
     memory = np.zeros(size + 64 // item, like.dtype)
     skipped = (64 - memory.ctypes.data % 64) % 64 // item
@@ -270,10 +270,10 @@ def aligned(size, like):  # type: ignore[no-untyped-def]
 
 @njit(**INNER)
 def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # type: ignore[no-untyped-def]
-    """The metric's sums of the tiles t with ``lowest <= n_near[t] <= highest`` against one panel.
+    """Sums of the metric for the tiles t with ``lowest <= n_near[t] <= highest`` against one panel.
 
-    Numbers as in `base.Metric`, 3 for squares of equal weights. The loop is in here, and not around a function of one
-    tile, because Numba counts references for every call.
+    `metric` is a number of `base.Metric`, or 3 for squares with equal weights. The loop over tiles is inside this
+    function, because Numba counts references at every call.
     """
     p = rows.shape[1]
     lowest, highest = wanted
@@ -294,10 +294,10 @@ def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # 
 def fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, workspace, out):  # type: ignore[no-untyped-def]
     """``out[i, c] = transform(metric(x_i, z_c))``.
 
-    Squared distances are ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where that cannot cost accuracy: for row i and a
-    panel with ``|x_i|^2 + max |z|^2 <= limit``; elsewhere they are sums of squared differences.
-    `centred` = (centre, scale, panels, squared norms (panels, width), the largest of each panel); not read if
-    ``limit < 0``.
+    Squared distances are computed as ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where this is accurate enough: for row i
+    and a panel with ``|x_i|^2 + max |z|^2 <= limit``. Elsewhere they are sums of squared differences.
+    `centred` = (centre, scale, panels, squared norms (panels, width), the largest norm of each panel); it is not read
+    if ``limit < 0``.
     """
     full_width()
     b, p = X.shape
@@ -343,7 +343,7 @@ def fill_block(X, metric, transform, constants, degree, scale, weights, panels, 
 
 @njit(**OPTIONS)
 def new_workspace(X, panels):  # type: ignore[no-untyped-def]
-    """(tiles, base, rows, centred rows, their squared norms, near rows of a tile, masks of rows)."""
+    """Buffers (tiles, base, rows, centred rows, their squared norms, numbers of near rows per tile, masks of rows)."""
     p, width = X.shape[1], panels.shape[2]
     return (
         aligned(GROUP * width, X),
@@ -358,7 +358,7 @@ def new_workspace(X, panels):  # type: ignore[no-untyped-def]
 
 
 def source_version() -> int:
-    """A number of the text of this file and of `_tile.py`."""
+    """A hash of the text of this file and of `_tile.py`, as a number."""
     digest = hashlib.sha256()
     for name in ("_loops.py", "_tile.py"):
         digest.update(Path(__file__).with_name(name).read_bytes())
@@ -366,10 +366,11 @@ def source_version() -> int:
 
 
 def entry_points(version: int) -> tuple[Any, Any]:
-    """`norms` and `fill`, what Python calls; all the rest becomes part of them.
+    """The functions `norms` and `fill`, which Python code calls; all other functions are compiled into them.
 
-    Numba's cache looks at the time and size of one file only, and a wheel gives every file the same time. What a
-    function closes over is part of the cache's key: so is `version`.
+    Numba's cache checks the time and size of one file only, and a wheel gives every file the same time. But the
+    variables of a closure are part of the key of the cache. `version` is one of them, so that a change of the loops
+    compiles them again.
     """
 
     def norms(rows, out):  # type: ignore[no-untyped-def]
@@ -384,7 +385,7 @@ def entry_points(version: int) -> tuple[Any, Any]:
 
     try:
         return njit(cache=True, **OPTIONS)(norms), njit(cache=True, **OPTIONS)(fill)
-    except RuntimeError:  # no folder for a cache can be written: compile in every process
+    except RuntimeError:  # there is no writable folder for a cache: compile in every process
         return njit(**OPTIONS)(norms), njit(**OPTIONS)(fill)
 
 

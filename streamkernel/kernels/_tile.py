@@ -1,8 +1,8 @@
-"""Register tiles: sums over the features of a few rows against many columns, as vector instructions.
+"""Register tiles: sums over features for a few rows against many columns, in vector instructions.
 
-LLVM's vectoriser does not keep a tile of accumulators in registers over an outer loop, so this one loop is emitted as
-vector code: ``ROWS x VECTORS`` accumulators, and for each feature one load of each column vector, one broadcast of
-each row's value. Inner products run at the rate of a GEMM, differences at 0.8 of it.
+LLVM's vectoriser does not keep a tile of accumulators in registers over an outer loop. Therefore this module emits that
+loop as vector code: ``ROWS x VECTORS`` accumulators, and for each feature one load per column vector and one broadcast
+per row. Inner products run at the rate of a GEMM, differences at 0.8 of it.
 
 A panel holds ``columns(dtype)`` basis points, feature by feature; a tile is ``(ROWS, columns)``.
 """
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def vector_layout() -> tuple[int, int]:
-    """(bytes of a vector, vectors of a tile's row) for the processor that Numba compiles for."""
+    """(bytes per vector, vectors per row of a tile) for the processor that Numba compiles for."""
     features = config.CPU_FEATURES
     if features is None:
         features = "" if config.CPU_NAME else binding.get_host_cpu_features().flatten()
@@ -47,11 +47,11 @@ def vector_layout() -> tuple[int, int]:
     return (32, 2) if "+avx" in features else (16, 4 if "+neon" in features else 2)
 
 
-# Of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes, 6 x 4 and 9 x 3 were the fastest on an
-# Intel processor with AVX-512; 9 x 3 took 0.89 to 1.16 of the time of 6 x 4 at 2 to 200 features.
+# Tiles of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes were measured on an Intel processor
+# with AVX-512. 6 x 4 and 9 x 3 were the fastest; 9 x 3 took 0.89 to 1.16 of the time of 6 x 4 at 2 to 200 features.
 ROWS = 6
-# Features are summed in blocks, and the blocks' sums after them: rounding grows with the root of BLOCK + p / BLOCK, not
-# of p.
+# Features are summed in blocks, and then the sums of the blocks: rounding grows with the root of BLOCK + p / BLOCK, not
+# with that of p.
 BLOCK = 32
 VECTOR_BYTES, VECTORS = vector_layout()
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
@@ -60,7 +60,7 @@ Term = Callable[..., Any]
 
 
 def columns(dtype: np.dtype[Any]) -> int:
-    """Basis points of one panel."""
+    """Number of basis points per panel."""
     return VECTORS * VECTOR_BYTES // dtype.itemsize
 
 
@@ -69,7 +69,7 @@ def int64(value: int) -> Any:
 
 
 class Emitter:
-    """The few instructions that the tiles are made of, for one dtype."""
+    """The instructions of the tiles, for one dtype."""
 
     def __init__(self, context: Any, builder: Any, dtype: Any, lanes: int | None = None) -> None:
         self.builder = builder
@@ -126,11 +126,11 @@ def inner_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
 
 
 Slot = tuple[Any, Any, Any]
-"""An accumulator (mem2reg turns it into a register), and pointer and index of the memory for it between blocks."""
+"""An accumulator (LLVM's mem2reg makes it a register), and pointer and index of its memory between blocks."""
 
 
 def add_features(emit: Emitter, p: Any, slots: list[Slot], body: Callable[[Any], None]) -> None:
-    """``body(j)`` for every feature j, each BLOCK of them summed apart; the sums end in the accumulators."""
+    """Emit ``body(j)`` for all features j, summed in blocks of BLOCK; the accumulators hold the sums at the end."""
     builder, size = emit.builder, int64(BLOCK)
     zero = ir.Constant(emit.type, None if emit.lanes > 1 else 0.0)
 
@@ -144,7 +144,7 @@ def add_features(emit: Emitter, p: Any, slots: list[Slot], body: Callable[[Any],
         for register, memory, index in slots:
             builder.store(builder.fadd(emit.load(memory, index), builder.load(register)), register)
 
-    # All blocks but the last one go through memory; with few features nothing does.
+    # The sums of all blocks but the last one are stored in memory. With at most BLOCK features nothing is stored.
     earlier = builder.sdiv(builder.sub(p, int64(1)), size)
     with cgutils.for_range(builder, earlier) as blocks:
         one_block(builder.mul(blocks.index, size), size)
@@ -159,7 +159,7 @@ def add_features(emit: Emitter, p: Any, slots: list[Slot], body: Callable[[Any],
 
 
 def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p: Any, tiles: Any) -> list[list[Slot]]:
-    """The sums of ROWS x VECTORS vectors, in registers; with each its place in the tile of rows i."""
+    """Emit the sums of ROWS x VECTORS vectors; returns their registers, with their places in the tile of rows i."""
     builder = emit.builder
     width = VECTORS * emit.lanes
     (row_data, i), (panel_data, panel) = rows, panels
@@ -187,7 +187,7 @@ def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p
 
 
 def tile(term: Term, weighted: bool = False) -> Any:
-    """The intrinsic that fills one tile: ``tiles[i + r, c] = sum_j term(x[i + r, j], panel[j, c], w[j])``, r < ROWS."""
+    """An intrinsic that fills one tile: ``tiles[i + r, c] = sum_j term(x[i + r, j], panel[j, c], w[j])``, r < ROWS."""
 
     @intrinsic
     def fill_tile(typing: Any, rows: Any, i: Any, panels: Any, panel: Any, weights: Any, p: Any, out: Any) -> Any:
@@ -218,7 +218,7 @@ tile_inner = tile(inner_term)
 def tile_squares_of_products(
     typing: Any, rows: Any, i: Any, row_squares: Any, panels: Any, panel: Any, point_squares: Any, p: Any, out: Any
 ) -> Any:
-    """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``: exactly 0 where x = z, the norms being `row_norms`."""
+    """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``; exactly 0 for x = z, with the norms of `row_norms`."""
     signature = types.void(rows, i, row_squares, panels, panel, point_squares, p, out)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -242,15 +242,16 @@ def tile_squares_of_products(
 
 @intrinsic
 def full_width(typing: Any) -> Any:
-    """Let LLVM's vectoriser use vectors of VECTOR_BYTES in the function that calls this.
+    """Allow LLVM's vectoriser vectors of VECTOR_BYTES in the calling function.
 
-    On Intel's processors LLVM prefers 32 bytes where there are 64, because wide vectors lower the clock. The tiles
-    use them anyway, so that price is paid: loops of 64 bytes are up to a fifth faster there, and nothing changes where
-    LLVM has no such preference. What is inlined takes the preference of its caller: each function on the way asks.
+    On Intel processors with vectors of 64 bytes LLVM prefers 32 bytes, because wide vectors lower the clock. The tiles
+    use wide vectors anyway, so that the clock is already lower: loops with 64 bytes are then up to a fifth faster. On
+    other processors nothing changes. An inlined function takes the preference of its caller, so that every function of
+    the call chain calls this.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        # llvmlite knows attributes without a value only, and prints each member of the set as it is.
+        # llvmlite supports only attributes without a value, but prints each member of the set as it is.
         set.add(builder.function.attributes, f'"prefer-vector-width"="{8 * VECTOR_BYTES}"')
         return context.get_dummy_value()
 
@@ -259,7 +260,7 @@ def full_width(typing: Any) -> Any:
 
 @intrinsic
 def fetch_for_writing(typing: Any, out: Any, row: Any, column: Any, n: Any) -> Any:
-    """The cache lines of ``out[row : row + ROWS, column : column + columns]``, asked for while there is else to do."""
+    """Prefetch the cache lines of ``out[row : row + ROWS, column : column + columns]``, during other work."""
     signature = types.void(out, row, column, n)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -281,7 +282,7 @@ def fetch_for_writing(typing: Any, out: Any, row: Any, column: Any, n: Any) -> A
 
 @intrinsic
 def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
-    """``out[i + r] = |x_{i + r}|^2`` of ROWS rows, in the order of `tile_inner`: equal rows, equal bits."""
+    """``out[i + r] = |x_{i + r}|^2`` for ROWS rows, summed in the order of `tile_inner`: equal rows, equal bits."""
     signature = types.void(rows, i, p, out)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -306,7 +307,7 @@ def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
 
 @intrinsic
 def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """``a b + c`` with one rounding, which the reduction of an exponent relies on."""
+    """``a b + c`` with one rounding; the reduction of an exponent depends on it."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return Emitter(context, builder, signature.args[0], lanes=1).call("fma", *values)
@@ -316,7 +317,7 @@ def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def scaled_by_power(typing: Any, value: Any, magic: Any) -> Any:
-    """``value 2^k``, k being the lowest bits of `magic`, added to the exponent: the result must be a normal number."""
+    """``value 2^k``, k the lowest bits of `magic`, which are added to the exponent. The result must be normal."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         scalar = context.get_value_type(signature.args[0])

@@ -1,4 +1,4 @@
-"""What every kernel is: a formula with its parameters, frozen, hashable, and able to prepare itself for blocks."""
+"""Base classes of kernels. A kernel is a formula with its parameters: frozen, hashable, and prepared for blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Formula", "Kernel", "KernelConfig", "Metric", "StationaryKernel", "T
 
 
 class Metric(IntEnum):
-    """What is summed over the features, with weights w_j."""
+    """Sum over the features, with weights w_j."""
 
     SQUARED = 0  # s = sum_j w_j^2 (x_j - z_j)^2
     ABSOLUTE = 1  # s = sum_j w_j |x_j - z_j|
@@ -28,7 +28,7 @@ class Metric(IntEnum):
 
 
 class Transform(IntEnum):
-    """What is made of the sum: ``t = factor s + offset``, then one of these."""
+    """Function of the sum s: first ``t = factor s + offset``, then one of these."""
 
     POWER = 1  # t^shape, shape a whole number
     EXP = 2  # exp(-t)
@@ -40,7 +40,7 @@ class Transform(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A kernel as the loops see it: ``k(x, z) = transform(factor * metric(x, z) + offset)``.
+    """Formula of a kernel for the loops: ``k(x, z) = transform(factor * metric(x, z) + offset)``.
 
     `weights` (p,) float64 are the w_j of the metric; ones for an inner product.
     """
@@ -54,20 +54,20 @@ class Formula:
 
 
 class KernelConfig(dict[str, Any]):
-    """A kernel's configuration that knows its class, where that was at hand: it is not looked for by its name."""
+    """Configuration of a kernel, with its class if this is known; otherwise the class is found by its name."""
 
     kind: type[Kernel] | None = None
 
 
 def kernel_path(kind: type[Kernel]) -> str:
-    """What a configuration calls a class: ours by their names, others ``module:Class``."""
+    """Name of a kernel class in a configuration: its `name` for classes of this package, else ``module:Class``."""
     if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return kind.name
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 class Kernel(ABC):
-    """A function of two rows, positive semi-definite unless `positive_definite` says otherwise.
+    """A function of two rows, positive semi-definite unless `positive_definite` is False.
 
     Kernels are frozen dataclasses: equal parameters, equal kernels. ``k1 + k2`` and ``k1 * k2`` are kernels too.
     """
@@ -77,12 +77,12 @@ class Kernel(ABC):
 
     @property
     def positive_definite(self) -> bool:
-        """Whether its matrices have no eigenvalue below 0, as whitening, and what stands on it, take for granted."""
+        """True if no kernel matrix has an eigenvalue below 0. Whitening, and all methods that use it, require this."""
         return True
 
     @property
     def formulas(self) -> int:
-        """How many formulas it is made of, each of which packs the basis points for itself."""
+        """Number of formulas of the kernel; each packs its own copy of the basis points."""
         return 1
 
     @abstractmethod
@@ -95,14 +95,20 @@ class Kernel(ABC):
 
     @abstractmethod
     def with_lengthscale(self, lengthscale: Any) -> Kernel:
-        """The same kernel with another lengthscale (a kernel without one is returned as it is)."""
+        """The same kernel with another lengthscale; a kernel without a lengthscale is returned as it is."""
 
     @abstractmethod
     def check_features(self, n_features: int) -> None:
-        """ShapeError or ParameterError when rows of `n_features` features cannot be used."""
+        """Check that the kernel can take rows of `n_features` features.
+
+        Raises
+        ------
+        ShapeError, ParameterError
+            It cannot.
+        """
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON: the kernel's name, of a class that is not ours where it is imported from, and its parameters."""
+        """The kernel as plain JSON: its name (`kernel_path`) and its parameters."""
         config = KernelConfig({"kernel": kernel_path(type(self))})
         config.kind = type(self)
         for field in fields(self):  # type: ignore[arg-type]
@@ -111,7 +117,7 @@ class Kernel(ABC):
         return config
 
     def __call__(self, X: Any, Z: Any = None) -> NDArray[Any]:
-        """``K`` with ``K_ij = k(x_i, z_j)``, (m, n); Z is X when not given. In the wider of the two dtypes."""
+        """Kernel matrix ``K_ij = k(x_i, z_j)``, (m, n), in the wider of the two dtypes; Z is X by default."""
         rows = checked_rows(X)
         points = rows if Z is None else checked_rows(Z, "Z", rows.shape[1])
         dtype = np.result_type(rows, points)
@@ -129,14 +135,14 @@ class Kernel(ABC):
 
 
 class FormulaKernel(Kernel):
-    """A kernel of one formula, filled by the loops."""
+    """A kernel of one formula; the compiled loops fill its blocks."""
 
     @abstractmethod
     def formula(self, n_features: int) -> Formula:
         """The formula for rows of `n_features` features."""
 
     def check_features(self, n_features: int) -> None:
-        """Any number of features will do."""
+        """Accepts any number of features."""
 
     def prepare(self, Z: Any) -> PreparedKernel:
         from streamkernel.kernels.prepared import PreparedFormula

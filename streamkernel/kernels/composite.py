@@ -16,13 +16,13 @@ from streamkernel.kernels.prepared import PreparedKernel
 
 __all__ = ["Product", "Sum"]
 
-# Rows of the right operand's block that are filled at once: with n = 1000 they stay in the second-level cache.
+# Rows of the right operand's block per step: with n = 1000 they stay in the second-level cache.
 CHUNK_ROWS = 128
 
 
 @dataclass(frozen=True)
 class Composite(Kernel):
-    """Two kernels and an operation between their values."""
+    """Two kernels, and an operation that combines their values."""
 
     left: Kernel
     right: Kernel
@@ -37,7 +37,7 @@ class Composite(Kernel):
     @property
     @abstractmethod
     def stationary(self) -> bool:  # type: ignore[override]
-        """Whether ``k(x, x) = 1`` for every row."""
+        """True if ``k(x, x) = 1`` for every row."""
 
     @property
     def formulas(self) -> int:
@@ -92,7 +92,7 @@ class Product(Composite):
 
 
 class PreparedComposite(PreparedKernel):
-    """Both kernels prepared for the same points."""
+    """Two kernels prepared for the same points."""
 
     def __init__(self, kernel: Composite, points: NDArray[Any]) -> None:
         super().__init__(kernel, points)

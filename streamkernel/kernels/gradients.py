@@ -1,7 +1,7 @@
 """Gradients of weighted sums of kernel values by the logarithms of the lengthscales.
 
-For rows X (a, p), points Z (n, p) and weights W (a, n), ``f = sum_ij W_ij k(x_i, z_j)``. A kernel of
-``s = sum_k (x_k - z_k)^2 / l_k^2`` has a slope that is again one of our formulas, times a constant::
+For rows X (a, p), points Z (n, p) and weights W (a, n), ``f = sum_ij W_ij k(x_i, z_j)``. The slope of a kernel of
+``s = sum_k (x_k - z_k)^2 / l_k^2`` is again a formula of the loops, times a constant::
 
     dk / d log l_k = S(s) (x_k - z_k)^2 / l_k^2,    S = -2 dk/ds
 
@@ -12,12 +12,12 @@ For rows X (a, p), points Z (n, p) and weights W (a, n), ``f = sum_ij W_ij k(x_i
     (1 + s / 2c)^-c                     (1 + s / 2c)^-(c + 1)
     exp(-r),           r^2 = s          exp(-r) / r, no contribution where r = 0
 
-so that the same compiled loops fill it, and with ``P = W o S`` the sum over pairs is a matrix product::
+The same compiled loops therefore fill it. With ``P = W o S`` (elementwise) the sum over pairs is a matrix product::
 
     df / d log l_k = ( sum_i P_i. x_ik^2 + sum_j P_.j z_jk^2 - 2 sum_i x_ik (P Z)_ik ) / l_k^2
 
-on centred rows: an offset costs no digits. No lengthscale of ours moves ``k(x, x)``: the gradient of a diagonal is 0.
-Rasmussen & Williams 2006, section 5.4.1.
+It is computed on centred rows, so that an offset loses no digits. ``k(x, x)`` does not depend on a lengthscale of these
+kernels: the gradient of a diagonal is 0. Rasmussen & Williams 2006, section 5.4.1.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ __all__ = [
 
 Float = NDArray[np.float64]
 
-CHUNK_ROWS = 256  # whose n slopes stay in the second-level cache
-STRIP = 4096  # features that are centred at once: points and rows of wide tables have no room for copies
+CHUNK_ROWS = 256  # rows per step: their slopes stay in the second-level cache
+STRIP = 4096  # features that are centred at once: a full centred copy of a wide table would need too much memory
 
-# Matern 1/2 has S = exp(-r) / r: nearer than this the slope is followed no further. What that changes is less than the
-# distance itself; what it saves is digits, which the largest of the products would take from all others.
+# Matern 1/2 has S = exp(-r) / r, and this is the smallest r in the denominator. The error is less than this distance.
+# Without a limit the largest product would cost the digits of all others.
 NEAREST = 1e-6
 
 
 def log_lengthscales(kernel: Kernel) -> Float:
-    """Logarithms of a kernel's lengthscales, (t,): one or one per feature, those of its parts from left to right."""
+    """Logarithms of the lengthscales of a kernel, (t,): one or one per feature; those of parts from left to right."""
     if isinstance(kernel, Composite):
         return np.concatenate([log_lengthscales(kernel.left), log_lengthscales(kernel.right)])
     if isinstance(kernel, StationaryKernel):
@@ -82,7 +82,7 @@ def with_log_lengthscales(kernel: Kernel, values: Float) -> Kernel:
 
 
 def per_feature(kernel: Kernel, n_features: int) -> Kernel:
-    """The same function with a lengthscale for each feature in every part that has one for all."""
+    """The same function, with one lengthscale per feature in each part that has one for all."""
     if isinstance(kernel, Composite):
         return replace(kernel, left=per_feature(kernel.left, n_features), right=per_feature(kernel.right, n_features))
     if isinstance(kernel, StationaryKernel) and not isinstance(kernel.lengthscale, tuple):
@@ -117,7 +117,7 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
     Raises
     ------
     ParameterError
-        The kernel is none of ours: its slope is not known.
+        The kernel is not one of this package, so that its slope is not known.
     """
     points = checked_rows(Z, "Z").astype(np.float64, copy=False)
     kernel.check_features(points.shape[1])
@@ -126,7 +126,7 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
     if isinstance(kernel, Product):
         return _ProductGradient(kernel, points)
     if ":" in kernel_path(type(kernel)):
-        # A formula of its own has a slope of its own, whatever class it was derived from.
+        # A user's class may have another formula than the class that it derives from, and so another slope.
         raise ParameterError(f"the slope of {kernel!r} by its lengthscale is not known; give a streamkernel kernel")
     if isinstance(kernel, StationaryKernel):
         absolute = kernel.formula(points.shape[1]).metric == Metric.ABSOLUTE
@@ -137,12 +137,12 @@ def prepare_gradient(kernel: Kernel, Z: NDArray[np.floating]) -> LengthscaleGrad
 
 
 def lengthscale_gradient(kernel: Kernel, X: NDArray[np.floating], Z: NDArray[np.floating], W: Float) -> Float:
-    """``d / d log l  sum_ij W_ij k(x_i, z_j)``, (t,), t = 1 or p, or what the parts of the kernel have together."""
+    """``d / d log l  sum_ij W_ij k(x_i, z_j)``, (t,); t is 1, or p, or the sum over the parts of the kernel."""
     return prepare_gradient(kernel, Z)(X, W)
 
 
 def _slope(formula: Formula) -> tuple[Formula, float]:
-    """S as a formula and a constant; for Matern 1/2, whose S is no formula, the kernel itself and 1."""
+    """S as a formula and a constant; for Matern 1/2, whose S is not a formula, the kernel itself and its factor."""
     if formula.transform == Transform.EXP:
         return formula, 2.0 * formula.factor
     if formula.transform == Transform.MATERN12:
@@ -161,7 +161,7 @@ def _chunks(rows: int) -> Iterator[slice]:
 
 
 class _NoGradient(LengthscaleGradient):
-    """Of kernels without a lengthscale."""
+    """Gradient of a kernel without lengthscales: empty."""
 
     size = 0
 
@@ -170,7 +170,7 @@ class _NoGradient(LengthscaleGradient):
 
 
 class _StationaryGradient(LengthscaleGradient):
-    """Of one formula; the slope's block is filled by the loops, a few rows at a time."""
+    """Gradient of one formula; the loops fill the block of the slope, a few rows at a time."""
 
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(points)
@@ -181,7 +181,7 @@ class _StationaryGradient(LengthscaleGradient):
         self.centre = points.mean(axis=0) if len(points) else np.zeros(p)
 
     def strips(self, X: Float) -> Iterator[tuple[slice, Float, Float]]:
-        """Some features at a time: where they are, and rows and points there, centred and scaled."""
+        """Strips of features: their positions, and the rows and points in these features, centred and scaled."""
         for start in range(0, X.shape[1], STRIP):
             s = slice(start, start + STRIP)
             centre, weights = self.centre[s], self.formula.weights[s]
@@ -198,11 +198,11 @@ class _StationaryGradient(LengthscaleGradient):
 
     @abstractmethod
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
-        """Of some rows, by feature, (p,)."""
+        """Gradient of some rows, per feature, (p,)."""
 
 
 class _SquaredGradient(_StationaryGradient):
-    """Of squared differences: a matrix product."""
+    """Gradient for squared differences, by a matrix product."""
 
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(kernel, points)
@@ -226,7 +226,7 @@ class _SquaredGradient(_StationaryGradient):
 
 
 class _AbsoluteGradient(_StationaryGradient):
-    """Of absolute differences: ``dk / d log l_k = k |x_k - z_k| / l_k``, a feature at a time."""
+    """Gradient for absolute differences: ``dk / d log l_k = k |x_k - z_k| / l_k``, one feature at a time."""
 
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(kernel, points)
@@ -246,7 +246,7 @@ class _AbsoluteGradient(_StationaryGradient):
 
 
 class _SumGradient(LengthscaleGradient):
-    """``left + right``: each with the same weights."""
+    """Gradient of ``left + right``: both parts with the same weights."""
 
     def __init__(self, kernel: Sum, points: Float) -> None:
         super().__init__(points)
@@ -258,7 +258,7 @@ class _SumGradient(LengthscaleGradient):
 
 
 class _ProductGradient(LengthscaleGradient):
-    """``left right``: each with the other's values among its weights."""
+    """Gradient of ``left right``: the weights of each part are multiplied by the values of the other."""
 
     def __init__(self, kernel: Product, points: Float) -> None:
         super().__init__(points)

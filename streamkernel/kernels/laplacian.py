@@ -12,7 +12,7 @@ __all__ = ["Laplacian"]
 
 @dataclass(frozen=True)
 class Laplacian(StationaryKernel):
-    """``k(x, z) = exp(-r)``,  ``r = sum_j |x_j - z_j| / lengthscale_j``: the L1 distance, as scikit-learn has it.
+    """``k(x, z) = exp(-r)``,  ``r = sum_j |x_j - z_j| / lengthscale_j``: the L1 distance, as in scikit-learn.
 
     Parameters
     ----------

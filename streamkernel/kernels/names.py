@@ -1,4 +1,4 @@
-"""Kernels by name, scikit-learn's names and parameters among them, and from configurations."""
+"""Kernels by name, including the names and parameters of scikit-learn, and from configurations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CLASSES: dict[str, type[Kernel]] = {
     for kernel in (Gaussian, Laplacian, Linear, Matern, Polynomial, Product, RationalQuadratic, Sigmoid, Sum)
 }
 
-# What each class takes, of the parameters of `as_kernel`; gamma is an alias of the lengthscale where a formula stands.
+# Parameters of `as_kernel` that each class takes; beside a lengthscale, gamma is an alias (`lengthscale_from_gamma`).
 PARAMETERS: dict[type[Kernel], tuple[str, ...]] = {
     Gaussian: ("lengthscale", "gamma"),
     Laplacian: ("lengthscale", "gamma"),
@@ -59,7 +59,7 @@ PARAMETERS: dict[type[Kernel], tuple[str, ...]] = {
 
 
 def parameters_of(name: str) -> tuple[str, ...]:
-    """What a kernel takes of the parameters of `as_kernel`; of an unknown name, nothing."""
+    """Parameters of `as_kernel` that the kernel with this name takes; none for an unknown name."""
     return PARAMETERS[NAMES[name][0]] if name in NAMES else ()
 
 
@@ -79,20 +79,25 @@ def as_kernel(
     nu: Any = None,
     shape: Any = None,
 ) -> Kernel:
-    """A kernel from its name (scikit-learn's too), its configuration, or itself.
+    """A kernel from its name (names of scikit-learn included) or its configuration; a kernel object is returned.
 
     Parameters
     ----------
     kernel : str, Kernel or mapping
-        A name of ``KERNEL_NAMES``, a kernel, or what ``Kernel.to_config`` gave.
+        A name of ``KERNEL_NAMES``, a kernel, or a configuration from ``Kernel.to_config``.
     lengthscale : float or one per feature, optional
         With a kernel object: ``kernel.with_lengthscale(lengthscale)``.
     gamma : float, optional
-        scikit-learn's: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor of
-        the polynomial and sigmoid kernels.
+        As in scikit-learn: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor
+        of the inner product for the polynomial and sigmoid kernels.
     degree, coef0, nu, shape : optional
-        Of the polynomial (`coef0` also of the sigmoid), Matern and rational quadratic kernels. As in scikit-learn,
-        those that the kernel does not have are ignored.
+        Parameters of the polynomial (`coef0` also of the sigmoid), Matern and rational quadratic kernels. As in
+        scikit-learn, parameters that the kernel does not have are ignored.
+
+    Raises
+    ------
+    ParameterError
+        The kernel is not known, or a parameter is invalid or does not fit it.
     """
     if gamma is not None and lengthscale is not None:
         raise ParameterError(
@@ -120,7 +125,13 @@ def as_kernel(
 
 
 def kernel_from_config(config: Mapping[str, Any]) -> Kernel:
-    """The kernel whose ``to_config`` gave `config`; ModelFormatError when it is no such thing."""
+    """The kernel with this configuration, as written by ``to_config``.
+
+    Raises
+    ------
+    ModelFormatError
+        It is not a configuration of a known kernel.
+    """
     own = config.kind if isinstance(config, KernelConfig) else None
     if own is None and (not isinstance(config, Mapping) or config.get("kernel") not in CLASSES):
         raise ModelFormatError(f"kernel configuration {config!r} names no known kernel; known: {', '.join(CLASSES)}")
@@ -137,9 +148,9 @@ def kernel_from_config(config: Mapping[str, Any]) -> Kernel:
 
 
 def check_kernel(kernel: Kernel) -> None:
-    """Refuse a kernel that could be fitted but not saved and made again: `ParameterError`.
+    """Check that a user's kernel can be saved and loaded; raise `ParameterError` otherwise.
 
-    What is not ours must be a dataclass whose fields are plain JSON.
+    A kernel class that is not of this package must be a dataclass whose fields are plain JSON.
     """
     own = own_kernels(kernel)
     if not own:

@@ -1,7 +1,7 @@
-"""Kernels of a user's own: told by the place that they are imported from, made again of classes that are handed over.
+"""Kernel classes of users: a configuration names them ``module:Class``, and the caller of a load supplies the class.
 
-A configuration that was read from a file never leads to an import: a name in it that is not ours is looked for among
-the classes that the caller gave, ``load(path, kernels=[MyKernel])``.
+A configuration from a file never causes an import. A name in it that is not of this package must be among the classes
+that the caller gave: ``load(path, kernels=[MyKernel])``.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _WAY_OUT = "hand it over: load(path, kernels=[{}]); commands and the service can
 
 
 def own_kernels(kernel: Kernel) -> list[type[Kernel]]:
-    """The classes of a kernel, and of its parts, that are not ours."""
+    """The classes of a kernel and of its parts that are not of this package."""
     if isinstance(kernel, Composite):
         return own_kernels(kernel.left) + own_kernels(kernel.right)
     return [type(kernel)] if ":" in kernel_path(type(kernel)) else []
 
 
 def handed_over(config: Any, kernels: Iterable[type[Kernel]]) -> KernelConfig:
-    """A kernel's configuration that was read from a file, with the classes that make it.
+    """A configuration from a file, with the classes that the caller supplied.
 
     Raises
     ------
     ParameterError
-        What was handed over are no classes of kernels.
+        `kernels` are not kernel classes.
     ModelFormatError
-        It names one that is neither ours nor handed over.
+        The configuration names a class that is neither of this package nor in `kernels`.
     """
     given: list[Any] = list(kernels) if isinstance(kernels, Iterable) else [kernels]
     for kind in given:

@@ -1,4 +1,4 @@
-"""Looks at hyper-parameters and rows before any work is done."""
+"""Checks of hyper-parameters and rows, before any work."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = [
 ]
 
 Lengthscale = float | tuple[float, ...]
-"""One length for all features, or one per feature."""
+"""One lengthscale for all features, or one per feature."""
 
-# Inverse squares of these, and what the loops make of them, are ordinary numbers in float32.
+# With these limits the inverse squares, and the numbers that the loops derive from them, are normal in float32.
 _SHORTEST, _LONGEST = 1e-18, 1e18
 
 
 def checked_number(name: str, value: object, *, zero: bool = False) -> float:
-    """`value` as a finite positive float (with ``zero=True`` also 0), or ParameterError."""
+    """`value` as a finite positive float (with ``zero=True`` also 0); raises ParameterError otherwise."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
@@ -41,7 +41,7 @@ def checked_number(name: str, value: object, *, zero: bool = False) -> float:
 
 
 def checked_integer(name: str, value: object, least: int = 1) -> int:
-    """`value` as an int of at least `least`, or ParameterError."""
+    """`value` as an int of at least `least`; raises ParameterError otherwise."""
     whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
     if isinstance(value, (bool, np.bool_)) or not whole:
         raise ParameterError(f"{name} = {value!r} is not a whole number; give an integer >= {least}")
@@ -52,7 +52,7 @@ def checked_integer(name: str, value: object, least: int = 1) -> int:
 
 
 def checked_lengthscale(value: object, name: str = "lengthscale") -> Lengthscale:
-    """One positive float, or a tuple of them, one per feature; else ParameterError."""
+    """`value` as one positive float, or as a tuple of them, one per feature; raises ParameterError otherwise."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = value.tolist()
     if isinstance(value, (list, tuple)):
@@ -63,7 +63,7 @@ def checked_lengthscale(value: object, name: str = "lengthscale") -> Lengthscale
 
 
 def _in_range(name: str, value: object) -> float:
-    """A lengthscale whose square, and that of its inverse, is an ordinary number."""
+    """A lengthscale whose square and inverse square are normal numbers; raises ParameterError otherwise."""
     number = checked_number(name, value)
     if not _SHORTEST <= number <= _LONGEST:
         raise ParameterError(
@@ -75,7 +75,12 @@ def _in_range(name: str, value: object) -> float:
 def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDArray[Any]:
     """`X` as a C-contiguous (rows, features) array of float32 or float64.
 
-    Integers and bool become float64, float16 becomes float32, other byte orders the native one.
+    Integers and bool become float64, float16 becomes float32, and other byte orders become the native one.
+
+    Raises
+    ------
+    ShapeError, DTypeError, NonFiniteDataError
+        X is not a 2-d array with `n_features` columns, is not numeric, or has masked values.
     """
     array = np.asarray(X)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
@@ -91,7 +96,7 @@ def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDAr
 
 
 def checked_probability(name: str, value: object) -> float:
-    """`value` as a float in the open interval (0, 1), or ParameterError."""
+    """`value` as a float in the open interval (0, 1); raises ParameterError otherwise."""
     number = checked_number(name, value)
     if number >= 1.0:
         raise ParameterError(f"{name} = {value!r} is no probability below 1; give a number between 0 and 1")

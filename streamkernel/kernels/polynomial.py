@@ -24,9 +24,9 @@ class Polynomial(FormulaKernel):
     Parameters
     ----------
     degree : int
-        From 1 to 100: powers of ordinary rows are then ordinary numbers.
+        From 1 to 100, so that powers for rows of usual scale stay in the range of floating point.
     gamma : float or None
-        None is ``1 / p``, as in scikit-learn.
+        Factor of the inner product; None for ``1 / p``, as in scikit-learn.
     coef0 : float
         At least 0: with a negative one the kernel is not positive semi-definite.
     """

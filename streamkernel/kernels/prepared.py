@@ -1,4 +1,4 @@
-"""A kernel with its basis points, ready to fill blocks."""
+"""A kernel prepared with its basis points, to fill blocks of kernel values."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from streamkernel.kernels.parameters import checked_rows
 __all__ = ["PreparedFormula", "PreparedKernel", "packed_bytes", "packing_bytes", "workspace_bytes"]
 
 
-# log2(e) = LOG2E + LOG2E_TAIL beyond float64.
+# log2(e) = LOG2E + LOG2E_TAIL, more digits than one float64 has.
 LOG2E = 1.4426950408889634
 LOG2E_TAIL = 2.0355273740931033e-17
 
 
 class PreparedKernel(ABC):
-    """``k(., Z)`` for fixed Z (n, p). Threads may share one; pickled, it sends the kernel and Z alone."""
+    """``k(., Z)`` for fixed Z (n, p). Threads may share one object. Only the kernel and Z are pickled."""
 
     def __init__(self, kernel: Kernel, points: NDArray[Any]) -> None:
         self.kernel = kernel
@@ -40,9 +40,9 @@ class PreparedKernel(ABC):
 
         Parameters
         ----------
-        X : (b, p)
+        X : (b, p) rows.
         out : (b, n), optional
-            C-contiguous, of the dtype of X; filled and returned.
+            C-contiguous array with the dtype of X, which is filled and returned.
         """
         rows = checked_rows(X, "X", self.points.shape[1])
         shape = (len(rows), len(self.points))
@@ -64,7 +64,7 @@ def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
 
 
 def packed_bytes(n: int, p: int, formulas: int = 1) -> int:
-    """What n points of p features take once a kernel of so many formulas is prepared: themselves, and panels twice."""
+    """Bytes of n points of p features in a prepared kernel: the points, and two copies in panels per formula."""
     width = columns(np.dtype(np.float64))
     return 8 * p * (n + 2 * formulas * width * -(-n // width))
 
@@ -76,29 +76,29 @@ def packing_bytes(p: int) -> int:
 
 
 def workspace_bytes(p: int) -> int:
-    """What a thread that fills blocks takes: a group of rows, as weighted and as centred."""
+    """Bytes of a thread that fills blocks: a group of rows, scaled and centred."""
     return 8 * p * 2 * GROUP
 
 
-# |x|^2 + |z|^2 - 2 x.z was seen to be wrong by at most 1.9 times (p = 8; 1.3 times from p = 20 on)
+# The measured error of |x|^2 + |z|^2 - 2 x.z is at most 1.9 times (p = 8; 1.3 times from p = 20 on)
 # eps / 4 (|x|^2 + |z|^2) sqrt(min(p, BLOCK) + p / BLOCK), for p up to 784 and points in clusters.
 PRODUCT_ERROR = 1.7
 
-# Error of a kernel value that inner products may cost; what is promised is 1e-6 and 1e-14.
+# Largest error of a kernel value from inner products; the documented accuracy is 1e-6 and 1e-14.
 BUDGET = {np.dtype(np.float32): 7e-7, np.dtype(np.float64): 7e-15}
 
-# From this number of features on inner products are faster than differences (equal weights, unequal weights), as
-# `scripts/bench/kernels.py` measures it, with AVX-512. For equal weights the times cross at 8 to 10, but with few
-# features more rows lie beyond `limit` and need both. The inner products are our own tiles: np.dot and a fused pass
-# over its result took 0.98 to 1.15 of their time for p from 20 to 784, in the best of chunks of 64 to 2048 rows, and
-# its bits change with the number of rows.
+# Number of features from which on inner products are faster than differences (equal weights, unequal weights), as
+# measured by `scripts/benchmarks/kernels.py` with AVX-512. For equal weights the times cross at 8 to 10, but with few
+# features more rows exceed `limit` and need both. Inner products use the tiles of `_tile.py`: np.dot and a fused pass
+# over its result took 0.98 to 1.15 of their time for p from 20 to 784, with the best chunks of 64 to 2048 rows, and the
+# bits of np.dot change with the number of rows.
 CROSSOVER = {np.dtype(np.float32): (12, 4), np.dtype(np.float64): (12, 4)}
 
 
 def panelled(points: NDArray[Any], prepared: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-    """(n, p) as (panels, p, columns), filled up with zeros, in the dtype of what `prepared` makes of some points.
+    """Points (n, p), mapped by `prepared`, as (panels, p, columns), padded with zeros, in the dtype of the map.
 
-    A panel at a time: of wide rows a second copy of all points is what memory has no room for.
+    It maps one panel at a time, because a second copy of all points of wide rows may not fit in memory.
     """
     n, p = points.shape
     dtype = prepared(points[:0]).dtype
@@ -120,7 +120,7 @@ class Packed:
         p = points.shape[1]
         exponents = np.zeros(p)
         if formula.metric != Metric.INNER:
-            # Powers of two go from the weights into the rows: exact, and no distance over- or underflows.
+            # Powers of two move from the weights to the rows. This is exact, and distances do not over- or underflow.
             limit = 60 if dtype == np.float32 else 400
             exponents = np.clip(np.round(np.log2(formula.weights)), -limit, limit)
         scale = np.exp2(exponents)
@@ -154,17 +154,17 @@ class Packed:
         )  # fmt: skip
 
 
-# The largest |d k / d t| of each transform, times the shape for RATIONAL; MATERN12's is infinite (at 0).
+# The largest |d k / d t| of each transform, to be multiplied by the shape for RATIONAL; for MATERN12 it is infinite.
 SLOPES = {Transform.EXP: 1.0, Transform.MATERN32: 0.5, Transform.MATERN52: 1 / 6, Transform.RATIONAL: 1.0}
 
 
 def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """(factor, offset, high, low, cut, shape, largest) as `_loops.apply_transform` takes them."""
+    """Constants (factor, offset, high, low, cut, shape, largest) of `_loops.write`."""
     single = dtype == np.float32
     rate = {Transform.EXP: factor * LOG2E, Transform.RATIONAL: 1.0}.get(formula.transform, LOG2E)
     high = dtype.type(-rate)
     low = dtype.type(-(rate + float(high))) if single else dtype.type(-LOG2E_TAIL * rate / LOG2E)
-    # Where the result leaves the normal numbers.
+    # From here on the result is below the normal numbers.
     cut = np.nextafter(dtype.type((126.0 if single else 1022.0) / rate), dtype.type(np.inf))
     largest = 1e4 if single else 1e6
     shape = 1.0 / 3.0
@@ -174,7 +174,7 @@ def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> tuple[An
 
 
 def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
-    """(centre, scale, panels, squared norms, the largest of each panel) for the inner products of centred rows."""
+    """(centre, scale, panels, squared norms, largest norm of each panel) for the inner products of centred rows."""
     centre = points.mean(axis=0, dtype=np.float64) if len(points) else np.zeros(points.shape[1])
 
     def moved(some: NDArray[Any]) -> NDArray[Any]:
@@ -193,7 +193,7 @@ def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[An
 
 
 class PreparedFormula(PreparedKernel):
-    """A kernel of one formula with its points packed, once for each dtype that X comes in."""
+    """A kernel of one formula, with its points packed once for each dtype of X."""
 
     def __init__(self, kernel: FormulaKernel, points: NDArray[Any]) -> None:
         super().__init__(kernel, points)
@@ -202,7 +202,7 @@ class PreparedFormula(PreparedKernel):
         self.pack(points.dtype)
 
     def pack(self, dtype: np.dtype[Any]) -> Packed:
-        # Two threads may both pack: they make the same thing, and one of them stays.
+        # Two threads may both pack. Their results are equal, and one of them is stored.
         if dtype not in self.packed:
             self.packed[dtype] = Packed(self.formula, self.points, dtype)
         return self.packed[dtype]

@@ -15,14 +15,15 @@ __all__ = ["RationalQuadratic"]
 class RationalQuadratic(StationaryKernel):
     """``k(x, z) = (1 + r^2 / (2 shape))^-shape``,  ``r^2 = sum_j ((x_j - z_j) / lengthscale_j)^2``.
 
-    A mixture of Gaussian kernels over lengthscales; Gaussian as ``shape`` goes to infinity.
+    It is a mixture of Gaussian kernels over lengthscales, and tends to the Gaussian kernel as ``shape`` goes to
+    infinity.
 
     Parameters
     ----------
     lengthscale : float or one per feature
         In the units of the features.
     shape : float
-        ``alpha`` in scikit-learn's kernel of this name; `alpha` is the ridge everywhere in streamkernel.
+        Called ``alpha`` in the same kernel of scikit-learn; in streamkernel `alpha` is always the ridge.
 
     References
     ----------

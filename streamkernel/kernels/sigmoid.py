@@ -1,4 +1,4 @@
-"""The sigmoid function of an inner product, which is no kernel in the strict sense."""
+"""The sigmoid function of an inner product, which is not positive semi-definite."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["Sigmoid"]
 class Sigmoid(FormulaKernel):
     """``k(x, z) = tanh(gamma x.z + coef0)``, scikit-learn's "sigmoid".
 
-    Symmetric, but its matrices have eigenvalues of both signs: there are no features whose inner products it gives,
-    and only methods that take any function of two rows, such as matching pursuit, can be given it.
+    It is symmetric, but its matrices have eigenvalues of both signs, so that it is not an inner product of features.
+    Only methods for any function of two rows, such as matching pursuit, accept it.
 
     Parameters
     ----------
     gamma : float or None
-        None is ``1 / p``, as in scikit-learn.
+        Factor of the inner product; None for ``1 / p``, as in scikit-learn.
     coef0 : float
-        Of either sign.
+        Constant of either sign.
     """
 
     gamma: float | None = None
@@ -47,7 +47,7 @@ class Sigmoid(FormulaKernel):
         return False
 
     def formula(self, n_features: int) -> Formula:
-        """Of the argument of tanh."""
+        """Formula of the argument of tanh."""
         gamma = 1.0 / max(1, n_features) if self.gamma is None else self.gamma
         return Formula(Metric.INNER, Transform.POWER, np.ones(n_features), factor=gamma, offset=self.coef0)
 
@@ -62,7 +62,7 @@ class Sigmoid(FormulaKernel):
 
 
 class _PreparedSigmoid(PreparedFormula):
-    """The argument from the loops, its tanh in place."""
+    """The loops fill the argument; tanh is applied in place."""
 
     def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
         super().fill(X, out)
