@@ -1,4 +1,4 @@
-"""Small dense algebra on n x n matrices: in place, one BLAS thread, NaN looked for before every factorisation."""
+"""Small dense algebra on n x n matrices: in place, with one BLAS thread, and a check for NaN before factorisations."""
 
 from streamkernel.linalg._blas import add_product, factor_lower, subtract_gram, subtract_product, syrk
 from streamkernel.linalg.cholesky import RankRevealed, cholesky, independent_rows, solve_lower, solve_lower_t

@@ -1,8 +1,8 @@
 """BLAS and LAPACK without the GIL, in place.
 
-`scipy.linalg.blas` holds the GIL, so two threads of `dsyrk` run one after the other; NumPy's ``K.T @ K`` releases
-it but needs an (n, n) temporary and a second pass to add it up. The same library's routines, called through the
-function pointers that SciPy publishes for Cython, do neither: ctypes lets go of the GIL for the call.
+`scipy.linalg.blas` holds the GIL, so that two threads of `dsyrk` run one after the other. NumPy's ``K.T @ K`` releases
+the GIL, but needs an (n, n) temporary and a second pass that adds it. This module avoids both: it calls the routines
+of the same library through the function pointers that SciPy publishes for Cython, and ctypes releases the GIL.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def syrk(K: NDArray[Any], into: NDArray[Any]) -> None:
 
     Parameters
     ----------
-    K : (b, n) float32 or float64, whose rows lie each in one piece.
-    into : (n, n), the same, of the same dtype.
+    K : (b, n) float32 or float64, each row contiguous.
+    into : (n, n) of the same dtype, each row contiguous.
     """
     b, n = K.shape
     if b == 0 or n == 0:
@@ -101,13 +101,13 @@ def syrk(K: NDArray[Any], into: NDArray[Any]) -> None:
     require_rows(into, K.dtype)
     if into.shape != (n, n):
         raise ValueError(f"the sums have shape {into.shape}, the block needs {(n, n)}")
-    # In Fortran's eyes K is the (n, b) matrix A and the sum A A^T; its lower triangle is our upper one.
+    # Fortran reads K as the (n, b) matrix A, and the sum as A A^T; its lower triangle is our upper one.
     one = _scalar(1.0, K.dtype)
     _SYRK[K.dtype](b"L", b"N", _int(n), _int(b), one, K.ctypes.data, _leading(K), one, into.ctypes.data, _leading(into))
 
 
 def add_product(A: Float, B: Float, into: Float) -> None:
-    """``into += A^T B`` for A (b, n), B (b, k) and into (n, k), whose rows lie each in one piece."""
+    """``into += A^T B`` for A (b, n), B (b, k) and into (n, k), each row contiguous."""
     (b, n), k = A.shape, B.shape[1]
     if min(b, n, k) == 0:
         return
@@ -115,7 +115,7 @@ def add_product(A: Float, B: Float, into: Float) -> None:
         require_rows(matrix, _DOUBLE)
     if len(B) != b or into.shape != (n, k):
         raise ValueError(f"blocks of {A.shape} and {B.shape} do not add to sums of {into.shape}")
-    # In Fortran's eyes all three are transposed.
+    # Fortran reads all three transposed.
     _GEMM(
         b"N", b"T", _int(k), _int(n), _int(b), _scalar(1.0, _DOUBLE), B.ctypes.data, _leading(B), A.ctypes.data,
         _leading(A), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
@@ -123,9 +123,9 @@ def add_product(A: Float, B: Float, into: Float) -> None:
 
 
 def subtract_product(K: Float, L: Float, into: Float) -> None:
-    """``into -= K L^T`` for K (b, r), L (n, r) and into (b, n), whose rows lie each in one piece."""
+    """``into -= K L^T`` for K (b, r), L (n, r) and into (b, n), each row contiguous."""
     (b, r), n = K.shape, len(L)
-    # In Fortran's eyes all three are transposed.
+    # Fortran reads all three transposed.
     _GEMM(
         b"T", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, _DOUBLE), L.ctypes.data, _leading(L), K.ctypes.data,
         _leading(K), _scalar(1.0, _DOUBLE), into.ctypes.data, _leading(into),
@@ -133,9 +133,9 @@ def subtract_product(K: Float, L: Float, into: Float) -> None:
 
 
 def subtract_gram(G: Float, into: Float) -> None:
-    """``into -= G G^T`` for G (b, n), in the lower triangle of `into` (b, b); the upper one is not touched."""
+    """``into -= G G^T`` for G (b, n), in the lower triangle of `into` (b, b); the upper triangle is not touched."""
     b, n = G.shape
-    # Fortran sees G^T, and our lower triangle as its upper one.
+    # Fortran reads G^T, and our lower triangle is its upper one.
     _SYRK[_DOUBLE](
         b"U", b"T", _int(b), _int(n), _scalar(-1.0, _DOUBLE), G.ctypes.data, _leading(G), _scalar(1.0, _DOUBLE),
         into.ctypes.data, _leading(into),
@@ -143,7 +143,7 @@ def subtract_gram(G: Float, into: Float) -> None:
 
 
 def subtract_product_left(L: Float, B: Float, into: Float) -> None:
-    """``into -= L B`` for L (b, r), B (r, n) and into (b, n), whose rows lie each in one piece."""
+    """``into -= L B`` for L (b, r), B (r, n) and into (b, n), each row contiguous."""
     (b, r), n = L.shape, B.shape[1]
     _GEMM(
         b"N", b"N", _int(n), _int(b), _int(r), _scalar(-1.0, _DOUBLE), B.ctypes.data, _leading(B), L.ctypes.data,
@@ -152,57 +152,56 @@ def subtract_product_left(L: Float, B: Float, into: Float) -> None:
 
 
 def factor_lower(C: Float) -> int | None:
-    """Overwrite the lower triangle of C (b, b), positive definite, by its Cholesky factor; the upper is not touched.
+    """Overwrite the lower triangle of C (b, b), positive definite, by its Cholesky factor; the rest is not touched.
 
     Returns
     -------
     int or None
-        The first row whose pivot is not positive, or is NaN, where the factorisation has stopped; None where there is
-        none.
+        First row with a pivot that is not positive or is NaN, where the factorisation stopped; None for success.
     """
     info = ctypes.c_int()
     _POTRF(b"U", _int(len(C)), C.ctypes.data, _leading(C), ctypes.byref(info))
     if info.value > 0:
         return info.value - 1
-    # LAPACK may return NaN without a word: whatever row it was in, it is on the diagonal too.
+    # LAPACK may return NaN without an error code. A NaN in any row is also on the diagonal.
     broken = np.flatnonzero(~np.isfinite(np.diagonal(C)))
     return int(broken[0]) if len(broken) else None
 
 
 def invert_lower(L: Float) -> None:
-    """``L <- L^-1`` for a lower triangle L (b, b) without zeros on its diagonal; the upper one is not touched."""
+    """``L <- L^-1`` for a lower triangle L (b, b) without zeros on its diagonal; the rest of L is not touched."""
     _TRTRI(b"U", b"N", _int(len(L)), L.ctypes.data, _leading(L), ctypes.byref(ctypes.c_int()))
 
 
 def solve_triangle(L: Float, K: Float) -> None:
-    """``K <- K L^-T`` for a lower triangle L (n, n) and K (b, n), whose rows lie each in one piece."""
+    """``K <- K L^-T`` for a lower triangle L (n, n) and K (b, n), each row contiguous."""
     _triangle(_TRSM, b"L", b"T", L, K)
 
 
 def multiply_triangle(W: Float, K: Float) -> None:
-    """``K <- K W^T`` for a lower triangle W (n, n) and K (b, n), whose rows lie each in one piece."""
+    """``K <- K W^T`` for a lower triangle W (n, n) and K (b, n), each row contiguous."""
     _triangle(_TRMM, b"L", b"T", W, K)
 
 
 def solve_triangle_left(L: Float, B: Float) -> None:
-    """``B <- L^-1 B`` for a lower triangle L (b, b) and B (b, n), whose rows lie each in one piece."""
+    """``B <- L^-1 B`` for a lower triangle L (b, b) and B (b, n), each row contiguous."""
     _triangle(_TRSM, b"R", b"N", L, B)
 
 
 def multiply_triangle_left(W: Float, B: Float) -> None:
-    """``B <- W B`` for a lower triangle W (b, b) and B (b, n), whose rows lie each in one piece."""
+    """``B <- W B`` for a lower triangle W (b, b) and B (b, n), each row contiguous."""
     _triangle(_TRMM, b"R", b"N", W, B)
 
 
 def _triangle(routine: Callable[..., None], side: bytes, transposed: bytes, L: Float, K: Float) -> None:
     b, n = K.shape
     one = _scalar(1.0, _DOUBLE)
-    # Fortran sees K^T (n, b), on its other side, and L^T, an upper triangle.
+    # Fortran reads K^T (n, b), so that the side is the other one, and L^T, an upper triangle.
     routine(
         side, b"U", transposed, b"N", _int(n), _int(b), one, L.ctypes.data, _leading(L), K.ctypes.data, _leading(K)
     )  # fmt: skip
 
 
 def _leading(rows: Float) -> Any:
-    # A single row may have any stride; BLAS asks for at least its length.
+    # A single row may have any stride, but BLAS requires at least its length.
     return _int(max(rows.strides[0] // rows.itemsize, rows.shape[1], 1))

@@ -1,7 +1,7 @@
 """Rank-revealing Cholesky of a Gram matrix, in the order of its rows.
 
-The order of a basis means something (it is the order in which its functions were picked), so that dependent
-functions are left out rather than moved to the end, and no jitter is added in silence.
+The order of a basis is the order of its picks and must not change. Therefore dependent functions are left out, not
+moved to the end. No jitter is added.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WAY_OUT = "take a shorter lengthscale, fewer basis functions, or more on the di
 
 @dataclass(frozen=True)
 class RankRevealed:
-    """Rows of a Gram matrix that are independent, and their factor.
+    """Independent rows of a Gram matrix, and their factor.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class RankRevealed:
     L : (r, r) float64
         Lower triangular, ``L L^T = S[kept][:, kept]``.
     at_once : bool
-        Whether L is that of all rows at once, to the bit; else it was made a row at a time.
+        True if L is the factor of all rows from one LAPACK call, bit for bit; False if it was computed row by row.
     """
 
     kept: NDArray[np.int64]
@@ -41,7 +41,13 @@ class RankRevealed:
 
 
 def cholesky(S: NDArray[np.float64], what: str = "the matrix", way_out: str = _WAY_OUT) -> NDArray[np.float64]:
-    """Lower Cholesky factor of a positive definite matrix, or `NumericalError` naming `what` and ending `way_out`."""
+    """Lower Cholesky factor of a positive definite matrix.
+
+    Raises
+    ------
+    NumericalError
+        S is not finite or not positive definite; the message names `what` and ends with `way_out` in the latter case.
+    """
     require_finite(S, what)
     try:
         return np.linalg.cholesky(S).astype(np.float64, copy=False)
@@ -52,13 +58,18 @@ def cholesky(S: NDArray[np.float64], what: str = "the matrix", way_out: str = _W
 def independent_rows(
     S: NDArray[np.float64], tolerance: float, known: NDArray[np.float64] | None = None
 ) -> RankRevealed:
-    """Keep the rows whose pivot exceeds ``tolerance * S_ii``; factor what is kept (ALGORITHMS 1.1).
+    """The rows whose pivot exceeds ``tolerance * S_ii``, and their Cholesky factor (ALGORITHMS 1.1).
 
     Parameters
     ----------
     S : (n, n) positive semidefinite.
-    tolerance : relative pivot below which a row counts as dependent on the rows kept before it.
-    known : (r, r) factor of the first r rows, which are kept whatever their pivots are; None where r is 0.
+    tolerance : relative pivot at or below which a row counts as dependent on the previous independent rows.
+    known : (r, r) factor of the first r rows, which are kept for all values of their pivots; None if r is 0.
+
+    Raises
+    ------
+    NumericalError
+        S is not finite.
     """
     require_finite(S, "the kernel matrix of the basis")
     n = len(S)
@@ -80,7 +91,7 @@ def independent_rows(
 def _skip_dependent(
     S: NDArray[np.float64], diagonal: NDArray[np.float64], tolerance: float, known: NDArray[np.float64]
 ) -> RankRevealed:
-    """Left-looking Cholesky, a row at a time: O(n^3) like the plain one, only met when a basis is dependent."""
+    """Left-looking Cholesky, row by row: O(n^3) like the plain one, and only used for a dependent basis."""
     n, first = len(S), len(known)
     factor = np.zeros((n, n))
     factor[:first, :first] = known

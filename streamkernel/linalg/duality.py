@@ -1,12 +1,13 @@
-"""Primal and dual of kernel ridge regression, and the gap between them, along a path of picks.
+"""Primal and dual objectives of kernel ridge regression, and the gap between them, along a path of picks.
 
 For m rows, K (m, m), ridge rho and any a, u in R^m (Smola & Bartlett 2001, section 3; ALGORITHMS 10.6)::
 
     Qp(a) = -y^T K a + a^T (rho K + K^2) a / 2,    Qd(u) = -y^T u + u^T (rho I + K) u / 2
-    Qp(a) + rho Qd(u) + |y|^2 / 2 >= 0,   = 0 where both are at their minima
+    Qp(a) + rho Qd(u) + |y|^2 / 2 >= 0,   = 0 if both are at their minima
 
-so that any u bounds how far the reduced fit ``f = G beta`` of the first t basis functions, whose
-``2 Qp + |y|^2 = J = |y - G beta|^2 + rho |beta|^2``, is from the fit with all rows. Two that cost no sweep::
+Therefore every u gives a bound on the distance of a reduced fit from the fit with all rows. The reduced fit ``f = G
+beta`` of the first t basis functions has ``2 Qp + |y|^2 = J = |y - G beta|^2 + rho |beta|^2``. Two choices of u cost no
+sweep::
 
     sparse   u_J = (rho I + K_JJ)^-1 y_J on a few rows J, 0 elsewhere:   gap = (J - rho y_J^T u_J) / 2
     trace    u = r / rho, r = y - G beta:   gap = r^T (K - K~) r / (2 rho) <= tr(K - K~) |r|^2 / (2 rho)
@@ -32,7 +33,7 @@ class DualityPath:
 
     Attributes
     ----------
-    objective : (n,) ``J = |Y - G beta|^2 + rho |beta|^2``; the excess over the full fit is at most twice the gap.
+    objective : (n,) ``J = |Y - G beta|^2 + rho |beta|^2``; it exceeds that of the full fit by at most twice the gap.
     explained : (n,) ``|Y|^2 - J``.
     sparse, trace : (n,) the two gaps.
     """
@@ -44,12 +45,12 @@ class DualityPath:
 
     @property
     def gap(self) -> Float:
-        """(n,) the smaller one."""
+        """The smaller of the two gaps, (n,)."""
         return np.minimum(self.sparse, self.trace)
 
     @property
     def relative(self) -> Float:
-        """(n,) ``2 gap / (|Qp| + |rho Qd + |Y|^2 / 2|)``, which is 2 for nothing, and 0 for the full fit."""
+        """Relative gap ``2 gap / (|Qp| + |rho Qd + |Y|^2 / 2|)``, (n,): 2 for f = 0, and 0 for the full fit."""
         # Qp = -explained / 2, and the other term is gap - Qp.
         gap, scale = self.gap, self.explained + self.gap
         return np.divide(2.0 * gap, scale, out=np.zeros_like(gap), where=scale > 0.0)
@@ -58,11 +59,11 @@ class DualityPath:
         return len(self.objective)
 
     def part(self, which: slice) -> DualityPath:
-        """Some of the picks."""
+        """The path of some of the picks."""
         return DualityPath(self.objective[which], self.explained[which], self.sparse[which], self.trace[which])
 
     def and_then(self, more: DualityPath) -> DualityPath:
-        """These picks and those that followed."""
+        """The path of these picks, followed by `more` picks."""
         names = ("objective", "explained", "sparse", "trace")
         return DualityPath(*(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names))
 
@@ -70,7 +71,7 @@ class DualityPath:
 def duality_path(
     H: Float, g: Float, yy: float, rho: float, residual_path: Float, dual_kernel: Float, dual_targets: Float
 ) -> DualityPath:
-    """The gaps of every leading part of a basis, from sums of the whole one: O(n^3 + n^2 d).
+    """The gaps for the first t functions of a basis, for every t, from the sums of the whole basis: O(n^3 + n^2 d).
 
     Parameters
     ----------
@@ -78,19 +79,19 @@ def duality_path(
     yy : ``|Y|_F^2``.
     rho : ridge > 0.
     residual_path : (n,) ``tr(K - K~)`` after each pick.
-    dual_kernel, dual_targets : (e + n, e + n), (e + n, d) kernel matrix and targets of the rows J: e rows that are
-        always there, then the picks, each of which joins J when it is picked; a row of zeros is not there.
+    dual_kernel, dual_targets : (e + n, e + n), (e + n, d) kernel matrix and targets of the rows J: first e rows that
+        are always in J, then the picks, each of which joins J when it is picked. A row of zeros has no effect.
 
     Notes
     -----
-    Rows of weight w are rows times ``sqrt(w)``, in the sums and in J alike.
+    A row of weight w is multiplied by ``sqrt(w)``, both in the sums and in J.
     """
     n, extra = len(g), len(dual_targets) - len(g)
     L = cholesky(H + rho * np.eye(n), "H + rho I")
     inverse = solve_lower(L, np.eye(n))
     halves = inverse @ g
     explained = np.cumsum((halves**2).sum(axis=1))
-    # beta of the first t functions is the sum over j <= t of column j of L^-T times halves_j.
+    # For the first t functions, beta is the sum over j <= t of column j of L^-T times halves_j.
     square = np.zeros(n)
     for column in halves.T:
         beta = np.cumsum(inverse * column[:, None], axis=0)

@@ -23,7 +23,13 @@ class SymmetricEigen:
 
 
 def symmetric_eigen(A: NDArray[np.float64], what: str = "the matrix") -> SymmetricEigen:
-    """Eigenvalues and eigenvectors of a symmetric matrix, or `NumericalError` naming `what`."""
+    """Eigenvalues and eigenvectors of a symmetric matrix.
+
+    Raises
+    ------
+    NumericalError
+        A is not finite, or the eigenvalues did not converge; the message names `what`.
+    """
     require_finite(A, what)
     try:
         values, vectors = scipy.linalg.eigh(A, driver="evd", check_finite=False)

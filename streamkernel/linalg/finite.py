@@ -1,4 +1,4 @@
-"""NaN and infinity are looked for before every factorisation: LAPACK returns NaN without a word."""
+"""Checks for NaN and infinity before every factorisation, because LAPACK may return NaN without an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def require_finite(array: NDArray[Any], what: str) -> None:
 
 @contextmanager
 def within_range() -> Iterator[None]:
-    """Numbers that overflow, or divide by what has vanished, end in `NumericRangeError`, not in a warning."""
+    """Context in which an overflow or a division by 0 raises `NumericRangeError` instead of a warning."""
     try:
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             yield

@@ -1,7 +1,7 @@
-"""``C = L L^T`` and ``L^-1 B`` of matrices that are used up, at the rate of matrix products.
+"""``C = L L^T`` and ``L^-1 B`` in place, at the rate of matrix products.
 
-By halves of the triangle (`triangle`): of 1,000 rows the factor takes 0.9 of the time that LAPACK's does, the solve
-0.8 of BLAS's. Nothing here holds the GIL for long.
+The triangle is divided into halves recursively (`triangle`). With 1,000 rows the factor takes 0.9 of LAPACK's time, and
+the solve 0.8 of that of BLAS. No step holds the GIL for long.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ __all__ = ["InPlaceCholesky"]
 
 Float = NDArray[np.float64]
 
-# Of a leaf, |L^-1| |L| in the norm of rows (Skeel): by so much may rounding exceed that of substitution; eps times
-# this is the rounding of a factor of 1,000 rows all the same.
+# Largest norm of rows of |L^-1| |L| of a leaf (Skeel's condition number): by this factor rounding may exceed that of
+# substitution. eps times this is anyway the rounding of a factor of 1,000 rows.
 _CONDITION = 1000.0
 
 
 class InPlaceCholesky(Triangle):
-    """The Cholesky factor of a positive definite matrix, in its place.
+    """The Cholesky factor of a positive definite matrix, computed in its memory.
 
     Parameters
     ----------
-    C : (b, b) C-contiguous float64. Its lower triangle becomes L; what is above the diagonal is neither read nor kept.
+    C : (b, b) C-contiguous float64. Its lower triangle becomes L. The part above the diagonal is not read and may be
+        overwritten.
 
     Attributes
     ----------
-    failed : first row whose pivot is not positive, or is NaN: there the factor ends. None where there is none.
+    failed : first row with a pivot that is not positive or is NaN, where the factorisation stopped; None for success.
     """
 
     def __init__(self, C: Float) -> None:
@@ -69,7 +70,7 @@ class InPlaceCholesky(Triangle):
 
 
 def _inverse(L: Float) -> Float | None:
-    """The inverse of a small triangle, or None where a product with it would lose digits."""
+    """The inverse of a small triangle, or None if a product with it would lose digits."""
     W = np.tril(L)
     rows = np.abs(W).sum(axis=1)
     invert_lower(W)

@@ -1,4 +1,4 @@
-"""The whole alpha path of a ridge regression from its sums, by one eigendecomposition.
+"""Ridge regression for every alpha, from its sums, by one eigendecomposition.
 
 With whitened features G (m, n), ``H = G^T W G``, ``g = G^T W Y``, ``YY = Y^T W Y`` and ``H = V diag(s) V^T``::
 
@@ -8,10 +8,9 @@ With whitened features G (m, n), ``H = G^T W G``, ``g = G^T W Y``, ``YY = Y^T W 
     GCV(alpha)  = m RSS(alpha) / (m - c edf(alpha))^2
     evidence    -2 log p = m log( (YY - g^T (H + alpha I)^-1 g) / m ) + sum_j log(1 + s_j / alpha) + constant
 
-GCV: Golub, Heath & Wahba 1979, eq. (1.4), with c = 1; the choice of alpha uses c = 1.4, which keeps it from the
-undersmoothing that GCV falls into for bases that are large for their data, or were picked by their targets (Cummins,
-Filloon & Nychka 2001; Kim & Gu 2004). Evidence: ALGORITHMS 10.1, the noise maximised out. Smola & Schoelkopf 2000,
-eq. (7), in whitened coordinates.
+GCV: Golub, Heath & Wahba 1979, eq. (1.4), with c = 1. The choice of alpha uses c = 1.4, because with c = 1 GCV
+undersmooths if the basis is large for the data or was picked by the targets (Cummins, Filloon & Nychka 2001; Kim & Gu
+2004). Evidence: ALGORITHMS 10.1, maximised over the noise. Smola & Schoelkopf 2000, eq. (7), in whitened coordinates.
 """
 
 from __future__ import annotations
@@ -32,14 +31,16 @@ _INFLATION = 1.4
 
 @dataclass(frozen=True)
 class RidgePath:
-    """Parameters
+    """The decomposed sums, from which solutions and scores follow for every alpha.
+
+    Parameters
     ----------
     values, vectors : (n,), (n, n) eigenvalues (clipped at 0, ascending) and eigenvectors of H.
     rotated : (n, d), ``V^T g``.
     square : (d,) diagonal of YY.
-    count : number of rows m; of those that are independent, where some repeat others.
-    intercept_df : degrees of freedom spent on an intercept that was projected out (0 or 1).
-    rounding : size of the most negative eigenvalue of H, which is none of the data's.
+    count : number of rows m; the number of independent rows if some are copies.
+    intercept_df : degrees of freedom of an intercept that was projected out (0 or 1).
+    rounding : size of the most negative eigenvalue of H, which is rounding.
     """
 
     values: NDArray[np.float64]
@@ -67,18 +68,18 @@ class RidgePath:
 
     @property
     def smallest_alpha(self) -> float:
-        """Alpha below which the solution is rounding: n eps times the largest eigenvalue, and what H shows of it."""
+        """Alpha below which the solution is rounding: n eps times the largest eigenvalue, or 10 times `rounding`."""
         eps, tiny = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
         top = float(self.values[-1]) if len(self.values) else 1.0
         return max(max(len(self.values), 1) * eps * max(top, tiny), 10.0 * self.rounding)
 
     def carries(self, alpha: float) -> bool:
-        """Whether the digits of H tell `alpha`: some direction has next to nothing of its own to add it to."""
+        """True if `alpha` is not lost in the rounding of H, to whose smallest eigenvalue it is added."""
         return not len(self.values) or self.values[0] > self.smallest_alpha or alpha >= self.least_alpha
 
     @property
     def least_alpha(self) -> float:
-        """Alpha that rounding of the largest eigenvalue still leaves."""
+        """Smallest alpha that is above the rounding of the largest eigenvalue."""
         eps, top = float(np.finfo(np.float64).eps), float(self.values[-1]) if len(self.values) else 0.0
         return 4.0 * max(eps * top, self.rounding)
 
@@ -102,7 +103,7 @@ class RidgePath:
         return np.maximum(self.square - weight @ self.rotated**2, 0.0)
 
     def gcv(self, alpha: float, scale: NDArray[np.float64] | None = None, inflation: float = 1.0) -> float:
-        """Generalised cross-validation score per row, summed over targets divided by `scale` (d,).
+        """Generalised cross-validation score per row, summed over targets, each divided by its `scale` (d,).
 
         `inflation` is the factor c of the effective degrees of freedom.
         """
@@ -114,31 +115,31 @@ class RidgePath:
         return float(self.count * total / free**2)
 
     def grid(self, points: int = 61) -> NDArray[np.float64]:
-        """Alphas spaced evenly in logarithm, from the smallest that means anything to where all is shrunk."""
+        """Alphas equally spaced in logarithm, from the smallest one above rounding to complete shrinkage."""
         top = float(self.values[-1]) if len(self.values) and self.values[-1] > 0.0 else 1.0
         low = max(self.smallest_alpha * 10.0, 1e-12 * top)
-        # Where all eigenvalues are rounding, the smallest alpha that means anything is above them.
+        # If all eigenvalues are rounding, `low` is above all of them.
         return np.geomspace(low, 10.0 * max(low, top), points)
 
     def negative_log_evidence(self, alpha: float) -> float:
-        """``-2 log p(Y)`` up to a constant, for a Gaussian process prior and the noise that fits best."""
+        """``-2 log p(Y)`` up to a constant, for a Gaussian process prior and the best noise variance."""
         shrunk = self.values + alpha
         explained = np.divide(1.0, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0) @ self.rotated**2
-        # Targets that are constant have nothing to say.
+        # Constant targets carry no information.
         left = np.maximum(self.square - explained, 1e-300 + 1e-14 * self.square)[self.square > 0.0]
         return float(self.count * np.log(left / self.count).sum() + len(left) * np.log1p(self.values / alpha).sum())
 
     def choose(self, scale: NDArray[np.float64] | None = None) -> float:
-        """Alpha with the least GCV score (c = 1.4), but not below that of the largest evidence.
+        """Alpha with the smallest GCV score (c = 1.4), or with the largest evidence, whichever alpha is larger.
 
-        Where the two differ much, the GCV score is flat from one to the other, or a few rows of large leverage have
-        misled it; the larger alpha costs nothing in the first case and saves the fit in the second.
+        If the two alphas differ much, either the GCV score is flat between them, or a few rows of large leverage have
+        distorted it. The larger alpha costs nothing in the first case and prevents a bad fit in the second.
         """
         by_gcv = self._least(lambda alpha: self.gcv(alpha, scale, _INFLATION))
         return max(by_gcv, self._least(self.negative_log_evidence))
 
     def _least(self, score: Callable[[float], float]) -> float:
-        """Alpha of least score: the best of the grid, then refined between its neighbours."""
+        """Alpha with the smallest score: the best of the grid, refined between its neighbours."""
         alphas = self.grid()
         scores = np.array([score(float(alpha)) for alpha in alphas])
         best = int(np.argmin(scores))

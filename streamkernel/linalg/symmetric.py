@@ -1,4 +1,4 @@
-"""Symmetric matrices of which only the upper triangle was accumulated."""
+"""Symmetric matrices from their accumulated upper triangles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 __all__ = ["mirror_upper"]
 
-_PANEL = 256  # columns read down together: one at a time would miss the cache at every row
+_PANEL = 256  # columns that are copied together: one at a time would miss the cache at every row
 
 
 def mirror_upper(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

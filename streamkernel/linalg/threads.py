@@ -1,4 +1,4 @@
-"""One BLAS thread: parallelism comes from the row blocks, and the bits do not depend on the cores."""
+"""Limit of one BLAS thread: row blocks run in parallel instead, and the bits do not depend on the number of cores."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _limiter = None
 
 @cache
 def _controller() -> ThreadpoolController:
-    # Only libraries that are loaded can be found: SciPy's is by `_blas`, which every caller has imported.
-    # Looking through the loaded libraries takes milliseconds: once a process is enough.
+    # threadpoolctl finds loaded libraries only; `_blas`, which every caller imports, loads that of SciPy.
+    # The search takes milliseconds, so that it is done once per process.
     assert _blas.__all__
     return ThreadpoolController()
 
 
 def _take_control() -> None:
-    """Let this thread set the limit: threadpoolctl heeds only the first thread that ever did, without a word."""
+    """Let this thread set the limit: threadpoolctl silently ignores all threads but the first that ever set one."""
     for library in _controller().lib_controllers:
         clear = getattr(library, "clear_controlling_thread", None)
         if clear is not None:
@@ -36,10 +36,10 @@ def _take_control() -> None:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Hold every BLAS of this process at one thread; nested and concurrent uses share one limit.
+    """Limit every BLAS of this process to one thread; nested and concurrent uses share one limit.
 
-    The limit is process-wide, so that the first to enter sets it and the last to leave restores it: otherwise a
-    task that ends early would hand its neighbour's factorisation back to all cores, and its bits with them.
+    The limit is process-wide. The first user sets it and the last one restores it. Otherwise a task that ends early
+    would let the factorisation of a concurrent task run on all cores, which changes its bits.
     """
     global _depth, _limiter
     with _lock:

@@ -1,9 +1,9 @@
-"""Solves with a large triangle, in place, at the rate of a matrix product.
+"""Triangular solves in place, at the rate of a matrix product.
 
-The library's triangular solve runs at half that rate: its innermost blocks are substitutions. Here the triangle is
-cut in halves, again and again; what is off the diagonal is a product, and a small block on the diagonal is inverted
-once and multiplied by: as stable as substitution where the block is well conditioned (Du Croz & Higham 1992). Where it
-is not, it is solved by substitution.
+The triangular solve of BLAS runs at half that rate, because its innermost blocks are substitutions. Here the triangle
+is divided into halves recursively. The part off the diagonal is a matrix product. A small block on the diagonal is
+inverted once, and the solve multiplies by the inverse. This is as stable as substitution if the block is well
+conditioned (Du Croz & Higham 1992). Other blocks are solved by substitution.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAF = 128  # columns of a block on the diagonal
 
 
 def leaves(start: int, stop: int) -> list[tuple[int, int]]:
-    """The blocks on the diagonal that are not cut any further."""
+    """The blocks on the diagonal that are not divided further, as pairs (start, stop)."""
     if is_leaf(start, stop):
         return [(start, stop)] if stop > start else []
     middle = halfway(start, stop)
@@ -40,7 +40,7 @@ def is_leaf(start: int, stop: int) -> bool:
 
 
 def halfway(start: int, stop: int) -> int:
-    """Half way, rounded up to what products like."""
+    """The middle, a multiple of 32 rows from `start`, because matrix products are faster with such sizes."""
     return start + -(-(stop - start) // _LEAF) * _LEAF // 2 // 32 * 32
 
 
@@ -49,8 +49,8 @@ class Triangle:
 
     Parameters
     ----------
-    L : (n, n) C-contiguous, float64; what is above the diagonal is not read.
-    inverses : of the leaves, by the first row of each; None for one that is solved by substitution.
+    L : (n, n) C-contiguous, float64; the part above the diagonal is not read.
+    inverses : inverse of each leaf, by its first row; None for a leaf that is solved by substitution.
     """
 
     def __init__(self, L: Float, inverses: dict[int, Float | None]) -> None:
@@ -58,7 +58,7 @@ class Triangle:
         self._inverses = inverses
 
     def _solve_right(self, K: Float, start: int, stop: int) -> None:
-        """``K <- K L^-T`` with the part of L between two rows, and columns of K (b, n) in the same place."""
+        """``K <- K L^-T`` with the diagonal block of L from row `start` to `stop`, and the same columns of K (b, n)."""
         if is_leaf(start, stop):
             block, inverse = K[:, start:stop], self._inverses[start]
             if inverse is None:
@@ -72,7 +72,7 @@ class Triangle:
         self._solve_right(K, middle, stop)
 
     def _solve_left(self, B: Float, start: int, stop: int) -> None:
-        """``B <- L^-1 B`` with the part of L between two rows, and the same rows of B (n, q)."""
+        """``B <- L^-1 B`` with the diagonal block of L from row `start` to `stop`, and the same rows of B (n, q)."""
         if is_leaf(start, stop):
             inverse = self._inverses[start]
             if inverse is None:

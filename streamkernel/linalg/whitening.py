@@ -1,7 +1,7 @@
 """``K L^-T`` for many rows, at the rate of a matrix product.
 
-By halves of the triangle (`triangle`). Blocks on its diagonal that are not well conditioned, which of a basis in the
-order of its picks is the first at most, are solved by substitution.
+The triangle is divided into halves recursively (`triangle`). Blocks on its diagonal that are not well conditioned are
+solved by substitution; for a basis in the order of its picks this is at most the first block.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["PANEL_ROWS", "Whitener"]
 
 Float = NDArray[np.float64]
 
-PANEL_ROWS = 512  # whose n columns stay in the second cache for n up to some hundreds
-_CONDITION = 100.0  # by which the rounding of a product with an inverse may exceed that of substitution
+PANEL_ROWS = 512  # rows whose n columns stay in the second-level cache for n up to some hundreds
+_CONDITION = 100.0  # factor by which the rounding of a product with an inverse may exceed that of substitution
 
 
 class Whitener(Triangle):
-    """Solves with ``L^T`` from the right, in place. Threads may share one.
+    """Solves with ``L^T`` from the right, in place. Threads may share one object.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Whitener(Triangle):
         super().__init__(L, {start: _inverse(L[start:stop, start:stop]) for start, stop in leaves(0, len(L))})
 
     def __call__(self, K: Float) -> None:
-        """Overwrite the rows of K (b, n), C-contiguous, by ``K L^-T``: kernel values become whitened features."""
+        """Overwrite K (b, n), C-contiguous, by ``K L^-T``: kernel values become whitened features."""
         require(K, np.dtype(np.float64))
         n = len(self.L)
         if K.shape[1] != n:
@@ -46,7 +46,7 @@ class Whitener(Triangle):
 
 
 def _inverse(L: Float) -> Float | None:
-    """The inverse of a small triangle, or None where a product with it would lose digits."""
+    """The inverse of a small triangle, or None if a product with it would lose digits."""
     identity = np.eye(len(L))
     try:
         W = scipy.linalg.solve_triangular(L, identity, lower=True, check_finite=False)
