@@ -1,13 +1,13 @@
 """streamkernel: kernel methods on data that does not fit in memory.
 
-The data path, from top to bottom (imports go down it only)::
+The data path (modules import from earlier stages only)::
 
     SOURCE --ingest--> table --blocks--> kernels --> basis --> reductions --engine--> sums --> solvers --> model
                                                        ^                        |
                                                        +------- selection <-----+
 
-1. a **basis**: n rows chosen as basis functions;
-2. a **sweep**: one pass over all row blocks, each block a small state, states combined in a fixed tree;
+1. a **basis**: n rows, selected as basis functions;
+2. a **sweep**: one pass over all row blocks; each block gives a small state, and a fixed tree combines the states;
 3. **small dense algebra** on n x n matrices, on one machine, in float64.
 """
 
@@ -71,8 +71,8 @@ __all__ = [
     "open_table",
 ]
 
-# Names are looked up when they are asked for: a worker that only sums blocks need not load scikit-learn, and
-# `streamkernel --help` answers at once.
+# Names are imported on first access: a worker that only sums blocks does not load scikit-learn, and
+# `streamkernel --help` is fast.
 _HOMES = {
     "BayesianCommitteeMachine": "streamkernel.estimators",
     "Factor": "streamkernel.factors",

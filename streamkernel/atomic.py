@@ -1,7 +1,7 @@
-"""Files and folders that are there whole or not at all: temp, fsync, rename, fsync of the folder; and locks on them.
+"""Atomic files and folders (temporary name, fsync, rename, fsync of the parent folder), and locks on them.
 
-Level 0: both `table/` and `store/` publish what they write through these few functions, so that no reader
-ever takes something half-written for whole (docs/reliability.md, rules 3 and 5).
+This is the lowest layer. `table/` and `store/` publish all files through these functions, so that no reader takes a
+partly written file or folder for a complete one (docs/reliability.md, rules 3 and 5).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _AT_FDCWD = -100
 
 
 def folder_generation(folder: Path) -> tuple[int, int, int] | None:
-    """What tells one generation of the folder at a path from the next; None where there is none."""
+    """Identifier of the current generation of the folder at a path; None if there is no folder."""
     try:
         status = os.stat(folder)
     except OSError:
@@ -58,19 +58,19 @@ def folder_generation(folder: Path) -> tuple[int, int, int] | None:
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text."""
+    """JSON text with sorted keys and no spaces: equal values give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def parsed_json(text: str | bytes, **options: Any) -> Any:
-    """The value in a JSON text, in which no object may have a name twice: of two values one would be lost.
+    """The value of a JSON text. No object may have a name twice, because one of the two values would be lost.
 
     Raises
     ------
     RepeatedNameError
         An object has a name twice.
     ValueError
-        It is no JSON.
+        The text is not JSON.
     """
     return json.loads(text, object_pairs_hook=_of_pairs, **options)
 
@@ -88,15 +88,15 @@ def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def text_digest(text: str) -> str:
-    """SHA-256 of a text, in hex; a path may hold bytes that are no text, which Python writes as surrogates."""
+    """SHA-256 of a text, in hex. Surrogates are allowed: Python uses them for bytes of a path that are not text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def array_digest(array: NDArray[Any]) -> str:
-    """XXH3 (128 bits) of an array's values (C order, little endian), in hex; shape and dtype are not part of it.
+    """XXH3 (128 bits) of the values of an array (C order, little endian), in hex, without its shape and dtype.
 
-    It tells what was damaged or replaced by mistake; it is no defence against forgery. SHA-256 would take as long as
-    writing the values to a fast disk.
+    It detects damage and accidental replacement, but not forgery. SHA-256 would take as long as a write of the values
+    to a fast disk.
     """
     values = np.ascontiguousarray(array)
     if values.dtype.byteorder == ">":
@@ -105,11 +105,14 @@ def array_digest(array: NDArray[Any]) -> str:
 
 
 def read_file(path: Path, most: int = -1) -> bytes:
-    """All bytes of a file, or the first `most`.
+    """All bytes of a file, or the first `most` bytes.
 
-    An `OSError` for what is no file, in whose place a pipe or a device would be read for ever.
+    Raises
+    ------
+    OSError
+        The file cannot be read, or the path is not a regular file: a pipe or a device could block for ever.
     """
-    # Without waiting for whoever writes into a pipe.
+    # O_NONBLOCK: do not wait for a writer of a pipe.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as handle:
         if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -117,7 +120,7 @@ def read_file(path: Path, most: int = -1) -> bytes:
 
 
 def refuse_other_names(descriptor: int, path: Path) -> None:
-    """Close what was opened to be written, with an `OSError`, unless it is a file that has this name alone."""
+    """Check that a file opened for writing is a regular file with one name; close it and raise `OSError` otherwise."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
@@ -125,10 +128,10 @@ def refuse_other_names(descriptor: int, path: Path) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replace the file at `path` by `value` as JSON: a reader sees the old text or the new, never a part."""
+    """Replace the file at `path` by `value` as JSON. A reader sees the old or the new text, never a part."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
-        # A new file: whatever has its name already is not written.
+        # Mode "x" creates a new file: an existing file of this name is not written to.
         with open(temporary, "x", encoding="utf-8") as handle:
             json.dump(value, handle, indent=1, allow_nan=False)
             handle.flush()
@@ -141,19 +144,23 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def partial_sibling(target: Path) -> Path:
-    """A fresh path beside `target` to build in: same file system, so that a rename is atomic."""
+    """A new path beside `target` for a folder in preparation: on the same file system, so that the rename is atomic."""
     return target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.partial")
 
 
 def publish_folder(
     partial: Path, target: Path, remove: Callable[[Path, Path], None], *, overwrite: bool = False
 ) -> None:
-    """Move a finished folder to its name. An existing one is exchanged in one step, then removed.
+    """Rename a complete folder to its final name. An existing folder is exchanged in one step, and then removed.
 
     Parameters
     ----------
+    partial, target
+        The complete folder, and its final name.
     remove
-        Called with what had the name before, under the one that it has now, and with `target`.
+        Function that removes the former folder; it is called with the current path of that folder, and with `target`.
+    overwrite
+        True to replace an existing folder.
 
     Raises
     ------
@@ -162,26 +169,26 @@ def publish_folder(
     """
     _fsync_tree(partial)
     if not os.path.lexists(target):
-        # rename(2) would silently replace an empty folder made meanwhile; that is harmless.
+        # rename(2) silently replaces an empty folder that another process made in between; this is harmless.
         os.rename(partial, target)
     elif not overwrite:
         raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
     else:
         if not _exchange(partial, target):
-            # Should this be the end, the former one is no stray: whoever looks for it can give it its name back.
+            # If the process ends here, the suffix identifies the former folder, which can be renamed back.
             aside = partial_sibling(target).with_suffix(".former")
             os.rename(target, aside)
             os.rename(partial, target)
             partial = aside
         fsync_path(target.parent)
-        # What it held has its successor already: being unable to clear it away is no failure of the publishing.
+        # The new folder is already in place, so that a failed removal of the former one is not an error.
         with suppress(OSError):
             remove(partial, target)
     fsync_path(target.parent)
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Swap two names in one step (Linux renameat2); False where the system or file system cannot."""
+    """Swap two names in one step (Linux renameat2); returns False if the system or file system does not support it."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):
@@ -195,7 +202,7 @@ def _exchange(first: Path, second: Path) -> bool:
 
 
 def fsync_path(path: Path) -> None:
-    """Wait until a file's content, or a folder's list of names, is on the disk."""
+    """Wait until the content of a file, or the list of names of a folder, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -208,7 +215,7 @@ def _fsync_tree(folder: Path) -> None:
     for path, _, names in os.walk(folder):
         for name in names:
             file = Path(path, name)
-            # A link to a file of the generation before is on the disk since that was published.
+            # A hard link to a file of the previous generation is already on the disk.
             if os.stat(file, follow_symlinks=False).st_nlink == 1:
                 fsync_path(file)
         folders.append(Path(path))
@@ -219,7 +226,7 @@ def _fsync_tree(folder: Path) -> None:
 
 
 def _syncfs(folder: Path) -> bool:
-    """Wait for the whole file system (Linux syncfs), which is quicker than for thousands of folders; False if not."""
+    """Sync the whole file system (Linux syncfs), faster than thousands of folders; returns False if not supported."""
     try:
         syncfs = ctypes.CDLL(None, use_errno=True).syncfs
     except (AttributeError, OSError):
@@ -232,9 +239,9 @@ def _syncfs(folder: Path) -> bool:
 
 
 class HeldLock:
-    """An exclusive lock, flock(2) on an open file or folder.
+    """An exclusive lock: flock(2) on an open file or folder.
 
-    It is held until `release`, until this object is collected, or until the process is gone, kill -9 included.
+    It lasts until `release`, until this object is garbage-collected, or until the process ends, even by kill -9.
     """
 
     __slots__ = ("__weakref__", "descriptor")
@@ -245,9 +252,13 @@ class HeldLock:
 
     @classmethod
     def acquire(cls, path: Path, *, create: bool = False) -> HeldLock | None:
-        """Lock a file or folder without waiting; None if another holds it, OSError where there are no locks.
+        """Lock a file or folder without waiting; returns None if another process or object holds the lock.
 
-        A link in its place is not followed (ELOOP), and a file that has another name besides is none of ours.
+        Raises
+        ------
+        OSError
+            The file system has no locks, the path is a symbolic link (ELOOP), or, with `create`, the file is not
+            regular or has a second name.
         """
         flags = os.O_RDWR | os.O_CREAT if create else os.O_RDONLY
         descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
@@ -264,19 +275,19 @@ class HeldLock:
         return cls(descriptor)
 
     def write(self, content: bytes) -> None:
-        """Replace what the locked file says: by its descriptor, so that nothing that has its name now is written."""
+        """Replace the content of the locked file, by its descriptor: a later file with its name is not changed."""
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, content, 0)
 
     def still_at(self, path: Path) -> bool:
-        """Whether `path` is still what was locked, not a later file of that name."""
+        """True if `path` is still the locked file, and not a later file with the same name."""
         try:
             return os.path.samestat(os.fstat(self.descriptor), os.lstat(path))
         except OSError:
             return False
 
     def release(self) -> None:
-        """Let go; a second call does nothing."""
+        """Release the lock; a second call has no effect."""
         descriptor, self.descriptor = self.descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -289,7 +300,8 @@ _held: weakref.WeakSet[HeldLock] = weakref.WeakSet()
 
 
 def _release_inherited() -> None:
-    # A forked child shares the lock, and would keep it after its parent's death; closing its copy lets nothing go.
+    # A forked child shares the lock, and would hold it after the end of its parent. The child closes its copy of the
+    # descriptor, which does not release the lock of the parent.
     for lock in list(_held):
         lock.release()
 

@@ -1,11 +1,11 @@
-"""n chosen rows as functions: points, whitening, features, residual.
+"""The basis: n selected rows as functions, with whitened features and residuals.
 
-A basis is a kernel k and points Z (n, p), the rows that were chosen. With ``L L^T = k(Z, Z)``
+A basis is a kernel k and points Z (n, p), the selected rows. With ``L L^T = k(Z, Z)``
 
 - whitened features  ``G = k(X, Z) L^-T``  (b, n),  so that  ``G G^T = K~``;
 - residual           ``r(x) = k(x, x) - |L^-1 k(Z, x)|^2 >= 0``,
 
-K~ being the Nystroem approximation of K on these points (Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1).
+where K~ is the Nystroem approximation of K on these points (Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamkernel.linalg import PANEL_ROWS, Whitener, independent_rows, single_t
 
 __all__ = ["PIVOT_TOLERANCE", "Basis"]
 
-# A pivot at or below this share of k_ii is rank exhaustion, not a new function (ALGORITHMS 1.1).
+# A row with a pivot at or below this share of k_ii depends on the basis (ALGORITHMS 1.1).
 PIVOT_TOLERANCE = 1e-12
 
 _ITERATIONS = 10  # of the power method, on an inverse whose largest eigenvalues are far apart
@@ -37,7 +37,7 @@ class Basis:
     ----------
     kernel : Kernel
     points : (n, p)
-        The chosen rows, scaled like the table's, in the table's dtype.
+        The selected rows, scaled and with the dtype of the table.
     rows : (n,) int64
         Their row numbers in the table, in the order of picking.
     """
@@ -54,7 +54,7 @@ class Basis:
         return len(self.points)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The factor and the packed points are cheap to make again and dear to send.
+        # The factor and the packed points are cheap to compute again and expensive to send.
         return {"kernel": self.kernel, "points": self.points, "rows": self.rows}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ class Basis:
 
     @cached_property
     def whiten(self) -> Whitener:
-        """Overwrites kernel values ``K`` (b, n) of any rows by ``K L^-T``."""
+        """Function that overwrites kernel values ``K`` (b, n) by ``K L^-T``."""
         return Whitener(self.L)
 
     def gram(self) -> NDArray[np.float64]:
@@ -87,15 +87,15 @@ class Basis:
         return self.block(self.points)
 
     def append(self, points: NDArray[Any], rows: NDArray[np.int64]) -> tuple[Basis, NDArray[np.int64]]:
-        """This basis with more points, less those that depend on the points before them.
+        """This basis with more points appended, without those that depend on earlier points.
 
-        The functions that are in the basis stay, with their order: a basis never shrinks.
+        The functions of this basis stay, in their order.
 
         Returns
         -------
         basis : Basis
         kept : (r,) int64
-            Positions, among the points given, of those that were kept.
+            Positions in `points` of those that were appended.
         """
         n = len(self)
         Z = np.concatenate([self.points, np.asarray(points, dtype=self.points.dtype)])
@@ -104,8 +104,8 @@ class Basis:
             grown = Basis(self.kernel, Z, numbers)
             found = independent_rows(grown.gram(), PIVOT_TOLERANCE, self.L)
             kept, whole = found.kept, found.at_once
-            # Pivots of smooth kernels carry rounding that differs with the way they were found. What is kept must have
-            # a factor in the way that `L`, here and in every worker, will make it: equal bits everywhere.
+            # Pivots of smooth kernels have rounding that depends on the algorithm. The new basis must have a factor by
+            # the algorithm of `L`, which every worker runs: the bits are then equal everywhere.
             while not whole and len(kept) > n:
                 grown = Basis(self.kernel, np.ascontiguousarray(Z[kept]), numbers[kept])
                 S = grown.gram()
@@ -115,7 +115,7 @@ class Basis:
                     lost = n + np.flatnonzero(np.diagonal(found.L)[n:] ** 2 <= PIVOT_TOLERANCE * np.diagonal(S)[n:])
                 whole = len(lost) == 0
                 if not whole:
-                    # Where rounding has spoilt a pivot of an old point, the last of the new ones make room for it.
+                    # If rounding made the pivot of an old point too small, the last half of the new points is left out.
                     kept = np.delete(kept, lost) if lost[0] >= n else kept[: n + (len(kept) - n) // 2]
         if len(kept) == n:
             return self, np.zeros(0, np.int64)
@@ -127,24 +127,24 @@ class Basis:
         return Basis(self.kernel, np.ascontiguousarray(self.points[positions]), self.rows[positions])
 
     def unpacked(self) -> Basis:
-        """The same basis with its factor, without the packed points, which of wide rows are three times their size."""
+        """The same basis with its factor but without the packed points, which take three times the points' memory."""
         plain = Basis(self.kernel, self.points, self.rows)
         if "L" in self.__dict__:
             plain.__dict__["L"] = self.L
         return plain
 
     def block(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """``k(X, Z)``, (b, n) float64 whatever the dtype of X: the rows are exact, so their kernel values can be.
+        """``k(X, Z)``, (b, n) float64 for every dtype of X.
 
-        Whitening and summing lift the rounding of an entry by 1 / pivot; in float32 that would be the answer, and
-        float64 costs a tenth of the sums that follow.
+        Whitening and sums multiply the rounding of an entry by 1 / pivot, so that float32 values would lose all digits.
+        Kernel values in float64 cost a tenth of the sums that follow.
         """
         return self.prepared.block(np.ascontiguousarray(X, dtype=np.float64))
 
     def features(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Whitened features ``G = k(X, Z) L^-T``, (b, n) float64, or `out` of that shape, filled with them.
+        """Whitened features ``G = k(X, Z) L^-T``, (b, n): float64, or in `out` and its dtype.
 
-        By panels of rows whose kernel values stay in the cache until they are whitened.
+        Rows are taken in panels whose kernel values stay in the cache until they are whitened.
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         G = np.empty((len(X), len(self))) if out is None else out

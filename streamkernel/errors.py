@@ -1,4 +1,4 @@
-"""Every error a user can meet, one tree.
+"""All errors of streamkernel, as one tree.
 
 ::
 
@@ -23,18 +23,18 @@
     │   ├── MissingChunkError                  names the chunk's key
     │   ├── CorruptChunkError                  names the chunk's key
     │   ├── CorruptMetadataError               names the metadata file
-    │   ├── InputChangedError                  the input is no longer the one that was pinned
+    │   ├── InputChangedError                  the input differs from the one at the start of the run
     │   ├── ModelFormatError                   unknown version, missing array
     │   ├── CheckpointMismatchError            resumed with another configuration
     │   └── RunLockedError                     another driver holds the same run
     ├── ResourceLimitError (MemoryError)       the plan does not fit; both numbers and the remedy
-    ├── NumericalError (ArithmeticError)       NaN out of a solver
+    ├── NumericalError (ArithmeticError)       a solver produced NaN or infinity
     │   └── SingularKernelError                alpha = 0 with a singular kernel
-    ├── ClusterError (RuntimeError)            the scheduler or its workers are gone
-    └── SecurityError (PermissionError)        unencrypted where it must not be; a certificate that is not accepted
+    ├── ClusterError (RuntimeError)            the scheduler or its workers have stopped
+    └── SecurityError (PermissionError)        a connection without encryption; a certificate that is not accepted
 
-Every message names what, where and the way out, in one line. Each class also derives from the built-in
-exception that a careful caller would expect, so that ``except ValueError`` goes on working.
+Each message gives in one line what is wrong, where, and the remedy. Each class also derives from the built-in exception
+that callers expect, so that ``except ValueError`` works.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ __all__ = [
 
 
 class StreamKernelError(Exception):
-    """Base of every error that streamkernel raises on purpose."""
+    """Base class of all errors that streamkernel raises on purpose."""
 
 
 class StreamKernelWarning(UserWarning):
-    """Base of every warning that streamkernel gives."""
+    """Base class of all warnings that streamkernel issues."""
 
 
 class UncheckedChunksWarning(StreamKernelWarning):
-    """A Zarr array without a checksum codec: a flipped bit would be read as a number."""
+    """A Zarr array has no checksum codec, so that a damaged bit would not be detected."""
 
 
 class ParameterError(StreamKernelError, ValueError):
@@ -131,7 +131,7 @@ class SingleClassError(DataError):
 
 
 class DegenerateBandwidthError(DataError):
-    """All sampled rows are equal: their median distance is no lengthscale."""
+    """All sampled rows are equal, so that their median distance of 0 is not a lengthscale."""
 
 
 class SourceFormatError(DataError):
@@ -143,11 +143,11 @@ class StoreError(StreamKernelError, OSError):
 
 
 class StoreNotFoundError(StoreError, FileNotFoundError):
-    """Nothing at this path; nothing was created."""
+    """There is no store at this path; nothing was created."""
 
 
 class StoreExistsError(StoreError, FileExistsError):
-    """The output exists and overwrite was not asked for."""
+    """The output exists and overwrite was not requested."""
 
 
 class StoreAccessError(StoreError, PermissionError):
@@ -159,7 +159,7 @@ class IncompleteStoreError(StoreError):
 
 
 class MissingChunkError(StoreError):
-    """A chunk that the grid promises is not there (or is empty); never read as fill."""
+    """A chunk of the grid is missing or empty; it is never replaced by the fill value."""
 
     def __init__(self, message: str, key: str = "") -> None:
         super().__init__(message)
@@ -170,7 +170,7 @@ class MissingChunkError(StoreError):
 
 
 class CorruptChunkError(MissingChunkError):
-    """A chunk is there but its bytes are not what was written."""
+    """A chunk exists, but its bytes differ from those that were written."""
 
 
 class CorruptMetadataError(StoreError):
@@ -178,23 +178,23 @@ class CorruptMetadataError(StoreError):
 
 
 class InputChangedError(StoreError):
-    """The input is no longer the one that was pinned at the start."""
+    """The input differs from the one at the start of the run."""
 
 
 class ModelFormatError(StoreError):
-    """A model of an unknown version, or with an array missing."""
+    """A model has an unknown version, or an array is missing."""
 
 
 class CheckpointMismatchError(StoreError):
-    """A checkpoint was made with another configuration; the message lists the fields."""
+    """A checkpoint has another configuration; the message lists the fields."""
 
 
 class RunLockedError(StoreError):
-    """Another driver is at work on the same run; nothing was written."""
+    """Another driver holds the same run; nothing was written."""
 
 
 class ResourceLimitError(StreamKernelError, MemoryError):
-    """More memory than allowed would be needed; the message gives both numbers and the remedy."""
+    """The work needs more memory than allowed; the message gives both numbers and the remedy."""
 
 
 class NumericalError(StreamKernelError, ArithmeticError):
@@ -206,21 +206,21 @@ class SingularKernelError(NumericalError):
 
 
 class ClusterError(StreamKernelError, RuntimeError):
-    """The scheduler or its workers are gone; what was checkpointed can be resumed."""
+    """The scheduler or its workers have stopped; the run can be resumed from its checkpoint."""
 
 
 class SecurityError(StreamKernelError, PermissionError):
-    """Unencrypted where it must not be, or a certificate that one side does not accept."""
+    """A connection is not encrypted although it must be, or one side does not accept a certificate."""
 
 
 def error_class(name: str) -> type[StreamKernelError] | None:
-    """The class of errors of this name; None if there is none."""
+    """The error class with this name; None if there is none."""
     found = globals().get(name)
     return found if isinstance(found, type) and issubclass(found, StreamKernelError) else None
 
 
 def warn_user(message: str) -> None:
-    """Warn of something in the user's data, at the line that called the package."""
+    """Issue a warning about the user's data, located at the line that called the package."""
     package, level = __name__.partition(".")[0], 1
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == package:

@@ -1,6 +1,7 @@
-"""COMPLETE: the last file a writer of rows makes. It says that the store is whole, its digests that it still is.
+"""COMPLETE: the manifest of a store of rows, and the last file that its writer creates.
 
-Level 0: `table/` writes it for ingested tables, `store/` for values per row, and `table/` reads either.
+Its presence shows that the store is complete, and its digests that the store is undamaged. `table/` writes it for
+ingested tables, `store/` for values per row, and `table/` reads both.
 
 ::
 
@@ -8,8 +9,9 @@ Level 0: `table/` writes it for ingested tables, `store/` for values per row, an
     STORE/X/, STORE/y/     arrays, cut into chunks along the rows
     STORE/COMPLETE         this manifest (JSON)
 
-Rows are appended in a new generation of the folder, whose manifest keeps what its ancestors' readers have pinned and
-what of theirs was written anew: the digest of a last chunk that was not full. All other chunks are the same.
+An append of rows creates a new generation of the folder. Its manifest stores what readers of earlier generations need:
+the digest of each earlier manifest, and the digest of its last chunk if this was not full, because an append rewrites
+that chunk. All other chunks stay the same.
 """
 
 from __future__ import annotations
@@ -36,18 +38,21 @@ __all__ = [
 ]
 
 COMPLETE = "COMPLETE"
-# What a group's attributes say it is; its manifest has the table's name in both.
+# Formats in the attributes of a group. The manifest has TABLE_FORMAT for tables and for rows.
 TABLE_FORMAT = "streamkernel.table"
 ROWS_FORMAT = "streamkernel.rows"
 BUNDLE_FORMAT = "streamkernel.bundle"
 VERSION = 2
-# Whoever opened a store more appends ago than this has to open it again.
+# Length of the history. A reader that opened the store more appends ago than this must open it again.
 KEPT_GENERATIONS = 64
 
 
 @dataclass(frozen=True)
 class ArrayManifest:
-    """Grid, dtype (such as ``"<f4"``) and the digest of every chunk's decoded values (clipped to the array)."""
+    """Grid and dtype (such as ``"<f4"``) of an array, and the digest of the decoded values of each chunk.
+
+    The values of the last chunk are clipped to the array.
+    """
 
     shape: tuple[int, ...]
     chunk_rows: int
@@ -56,17 +61,17 @@ class ArrayManifest:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the array."""
+        """Number of rows of the array."""
         return self.shape[0]
 
     def first(self, rows: int, last: str | None) -> ArrayManifest:
-        """As it was when it had so many rows; `last` is the digest of its last chunk then, where that was not full."""
+        """The manifest at the time of `rows` rows; `last` is the digest of the last chunk then, if it was not full."""
         whole = self.digests[: rows // self.chunk_rows]
         digests = whole if last is None else (*whole, last)
         return ArrayManifest((rows, *self.shape[1:]), self.chunk_rows, self.dtype, digests)
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """The manifest as plain JSON."""
         return {
             "shape": list(self.shape),
             "chunk_rows": self.chunk_rows,
@@ -77,14 +82,14 @@ class ArrayManifest:
 
 @dataclass(frozen=True)
 class Ancestor:
-    """A generation of the store to which rows were appended since.
+    """An earlier generation of the store, before rows were appended.
 
     Attributes
     ----------
-    digest : of its manifest.
-    rows : of its arrays.
+    digest : digest of its manifest.
+    rows : number of rows of its arrays.
     metadata : digests of its metadata files.
-    last : by the array's name, the digest of its last chunk; empty where that was full and is so still.
+    last : digest of the last chunk of each array, by name; without arrays whose last chunk was full.
     """
 
     digest: str
@@ -94,7 +99,7 @@ class Ancestor:
 
     @classmethod
     def of(cls, manifest: Manifest) -> Ancestor:
-        """The generation of a manifest, as those after it will know it."""
+        """The entry for this manifest in the history of later ones."""
         partial = {
             name: array.digests[-1] for name, array in manifest.arrays.items() if array.n_rows % array.chunk_rows
         }
@@ -102,21 +107,21 @@ class Ancestor:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Ancestor:
-        """The one that `to_config` wrote."""
+        """The entry that `to_config` wrote."""
         metadata, last = ({str(name): str(d) for name, d in config[key].items()} for key in ("metadata", "last"))
         return cls(str(config["digest"]), int(config["rows"]), metadata, last)
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """The entry as plain JSON."""
         return {"digest": self.digest, "rows": self.rows, "metadata": self.metadata, "last": self.last}
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Manifests of the arrays, the digests of the metadata files they were written with, and the digest of itself.
+    """Manifests of the arrays, digests of their metadata files, and the digest of this manifest.
 
-    Both are by the array's name in the group; ``metadata[""]`` is the group's own. `history` holds the latest
-    generations before this one, the oldest first.
+    `arrays` and `metadata` are by the name of the array in the group; ``metadata[""]`` is that of the group. `history`
+    holds the latest earlier generations, the oldest first.
     """
 
     arrays: dict[str, ArrayManifest]
@@ -125,7 +130,7 @@ class Manifest:
     history: tuple[Ancestor, ...] = field(default=())
 
     def at(self, digest: str) -> Manifest | None:
-        """The manifest with this digest: this one, or one of the history; None for any other."""
+        """The manifest with this digest: this one, or one from the history; None for another digest."""
         if digest == self.digest:
             return self
         for ancestor in self.history:
@@ -138,7 +143,7 @@ class Manifest:
 
 
 def write_manifest(folder: Path, arrays: Mapping[str, ArrayManifest], history: Sequence[Ancestor] = ()) -> None:
-    """Write COMPLETE for these members of the group in `folder`, whose other files must all be there."""
+    """Write COMPLETE for these arrays of the group in `folder`; all other files must exist before."""
     metadata = {name: text_digest((folder / name / "zarr.json").read_text("utf-8")) for name in ("", *arrays)}
     config: dict[str, Any] = {
         "format": TABLE_FORMAT,
@@ -152,7 +157,13 @@ def write_manifest(folder: Path, arrays: Mapping[str, ArrayManifest], history: S
 
 
 def parse_manifest(text: str, path: str) -> Manifest:
-    """The manifest in `text`, read from `path`; anything else than what we write is corrupt."""
+    """The manifest in `text`, which was read from `path`.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The text is not a manifest of this version.
+    """
     try:
         config = parsed_json(text)
         if config["format"] != TABLE_FORMAT or config["version"] != VERSION:
