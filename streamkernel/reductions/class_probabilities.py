@@ -53,6 +53,7 @@ def logistic_normal(mean: Float, variance: Float) -> Float:
 
     The error is at most 2.2e-9. The result is never farther from 1/2 than the logistic function at the mean of f.
     """
+    # The smaller of the two probabilities is computed, because 1 - p would lose its digits.
     size = np.abs(mean)[..., None] * _SLOPES
     less_likely = ndtr(-size / np.sqrt(1.0 + _SLOPES**2 * variance[..., None])) @ _WEIGHTS
     # An average over f is nearer to 1/2 than the value at the mean. Far from 0 the mixture falls faster than the

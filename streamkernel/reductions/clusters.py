@@ -76,6 +76,7 @@ class Clusters(Reduction[LloydStep]):
 
         U is ``x * weights - origin``, (b, p).
         """
+        # |u - c|^2 without |u|^2, which is the same for all centres: one matrix product gives all distances.
         squares = np.einsum("ij,ij->i", self.about_origin, self.about_origin)
         distances = squares - 2.0 * (U @ self.about_origin.T)
         none = _TIE * (np.einsum("ij,ij->i", U, U) + squares.max())

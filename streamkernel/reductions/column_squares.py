@@ -27,6 +27,7 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
     def map_block(self, block: RowBlock) -> State:
         squares = np.zeros(self.width)
         exact = block.X.dtype == np.float64
+        # Panels of another dtype are converted one at a time: sums in float64 need no second copy of the block.
         scratch = np.empty((0 if exact else min(PANEL_ROWS, len(block.X)), self.width))
         for start in range(0, len(block.X), PANEL_ROWS):
             rows = block.X[start : start + PANEL_ROWS]

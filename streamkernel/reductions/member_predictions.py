@@ -170,6 +170,7 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
         factor = self._factor(C, None if block.weights is None else block.weights[rows], block.start + rows)
         factor.solve(Y)
         leads = base is not None and bool((block.start + rows == self._leader).any())
+        # One buffer for the kernel values of all panels, one after the other.
         memory = np.empty(max(len(panel.left) for panel in self._panels) * len(X))
         for panel in self._panels:
             V = memory[: len(X) * len(panel.left)].reshape(len(X), -1)

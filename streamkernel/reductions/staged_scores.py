@@ -97,6 +97,7 @@ class StagedScores(Reduction[StagedSums]):
         total, own = None, np.zeros((len(Y), self.sizes))  # log sum exp over the classes; f of the true class
         wrong = np.zeros((len(Y), self.sizes), dtype=np.bool_)
         best = np.full((len(Y), self.sizes), -np.inf) if self.coding is not None and Y.shape[1] > 1 else None
+        # One target at a time, so that no array has more than rows times sizes numbers.
         for target in range(Y.shape[1]):
             f = np.cumsum(along * self.amounts[:, target], axis=1)
             f += self.offset[target]

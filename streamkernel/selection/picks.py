@@ -250,6 +250,7 @@ def lazy_picks(
         worth = score.values(candidates)
         j = int(np.argmax(np.where(alive, worth, -1.0)))
         worn = sd[j] < digits * sd_start[j] or any(part.diagonal[j] < digits * start[j] for part, start in watched)
+        # The first pick of fresh sums is always taken, so that each computation of the sums gains a function.
         if worn and t > 0:
             ended = "digits"
             break

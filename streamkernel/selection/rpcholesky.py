@@ -71,6 +71,7 @@ def accept(
             continue
         accepted.append(int(i))
         H -= np.outer(H[:, i], H[:, i] / now)
+        # Exactly 0, without rounding: a repeated proposal of this row is then refused.
         H[i, :] = H[:, i] = 0.0
     return np.asarray(accepted, np.int64)
 

@@ -119,6 +119,7 @@ def _left_out(
         part = slice(first, last)
         f, S, left[part] = posterior.parts(X[part])
         w = weights[part]
+        # The jitter ensures that the factor of a covariance near 0 exists.
         root = np.linalg.cholesky(S + (1e-12 * posterior.signal_variance) * np.eye(r))
         W = w[:, None, None] * (Q.T @ likelihood.curvature(f) @ Q)
         leverage, vectors = np.linalg.eigh(root.transpose(0, 2, 1) @ W @ root)
