@@ -172,7 +172,7 @@ class FolderPlace(Place):
         return bundle_kind(seen.location) is not None or _has_config(Path(seen.location))
 
     def load(self, seen: Seen, name: str, number: int) -> Served | None:
-        # A link is followed once: if it were changed and changed back, another model would be loaded under this identity.
+        # A link is followed once: one that is changed and changed back would give another model this identity.
         path = Path(os.path.realpath(seen.location))
         if folder_generation(path) != seen.identity:
             return None
