@@ -17,6 +17,7 @@ from streamkernel.cli.scoring import plan_of_predictions
 from streamkernel.engine import Machine, Plan, Session, ThreadExecutor
 from streamkernel.engine.plan import BASE_BYTES, SLACK
 from streamkernel.engine.session import layout_of
+from streamkernel.estimators.check_rows import check_bytes, check_rows
 from streamkernel.estimators.kernel_cca_plan import CCASettings, plan_cca
 from streamkernel.estimators.kernel_cca_views import paired_table
 from streamkernel.estimators.kinds import PREDICTORS
@@ -152,14 +153,34 @@ def fitted(name: str, m: int, p: int, options: dict[str, Any], seen: list[Any] |
         given = x[:, :10].astype(np.float32), y.astype(np.float32)
         run = streamkernel.KernelCCA(**options).fit(*given).model_.config["run"]
         return int(run["planned_memory_bytes"])
-    kind = PREDICTORS[name]
     X = np.random.default_rng(0).standard_normal((m, p), dtype=np.float32)
+    if name == "nystroem":
+        return int(streamkernel.Nystroem(**options).fit(X).model_.config["run"]["planned_memory_bytes"])
+    recipe = RECIPES[name]
     y: Any = np.round(np.exp(X[:, 0])) if name == "poisson" else X[:, 0].astype(np.float64)
     table = open_table(X, y > 0.0 if kind.classify else y, classify=kind.classify)
     options = {name: (table if value == "itself" else value) for name, value in options.items()}
     settings = kind.settings(**options)
     run = kind.fit(table, settings, Session(ThreadExecutor(2)), estimator=name, driver_bytes=0).config["run"]
     return int(run["planned_memory_bytes"])
+
+
+class Zeros:
+    """Predicts nothing."""
+
+    def check_values(self, X: Any) -> dict[str, Any]:
+        return {"predicted": np.zeros((len(X), 1))}
+
+
+def test_the_picture_reads_no_more_than_there_is_room_for() -> None:
+    wide, narrow = (open_table(unfilled(4000, p), np.arange(4000.0)) for p in (20_000, 10))
+    tracemalloc.start()
+    check = check_rows(wide, None, None, Zeros(), held_out=lambda block: np.ones(len(block), np.bool_))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0 < len(check.true) < 2000
+    assert peak <= check_bytes(wide) < 350e6
+    assert len(check_rows(narrow, None, None, Zeros()).true) == 2000
 
 
 SLOW = pytest.mark.slow
@@ -173,6 +194,7 @@ SLOW = pytest.mark.slow
         ("ridge", {"n_components": 3, "rule": "uniform", "lengthscale": "auto"}),
         ("kmp", {}),
         ("kcca", {}),
+        pytest.param("nystroem", {}, marks=SLOW),
         pytest.param("ridge", {"kernel": "matern"}, marks=SLOW),
         pytest.param("ridge", {"rule": "csi"}, marks=SLOW),
         pytest.param("ridge", {"rule": "incomplete-cholesky"}, marks=SLOW),
