@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Session, Step, step_of
+from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.kernels import packed_bytes
 from streamkernel.pursuit.logistic import LogisticSoFar
@@ -141,20 +141,21 @@ class MatchingPursuit(Rule):
             # and the basis alone, as it grows, where they are not.
             raw = isinstance(work.columns, DictionaryColumns)
             grown = packed_bytes((last + 1) * c, p, problem.kernel.formulas) if raw else 0
-            steps.append(
-                step_of(
-                    name,
-                    work,
-                    table,
-                    kernel_columns=len(basis) + k,
-                    times=last - first + 1,
-                    held_bytes=held,
-                    packings=1 if raw else 2,
-                    packed_bytes=grown,
-                    # The points of the basis and of its next size, the pool, and what it was fetched as.
-                    rows_bytes=p * table.dtype.itemsize * (2 * len(basis) + c + 2 * k),
-                )
+            step = step_of(
+                name,
+                work,
+                table,
+                kernel_columns=len(basis) + k,
+                times=last - first + 1,
+                held_bytes=held,
+                packings=1 if raw else 2,
+                packed_bytes=grown,
+                # The points of the basis and of its next size, the pool, and what it was fetched as.
+                rows_bytes=p * table.dtype.itemsize * (2 * len(basis) + c + 2 * k),
             )
+            # Blocks widen with every sweep; of a single one there is nothing that others have outgrown.
+            kept = 0 if step.spans == 1 else outgrown_bytes(step)
+            steps.append(replace(step, rows_bytes=step.rows_bytes + kept))
         if self.logistic:
             work = self._reduction(problem, unfilled_basis(problem, problem.n), unfilled_basis(problem, 0), None, 0)
             width, held = work.columns.width, 8 * 12 * work.columns.width**2
