@@ -156,7 +156,7 @@ def fitted(name: str, m: int, p: int, options: dict[str, Any], seen: list[Any] |
     X = np.random.default_rng(0).standard_normal((m, p), dtype=np.float32)
     if name == "nystroem":
         return int(streamkernel.Nystroem(**options).fit(X).model_.config["run"]["planned_memory_bytes"])
-    recipe = RECIPES[name]
+    kind = PREDICTORS[name]
     y: Any = np.round(np.exp(X[:, 0])) if name == "poisson" else X[:, 0].astype(np.float64)
     table = open_table(X, y > 0.0 if kind.classify else y, classify=kind.classify)
     options = {name: (table if value == "itself" else value) for name, value in options.items()}
