@@ -159,3 +159,18 @@ def test_no_columns_ahead_beside_inchol(name: str) -> None:
         np.testing.assert_allclose(found.traces[-1], left.sum(), rtol=1e-9)
         # Its tolerance is one of the residual in all, or of the largest: n was the limit, or it holds.
         assert len(picks) == n or left.max() < tol
+
+
+def test_directions_stay_orthonormal() -> None:
+    """With columns of look-ahead that depend on each other to the last digits, one projection leaves 4e-11 of them."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-1.0, 1.0, size=(200, 2))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8.0)
+    Y = np.stack([np.sin(9.0 * X[:, 0] + X[:, 1]), random.normal(size=200)])
+    picks = csi_path_of(K, Y.T, 48, kappa=0.9, delta=40).picks
+    assert len(picks) > 40
+    state = LookAhead(lambda j: K[:, j], np.ones(200), Y, n=len(picks), delta=40)
+    for j in picks:
+        state.pick(int(j))
+    Q = state._Q[: state._u][state._sound[: state._u] > 0.0]
+    np.testing.assert_allclose(Q @ Q.T, np.eye(len(Q)), rtol=0.0, atol=1e-12)
