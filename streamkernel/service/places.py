@@ -172,7 +172,7 @@ class FolderPlace(Place):
         return bundle_kind(seen.location) is not None or _has_config(Path(seen.location))
 
     def load(self, seen: Seen, name: str, number: int) -> Served | None:
-        # A link is followed once: one that is changed and changed back would give another model this identity.
+        # Where the link leads, once: one changed and changed back gives another model under this identity.
         path = Path(os.path.realpath(seen.location))
         if folder_generation(path) != seen.identity:
             return None
