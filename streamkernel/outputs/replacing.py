@@ -16,6 +16,7 @@ from pathlib import Path
 from streamkernel.blobs import Generations
 from streamkernel.errors import ParameterError, StoreExistsError, warn_user
 from streamkernel.outputs.files import mounted_at, read_small
+from streamkernel.outputs.inside import refuse_inside
 from streamkernel.outputs.whole import WORDS, Kind, Whole, said_to_be, whole_at
 
 __all__ = ["check_name_length", "check_output", "is_empty_folder", "plain_copy", "remove_former", "whole_in"]
@@ -30,19 +31,21 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
     Raises
     ------
     StoreExistsError
-        Something is there, and `overwrite` is false, or it is not a whole output of this kind, or it contains
-        something that we did not write.
+        Something is there and `overwrite` is false, or it is no whole output of this kind, or there is something in it
+        that we did not write, or what is not there yet would be inside of another output.
     """
     if isinstance(target, str):
         _check_url(target, kind, overwrite)
         return
     check_name_length(target)
     if not os.path.lexists(target):
+        refuse_inside(target)
         return
     mounts = mounted_at()
     if str(target) in mounts:
         raise StoreExistsError(f"{target} is a mount point, which cannot be replaced; choose a path in it")
     if is_empty_folder(target):
+        refuse_inside(target)
         return
     if not overwrite:
         raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
@@ -96,6 +99,8 @@ def _check_url(url: str, kind: Kind, overwrite: bool) -> None:
     place = Generations(url)
     if place.taken():
         _check_replaced(place, kind, overwrite)
+    else:
+        refuse_inside(url)
     place.blobs.prove_create()
 
 
