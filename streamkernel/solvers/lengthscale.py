@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from streamkernel.basis import Basis
-from streamkernel.errors import DegenerateBandwidthError
-from streamkernel.kernels import Kernel, Laplacian, packed_bytes, packing_bytes
+from streamkernel.errors import DegenerateBandwidthError, NumericRangeError
+from streamkernel.kernels import Kernel, Laplacian
 from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
@@ -53,6 +53,8 @@ def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
     ------
     DegenerateBandwidthError
         All are equal.
+    NumericRangeError
+        Squares of their distances vanish, or overflow.
     """
     seen = X[:_MEDIAN_ROWS]
     rows = seen[distinct_rows(seen)].astype(np.float64)
@@ -64,7 +66,12 @@ def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
             "number"
         )
     distances = pdist(rows, "cityblock") if isinstance(kernel, Laplacian) else pdist(rows, "euclidean")
-    return float(np.median(distances))
+    median = float(np.median(distances))
+    if not 0.0 < median < np.inf:
+        raise NumericRangeError(
+            f"the median distance of distinct rows is {median}: squares leave the range of float64; scale the columns"
+        )
+    return median
 
 
 def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, search: bool = False) -> int:

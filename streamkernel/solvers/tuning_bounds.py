@@ -18,7 +18,7 @@ Float = NDArray[np.float64]
 # A feature has no effect if its lengthscale is 100 typical distances; with 1/100 of one, all rows are uncorrelated.
 _LENGTHS = np.log(100.0)
 _SIGNAL = np.log(1e4)
-_NOISE = np.log(1e-6), np.log(10.0)
+_NOISE = np.log([1e-6, 10.0])
 _AROUND = np.log(10.0)
 
 
@@ -32,6 +32,7 @@ class Bounds:
     typical : log of the typical distance between rows in the features of each lengthscale; of 1 for the variances.
     shared : (t + 2,) False for lengthscales of a single feature; True for others, and for the variances.
     unit : log of the signal variance at which the prior variance is 1.
+    weight : log of the mean weight of a row, whose noise variance is noise / weight.
     """
 
     low: Float
@@ -39,21 +40,24 @@ class Bounds:
     typical: Float
     shared: NDArray[np.bool_]
     unit: float
+    weight: float = 0.0
 
     @classmethod
-    def of(cls, kernel: Kernel, X: NDArray[np.floating]) -> Bounds:
-        """Relative to rows (a, p) and to targets of variance 1."""
+    def of(cls, kernel: Kernel, X: NDArray[np.floating], weight: float = 1.0) -> Bounds:
+        """Relative to rows (a, p), of this mean weight, and to targets of variance 1."""
         spread = _spread(X)
         typical = np.log(np.concatenate([np.zeros(0), *_typical(kernel, spread)]))
         shared = np.concatenate([np.zeros(0, bool), *_shared(kernel), [True, True]])
         diagonal = float(kernel.diagonal(X).mean())
         unit = -np.log(diagonal) if diagonal > 0.0 else 0.0
+        noise = _NOISE + np.log(weight)
         return cls(
-            low=np.concatenate([typical - _LENGTHS, [unit - _SIGNAL, _NOISE[0]]]),
-            high=np.concatenate([typical + _LENGTHS, [unit + _SIGNAL, _NOISE[1]]]),
+            low=np.concatenate([typical - _LENGTHS, [unit - _SIGNAL, noise[0]]]),
+            high=np.concatenate([typical + _LENGTHS, [unit + _SIGNAL, noise[1]]]),
             typical=np.concatenate([typical, [unit, 0.0]]),
             shared=shared,
             unit=unit,
+            weight=float(np.log(weight)),
         )
 
     @classmethod

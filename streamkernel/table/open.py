@@ -283,6 +283,8 @@ def _weights(weights: ArrayLike | None, X: RowArray) -> NDArray[np.float64] | No
         )
     if (values < 0).any():
         raise ParameterError(f"weights must not be negative, row {int(np.argmax(values < 0))} has {values.min():.3g}")
+    if values.size and not values.any():
+        raise EmptyDataError(f"all {len(values)} weights are 0, and no row has a say; give some rows a weight > 0")
     return values
 
 

@@ -1,0 +1,84 @@
+"""Weights of rows: their scale is a matter of units, none at all are refused, and whole ones are repeated rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamkernel import (
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+    GaussianProcessRegressor,
+    KernelMatchingPursuit,
+    KernelMatchingPursuitClassifier,
+    KernelRidge,
+    KernelRidgeClassifier,
+    open_table,
+)
+from streamkernel.errors import EmptyDataError, NumericRangeError
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-3.0, 3.0, (60, 2))
+y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(60)
+labels = (y > 0.0).astype(int)
+labels[:3] = 1 - labels[:3]
+counts = rng.poisson(np.exp(y)).astype(float)
+apart = rng.uniform(-3.0, 3.0, (50, 2))
+
+pytestmark = pytest.mark.filterwarnings("ignore:only .* basis functions")
+
+GIVEN: dict[str, Any] = {"scale": "none", "lengthscale": 0.8}
+PURSUIT: dict[str, Any] = {**GIVEN, "validation": None, "pool": "full"}
+MODELS: dict[str, tuple[Any, Any]] = {
+    "ridge": (KernelRidge(60, alpha=0.1, **GIVEN), y),
+    "ridge, cg": (KernelRidge(60, alpha=0.1, solver="cg", **GIVEN), y),
+    "ridge of classes": (KernelRidgeClassifier(60, alpha=0.1, **GIVEN), labels),
+    "gp classifier": (GaussianProcessClassifier(60, signal_variance=1.0, **GIVEN), labels),
+    "poisson": (GaussianProcessPoissonRegressor(60, signal_variance=1.0, **GIVEN), counts),
+    "pursuit": (KernelMatchingPursuit(25, **PURSUIT), y),
+    "pursuit, basic": (KernelMatchingPursuit(25, variant="basic", **PURSUIT), y),
+    "pursuit of classes": (KernelMatchingPursuitClassifier(25, **PURSUIT), labels),
+}
+
+
+def _table(rows: Any, targets: Any, weights: Any = None) -> Any:
+    return open_table(rows, targets, weights=weights, classify=targets.dtype.kind == "i")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_whole_weights_are_repeated_rows(name: str) -> None:
+    model, targets = MODELS[name]
+    times = np.ones(60, np.int64)
+    times[[4, 9, 20]] = 2, 3, 2
+    again = np.repeat(np.arange(60), times)
+    weighed = model.fit(_table(X, targets, times.astype(float))).predict(apart)
+    repeated = model.fit(_table(X[again], targets[again])).predict(apart)
+    np.testing.assert_allclose(weighed, repeated, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [*MODELS, "gp"])
+def test_no_row_has_a_say(name: str) -> None:
+    model, targets = MODELS.get(name, (GaussianProcessRegressor(20), y))
+    with pytest.raises(EmptyDataError, match="all 60 weights are 0"):
+        model.fit(_table(X, targets, np.zeros(60)))
+
+
+@pytest.mark.parametrize("approximation", ["fitc", "dtc"])
+@pytest.mark.parametrize("weight", [1e-12, 1e12])
+def test_a_common_factor_is_a_unit_of_the_noise(approximation: str, weight: float) -> None:
+    """Of a row of weight w the noise variance is noise / w: the search has to look for it there."""
+    model = GaussianProcessRegressor(30, approximation=approximation)
+    plain = model.fit(_table(X, y)).predict(apart)
+    noise = model.noise_variance_[0]
+    found = model.fit(_table(X, y, np.full(60, weight))).predict(apart)
+    np.testing.assert_allclose(found, plain, atol=0.02)
+    assert model.noise_variance_[0] == pytest.approx(noise * weight, rel=0.2)
+
+
+@pytest.mark.filterwarnings("ignore:.* columns are constant")
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_features_whose_squares_vanish(scale: str) -> None:
+    with pytest.raises(NumericRangeError, match=r"median distance of distinct rows is 0.0.*scale the columns"):
+        KernelRidge(20, scale=scale).fit(1e-300 * X, y)
