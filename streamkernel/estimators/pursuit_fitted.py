@@ -104,6 +104,7 @@ class PursuitFitted:
                 "terms": terms,
                 "terms_tried": path.terms,
                 "constant": selection.stages.constant,
+                "ridge": selection.ridge,
                 "training_rmse": np.sqrt(path.rss[terms] / max(path.fitted_rows, 1.0)).tolist(),
                 "relative_rss": _share(path.rss, terms),
                 "validation_rmse": None

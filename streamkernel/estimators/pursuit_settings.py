@@ -28,15 +28,15 @@ class PursuitSettings(BasisSettings):
     variant : "pre-fitting", "back-fitting" or "basic".
     shrinkage : share of each step that "basic" takes, in (0, 1].
     pool, draw, candidates, picks, eps, quantile : candidates of each sweep; see `Pools`.
-    validation : share of the rows that is held out, in [0, 1); or a table of other rows; in a job the path of that
-        table, which the job opens before the fit. None for no such rows. "auto" for a tenth of the rows; for fewer than
-        500 rows, 50 but at most a quarter; none where fewer than 20 rows are distinct.
-    patience : end after this number of terms without a smaller error on these rows.
-    choose_by : keep the number of terms with the smallest "loss" on these rows or, for classes, the fewest errors
-        ("error").
-    bound_gamma : for one target, the error above which Theorem 3 counts a row as wrong; None for no bound.
-    loss : "squared" or, for classes, "logistic".
-    tol : end when the residual sum of squares is ``tol`` times that of a constant.
+    validation : share of the rows that is held out and watched, in [0, 1); or a table of other rows. Of a job where
+        that table is, which it opens before it fits. None for no such rows; "auto" for a tenth, of fewer than 500 rows
+        50 but at most a quarter, and none where fewer than 20 rows differ. Rows that "auto" holds out choose a ridge on
+        the functions, too; of all others the model is least squares.
+    patience : end once so many terms have not bettered the error on these.
+    choose_by : "loss" or "error": whether the size is that of their least loss, or, of classes, of their fewest errors.
+    bound_gamma : of one target, by how much a row is missed that Theorem 3 calls wrong; None for no bound.
+    loss : "squared", or, of classes, "logistic".
+    tol : end once the residual sum of squares is ``tol`` times what a constant leaves.
     """
 
     # Without a ridge more terms are seldom better, and each costs as much in every prediction.

@@ -13,6 +13,7 @@ from streamkernel.basis import Basis
 from streamkernel.kernels import Kernel
 from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
+from streamkernel.pursuit.ridge import ridge_stages
 from streamkernel.pursuit.stages import Stages
 from streamkernel.reductions import DictionaryColumns, Gram, HeldOut, PoolColumns, Roots, StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
@@ -77,9 +78,12 @@ class ModelSoFar:
         self.check_wrong: Float | None = None  # wrong held-out rows of every size
         self.counted: StagedSums | None = None
         self._last: tuple[Roots, Float] | None = None
-        self.known: Gram | None = None  # Gram matrix that need not be summed again
-        self.watched = False  # whether rows are held out
-        # For the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.
+        self._check: tuple[Float, Float] | None = None  # held-out rows' columns, in the model's order, and targets
+        self._lowered: Float | None = None  # by each term, of what least squares leave
+        self.ridge = 0.0
+        self.known: Gram | None = None  # that need not be summed again
+        self.watched = False  # rows are held out
+        # Of the models that sweeps began with: terms, and losses and wrong classes on the rows fitted and held out.
         self.sizes: list[int] = []
         self.losses: list[Float] = []
         self.wrong: list[Float] = []
@@ -182,13 +186,29 @@ class ModelSoFar:
         self.stages = self._stages(D, Y, self.functions, self.steps)
         self.rss = self.stages.errors(D, Y)
         if roots.check is not None:
-            self.check = self.stages.errors(self._ordered(roots.check, new), roots.check[:, -d:])
+            self._check = self._ordered(roots.check, new), roots.check[:, -d:]
+            self.check = self.stages.errors(*self._check)
         self._last = replace(roots, gram=None), D
         self.basis = grown
         self.known = None
         if roots.gram is not None:
             self.known = roots.gram.grown(n, n + int(self.constant), len(pool), new, grown.L[n:, n:])
         return refused
+
+    def shrink(self) -> None:
+        """A ridge on the functions, where held-out rows like one; not where coefficients are what was picked by."""
+        if self._basic or self.logistic or self._last is None or self._check is None or not self.terms:
+            return
+        if not self.basis.kernel.positive_definite:
+            return
+        roots, D = self._last
+        Y = roots.U[:, -len(self.centre) :]
+        self._lowered = self._gains()
+        self.stages, self.ridge = ridge_stages(D, Y, self.basis.L, self.constant, self._check, self.scale)
+        self.rss, self.check = self.stages.errors(D, Y), self.stages.errors(*self._check)
+
+    def _gains(self) -> Float:
+        return np.asarray(-np.diff((self.rss / self.scale**2).sum(axis=1)))
 
     def _appended(self, pool: Basis, new: Int) -> tuple[Basis, Int]:
         points, rows = pool.points[new], pool.rows[new]
@@ -243,7 +263,7 @@ class ModelSoFar:
         """The selection with the best size, and the whole path."""
         assert self._last is not None
         roots, _ = self._last
-        gains = -np.diff((self.rss / self.scale**2).sum(axis=1))
+        gains = self._gains() if self._lowered is None else self._lowered
         rows, weakness = self._path_rows()
         path = PursuitPath(
             rows=rows,
@@ -272,6 +292,7 @@ class ModelSoFar:
             offset=self.centre,
             trace=roots.trace,
             squares=self._squares(kernel, basis),
+            ridge=self.ridge,
         )
 
     def _counts(self) -> dict[str, Any]:

@@ -91,7 +91,8 @@ class PursuitSelection(Selection):
     path : path of the pursuit.
     offset : (d,) centre subtracted from the targets before the fit.
     trace : sum of k(x, x) over the rows of the fit.
-    squares : (n,) sums of squares of the whitened features over these rows; None where the kernel has no such features.
+    squares : (n,) of the columns of the whitened features over these rows; None where the kernel has none.
+    ridge : on the functions, that held-out rows have chosen; 0 for least squares.
     """
 
     stages: Stages
@@ -99,3 +100,4 @@ class PursuitSelection(Selection):
     offset: Float
     trace: float
     squares: Float | None
+    ridge: float = 0.0

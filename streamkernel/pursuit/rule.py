@@ -270,6 +270,8 @@ class MatchingPursuit(Rule):
                 ended = "validation"
                 break
         tried = model.terms
+        if watch.automatic:
+            model.shrink()
         if isinstance(model, LogisticSoFar):
             self._fit_again(problem, session, model)
         elif self.patience is None:

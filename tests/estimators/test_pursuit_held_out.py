@@ -12,6 +12,8 @@ from streamkernel import KernelMatchingPursuit, open_table
 from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
 from streamkernel.pursuit import VARIANTS
+from streamkernel.pursuit.ridge import ridge_stages
+from streamkernel.pursuit.stages import Stages
 from streamkernel.pursuit.watch import Watch
 from streamkernel.selection import Problem
 
@@ -86,3 +88,46 @@ def test_few_different_rows_are_all_fitted() -> None:
     np.testing.assert_allclose(model.predict([[2.0], [4.0]]), [4.0, 16.0], atol=0.1)
     with pytest.raises(ParameterError, match="patience watches held-out rows, and of 300 rows"):
         KernelMatchingPursuit(4, lengthscale=0.1, patience=2).fit(rows, targets)
+
+
+def test_a_ridge_of_every_size() -> None:
+    """``argmin |Y - D b|^2 + alpha b_f^T K b_f`` of the first t functions, for every t, from one factorisation."""
+    rng = np.random.default_rng(5)
+    Z, rows, others = rng.standard_normal((12, 2)), rng.standard_normal((30, 2)), rng.standard_normal((400, 2))
+    kernel = Gaussian(0.5)
+    K = kernel(Z)
+    D, C = (np.column_stack([np.ones(len(some)), kernel(some, Z)]) for some in (rows, others))
+    Y, targets = (some[:, :1] + rng.standard_normal((len(some), 1)) for some in (rows, others))
+    stages, alpha = ridge_stages(D, Y, np.linalg.cholesky(K), True, (C, targets), np.ones(1))
+    assert alpha > 0.0
+    errors = stages.errors(C, targets)[:, 0]
+    for t in range(13):
+        penalty = np.zeros((t + 1, t + 1))
+        penalty[1:, 1:] = alpha * K[:t, :t]
+        b = np.linalg.solve(D[:, : t + 1].T @ D[:, : t + 1] + penalty, D[:, : t + 1].T @ Y)
+        assert errors[t] == pytest.approx(float(((targets - C[:, : t + 1] @ b) ** 2).sum()), rel=1e-8)
+    plain = Stages.least_squares(D, Y, True).errors(C, targets)[:, 0]
+    assert errors[1:].min() <= plain[1:].min()
+
+
+@pytest.mark.slow
+def test_many_terms_are_borne_by_default() -> None:
+    """Where every size of the plain rule is poor, a ridge that held-out rows choose is not."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((400, 6))
+    y = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.5 * rng.standard_t(3, 400)
+    apart = rng.standard_normal((2000, 6))
+    truth = apart[:, 0] + 0.5 * apart[:, 1] ** 2
+
+    def error(model: KernelMatchingPursuit) -> float:
+        return float(np.sqrt(np.mean((model.fit(X, y).predict(apart) - truth) ** 2)))
+
+    default, plain = KernelMatchingPursuit(250), KernelMatchingPursuit(250, validation=50 / 400)
+    assert error(default) < 0.97 * error(plain)
+    assert default.model_.config["solution"]["ridge"] > 0.0
+    # The rule of the papers where a share is given: the size of least held-out error, by least squares.
+    assert plain.model_.config["solution"]["ridge"] == 0.0
+    assert len(plain.active_set_) == np.argmin(plain.path_.validation[:, 0])
+    assert (np.diff(plain.path_.rss[:, 0]) <= 0.0).all()
+    assert (default.path_.gains >= 0.0).all()
+    np.testing.assert_allclose(list(default.staged_predict(apart[:5]))[-1], default.predict(apart[:5]), atol=1e-9)
