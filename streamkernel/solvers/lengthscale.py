@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError
-from streamkernel.kernels import Kernel, Laplacian
+from streamkernel.kernels import Kernel, Laplacian, packed_bytes, packing_bytes
 from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
