@@ -183,7 +183,9 @@ PREDICTORS: dict[str, Predictor] = {
             std=True,
             check=check_counts,
         ),
-        Predictor(BayesianCommitteeMachine, "Bayesian committee machine", fit_gaussian, plan_gaussian, std=True),
+        Predictor(
+            BayesianCommitteeMachine, "Bayesian committee machine", fit_gaussian, plan_gaussian, std=True, updates=True
+        ),
     )
 }
 

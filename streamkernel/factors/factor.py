@@ -25,12 +25,13 @@ from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNot
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.kept_basis import KeptBasis
 from streamkernel.kernels import Kernel
+from streamkernel.outputs import FACTOR_PARTS
 from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import Table, open_table
 
 __all__ = ["BASIS", "ROWS", "Factor", "checked_folder", "entries_of"]
 
-BASIS, ROWS = "basis", "rows"
+BASIS, ROWS = FACTOR_PARTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,6 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     StoreExistsError
         A factor exists there and `overwrite` is false, or something else exists there.
     """
-    check_target(joined(path, BASIS), overwrite=True, kind="factor")
     folder = spelled(path)
     if isinstance(folder, Path) and folder.is_symlink():
         raise StoreExistsError(
@@ -172,6 +172,8 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     strangers = sorted(name for name in entries if name.lstrip(".").partition(".")[0] not in {BASIS, ROWS})
     if strangers:
         raise StoreExistsError(f"{folder} exists and is not a factor (it holds {strangers[0]}); choose another path")
+    # After the folder itself: of another output there, its parts are not what the user should be told of.
+    check_target(joined(folder, BASIS), overwrite=True, kind="factor")
     if BASIS in entries and not overwrite:
         whole = "is whole already: nothing to resume" if resume else "exists"
         raise StoreExistsError(f"{folder} {whole}; choose another path or ask for overwrite")

@@ -14,9 +14,10 @@ from streamkernel.outputs.partial import (
     translated_os_errors,
 )
 from streamkernel.outputs.replacing import check_name_length, check_output, plain_copy, remove_former
-from streamkernel.outputs.whole import Kind, Whole, whole_at
+from streamkernel.outputs.whole import FACTOR_PARTS, Kind, Whole, whole_at
 
 __all__ = [
+    "FACTOR_PARTS",
     "Kind",
     "PartialFolder",
     "Whole",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from streamkernel.atomic import parsed_json
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE, ROWS_FORMAT, TABLE_FORMAT
 
-__all__ = ["WORDS", "Kind", "Whole", "said_to_be", "whole_at"]
+__all__ = ["FACTOR_PARTS", "WORDS", "Kind", "Whole", "said_to_be", "whole_at"]
 
 Kind = Literal["model", "factor", "checkpoint", "rows", "factor rows", "table"]
 
@@ -28,6 +28,9 @@ WORDS: dict[str, str] = {
     "factor rows": "the rows of a factor",
     "table": "a table",
 }
+
+# A factor is a folder with two outputs, which have these names.
+FACTOR_PARTS = ("basis", "rows")
 
 _CONFIG, _GROUP = "config.json", "zarr.json"
 _INDEX = re.compile(r"0|[1-9]\d{0,17}")

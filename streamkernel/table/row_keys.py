@@ -70,13 +70,22 @@ def first_of_each(keys: Keys) -> NDArray[np.int64]:
     return np.sort(np.unique(keys, return_index=True)[1]).astype(np.int64)
 
 
+def _origin_of(X: NDArray[Any]) -> NDArray[np.float64]:
+    """(p,) `far_origin` of rows in memory, which may be wide: some columns at a time."""
+    origin = np.zeros(X.shape[1])
+    for first in range(0, X.shape[1], PANEL):
+        panel = slice(first, first + PANEL)
+        # The difference to the first row has the digits; the mean of large numbers keeps none of them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            start = X[0, panel].astype(np.float64)
+            shifted = X[:, panel] - start
+            origin[panel] = far_origin(start + shifted.mean(axis=0), shifted.std(axis=0))
+    return origin
+
+
 def distinct_rows(X: NDArray[Any]) -> NDArray[np.int64]:
     """Positions of the first of each lot of equal rows, ascending; where many are, of nearly equal ones (to 1e-4)."""
     if not len(X):
         return np.zeros(0, np.int64)
-    # About the first row: the mean of large numbers keeps no digits of what differs.
-    with np.errstate(over="ignore", invalid="ignore"):
-        shifted = X.astype(np.float64) - X[0]
-        origin = far_origin(X[0] + shifted.mean(axis=0), shifted.std(axis=0))
-    alike = first_of_each(row_keys(X, _ALIKE, origin))
+    alike = first_of_each(row_keys(X, _ALIKE, _origin_of(X)))
     return alike if len(alike) <= FEW * len(X) else first_of_each(row_keys(X))

@@ -133,6 +133,7 @@ def test_a_part_of_a_factor_is_not_the_factor(cli: Callable, kinds: dict[str, Pa
 def test_outputs_of_one_kind_do_not_replace_another(cli: Callable, kinds: dict[str, Path], store: Path) -> None:
     before = (kinds["nystroem"] / "config.json").read_bytes()
     assert "is not a factor" in cli("factor", store, kinds["nystroem"], "--overwrite", *THREADS).error
+    assert "no output is made inside of another one" in cli("fit", store, kinds["factor"] / "m", *THREADS).error
     assert "exists" in cli("fit", store, kinds["factor"], "--overwrite", *THREADS).error
     assert (kinds["nystroem"] / "config.json").read_bytes() == before
     assert cli("info", kinds["factor"]).status == 0

@@ -114,10 +114,10 @@ def test_plan_and_refusal_name_it(tmp_path: Path) -> None:
     assert found["memory_limit_of"] == "the SLURM job (SLURM_MEM_PER_NODE)"
     command = command.replace("SLURM_MEM_PER_NODE=700 ", "").replace("8000000", "4000000")
     assert json.loads(run(10).stdout)["memory_limit_of"] == "ulimit -v"
-    command = command.replace("exec", "SLURM_MEM_PER_NODE=500 exec")
+    command = command.replace("exec", "SLURM_MEM_PER_NODE=400 exec")
     refused = run(500)
     assert refused.returncode == 1
-    assert "allowed memory (524 MB, of the SLURM job (SLURM_MEM_PER_NODE))" in refused.stderr
+    assert "allowed memory (419 MB, of the SLURM job (SLURM_MEM_PER_NODE))" in refused.stderr
 
 
 def test_what_was_asked_for_is_nobody_elses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,14 +171,15 @@ def test_the_plan_has_the_steps_of_the_iterations() -> None:
     settings = RidgeSettings(solver="cg", **OPTIONS)
     plan = plan_ridge(table, settings, Machine(0, 1))
     names = [step.name for step in plan.steps]
-    assert names[-4:] == [
+    assert names[-5:] == [
         "rows for the preconditioner",
         "right side of the normal equations",
         "sample for the preconditioner",
         "product with G^T G",
+        "check",
     ]
     assert not {"final sweep", "solve"} & set(names)
-    *_, gather, _, sample, products = plan.steps
+    *_, gather, _, sample, products, _ = plan.steps
     assert (gather.where, sample.where, sample.rows) == ("sweep", "sample", 8 * N)
     assert gather.state_bytes >= 8 * N * 5 * 8
     done = [record.name for record in session.records]
@@ -186,7 +187,7 @@ def test_the_plan_has_the_steps_of_the_iterations() -> None:
     assert done.count(products.name) == iterations + 1
     assert len(done) == plan.sweeps - products.times + iterations + 1
     direct = plan_ridge(table, RidgeSettings(solver="direct", **OPTIONS), Machine(0, 1))
-    assert [step.name for step in direct.steps][-2:] == ["final sweep", "solve"]
+    assert [step.name for step in direct.steps][-3:] == ["final sweep", "solve", "check"]
 
 
 def test_many_workers_need_less_memory_and_the_refusal_says_so() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import naive
@@ -206,6 +207,7 @@ def test_a_table_too_large_is_refused_before_anything_is_read() -> None:
     class Large:
         n_rows, n_features, n_targets, dtype = *X.shape, 1, X.dtype
         chunk_rows, in_memory = 10_000, False
+        start, stop, features = 0, 10_000_000, SimpleNamespace(cuts=lambda first, last: range(first, last + 1, 10_000))
 
     def plan(n: int) -> Any:
         large = type(problem)(Large(), problem.kernel, n, centre=np.zeros(1), scale=np.ones(1))  # type: ignore[arg-type]
