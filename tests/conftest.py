@@ -22,7 +22,7 @@ settings.register_profile(
     "default",
     deadline=None,
     derandomize=True,
-    max_examples=25,
+    max_examples=20,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import zarr
 from service.live import Live
 
 from streamkernel import ingest, open_table
+from streamkernel.cli import main
 from streamkernel.estimators.kinds import PREDICTORS, Predictor
 from streamkernel.service import Settings
 
@@ -75,13 +77,19 @@ def options(kind: Predictor) -> list[object]:
     return ["--estimator", kind.name, "--basis", 12, *(part for name, value in given for part in (f"--{name}", value))]
 
 
-@pytest.fixture
-def fitted(cli: Callable, kind: Predictor, tables: dict[bool, Path], tmp_path: Path) -> Path:
-    """Fitted to the first rows."""
-    path = tmp_path / "models" / "m"
-    fit = cli("fit", tables[kind.classify], path, *options(kind), "--rows", f"0:{OLD}", *THREADS, "--json").result
-    assert (fit["estimator"], fit["rows"]) == (kind.name, OLD)
+@pytest.fixture(scope="module")
+def once(kind: Predictor, tables: dict[bool, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of the first rows."""
+    path = tmp_path_factory.mktemp("once") / "m"
+    command = ["fit", tables[kind.classify], path, *options(kind), "--rows", f"0:{OLD}", *THREADS]
+    assert main([str(part) for part in command]) == 0
     return path
+
+
+@pytest.fixture
+def fitted(once: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(once, tmp_path / "models" / "m"))
 
 
 def test_a_plan(cli: Callable, kind: Predictor, tables: dict[bool, Path]) -> None:

@@ -71,7 +71,7 @@ def test_fit_ends(
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "matern52", "rational_quadratic"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_every_smooth_kernel(kernel: str, dtype: type) -> None:
     X, asked = _rows(0, 2)
     model = _pitc(150, kernel=kernel).fit(X.astype(dtype), _sine(X))

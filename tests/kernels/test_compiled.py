@@ -118,7 +118,9 @@ def functions_of(assembly: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="LLVM is asked for the instructions of x86 processors")
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(
+    "processor", [pytest.param(each, marks=[pytest.mark.slow] if each == "haswell" else []) for each in PROCESSORS]
+)
 def test_the_hot_loops_are_vector_code_of_full_width(processor: str) -> None:
     features, register = PROCESSORS[processor]
     environment = {**os.environ, "NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": features}

@@ -109,8 +109,8 @@ def filled(bucket: str, s3: str) -> str:
 def test_an_endpoint_that_is_down(
     filled: str, sources: tuple[Path, Path], use: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if use != "open a table":  # the others need not take as long as it does
-        monkeypatch.setattr(patience, "PAUSES", (0.1,))
+    # `tests/blobs/test_blobs.py` waits as long as users do.
+    monkeypatch.setattr(patience, "PAUSES", (0.1,))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
@@ -160,6 +160,7 @@ def test_writes_that_are_refused_leave_what_was_there(
 def test_chunks_that_cannot_be_read_are_never_fill(
     proxy: FlakyProxy, filled: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(patience, "PAUSES", (0.1,))
     table = open_table(f"{filled}/t")
     proxy.fault = every(1, fault, chunks)
     with pytest.raises(StoreError, match="failed while reading"):

@@ -51,7 +51,7 @@ def test_csv_of_200_megabytes(tmp_path, shuffle):
     assert found["peak"] - found["before"] < 220, found
 
 
-@pytest.mark.parametrize("kind", ["npy", pytest.param("npz", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", [pytest.param(each, marks=pytest.mark.slow) for each in ("npy", "npz")])
 def test_arrays_larger_than_the_memory_used(tmp_path, kind):
     values = np.random.default_rng(0).integers(0, 100, (1_500_000, 25)).astype(np.float64)  # 300 MB
     if kind == "npy":
