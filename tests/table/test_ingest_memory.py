@@ -13,13 +13,14 @@ from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest
 
 CODE = """
-import json, resource, sys
+import json, sys
+from streamkernel.engine.memory import peak_resident_bytes  # not ru_maxrss, which begins with the parent's size
 from streamkernel.table.ingest import ingest
 source, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_resident_bytes()
 info = ingest(source, store, **options)
-print(json.dumps({"rows": info.rows, "seconds": info.seconds, "before": before / 1024,
-                  "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+print(json.dumps({"rows": info.rows, "seconds": info.seconds, "before": before / 2**20,
+                  "peak": peak_resident_bytes() / 2**20}))
 """
 
 
