@@ -48,6 +48,7 @@ __all__ = [
     "Transformer",
     "check_options",
     "predicting_class",
+    "predictor_of",
     "settings_of",
     "title_of",
     "transformer_class",
@@ -202,11 +203,15 @@ TRANSFORMERS: dict[str, Transformer] = {
 _PREDICTING = {kind.model.KIND: kind.model for kind in PREDICTORS.values()}
 
 
+def predictor_of(model: SavedModel) -> Predictor | None:
+    """The kind of a model that predicts; None for a name that this release does not know."""
+    return PREDICTORS.get(str(model.config.get("estimator")))
+
+
 def title_of(model: SavedModel) -> str:
     """The title of a model's kind; a name that this release does not know stands for itself."""
-    name = str(model.config.get("estimator", "model"))
-    kind = PREDICTORS.get(name) or TRANSFORMERS.get(name)
-    return name if kind is None else kind.title
+    kind = predictor_of(model)
+    return str(model.config.get("estimator", "model")) if kind is None else kind.title
 
 
 def transformer_class(stored: str | None) -> type[TransformerModel] | None:
@@ -246,12 +251,11 @@ def updatable(model: PredictingModel, where: str | PathLike[str]) -> Updatable[A
     ModelFormatError
         Its kind cannot be updated.
     """
-    kind = PREDICTORS.get(model.config["estimator"])
+    kind = predictor_of(model)
     if kind is None or not kind.updates:
         able = ", ".join(each.name for each in PREDICTORS.values() if each.updates)
-        raise ModelFormatError(
-            f"{where} is a {model.config['estimator']} model, which cannot be updated (these can: {able}); fit it again"
-        )
+        name = model.config.get("estimator")
+        raise ModelFormatError(f"{where} is a {name} model, which cannot be updated (these can: {able}); fit it again")
     return cast("Updatable[Any]", model)
 
 

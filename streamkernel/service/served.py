@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.estimators.direct import DirectPredictions
 from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.kinds import PREDICTORS, predicting_class
+from streamkernel.estimators.kinds import predicting_class, predictor_of
 from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
 
@@ -77,7 +77,7 @@ class Served:
     @property
     def has_std(self) -> bool:
         """Whether it can say how far off a prediction may be."""
-        kind = PREDICTORS.get(self.model.config["estimator"])
+        kind = predictor_of(self.model)
         return kind is not None and kind.std
 
     @property
