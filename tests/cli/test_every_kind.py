@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +46,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
 @pytest.fixture(scope="module", params=PREDICTORS.values(), ids=PREDICTORS)
 def kind(request: pytest.FixtureRequest) -> Predictor:
     return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def live() -> Iterator[Callable[..., Live]]:
-    running: list[Live] = []
-
-    def start(settings: Settings) -> Live:
-        running.append(Live(settings))
-        return running[-1]
-
-    yield start
-    for each in running:
-        each.stop()
 
 
 def same(found: Any, expected: Any) -> None:
@@ -142,9 +129,11 @@ def test_new_rows(cli: Callable, kind: Predictor, fitted: Path, tables: dict[boo
     assert info["digest"] != digest
 
 
-def test_it_is_served(kind: Predictor, fitted: Path, tables: dict[bool, Path], live: Callable[..., Live]) -> None:
-    running = live(Settings(fitted.parent))
-    with httpx.Client(base_url=running.url, trust_env=False, timeout=30) as client:
+def test_it_is_served(kind: Predictor, fitted: Path, tables: dict[bool, Path]) -> None:
+    with (
+        Live(Settings(fitted.parent)) as running,
+        httpx.Client(base_url=running.url, trust_env=False, timeout=30) as client,
+    ):
         told = client.get("/v1/models/m").raise_for_status().json()
         assert (told["estimator"], told["title"], told["std"]) == (kind.name, kind.title, kind.std)
         assert told["probabilities"] <= kind.probabilities

@@ -80,10 +80,11 @@ def settings(saved: Path) -> Settings:
 @pytest.fixture(scope="module")
 def client(saved: Path) -> Iterator[httpx.Client]:
     """Of a service without a token."""
-    running = Live(Settings(saved))
-    with httpx.Client(base_url=running.url, trust_env=False, timeout=30) as found:
+    with (
+        Live(Settings(saved)) as running,
+        httpx.Client(base_url=running.url, trust_env=False, timeout=30) as found,
+    ):
         yield found
-    running.stop()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from streamkernel.service import Settings
 from streamkernel.service.server import Address, configured
@@ -28,6 +28,12 @@ class Live:
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]})
         self._thread.start()
         assert started.wait(60)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop()
 
     def stop(self) -> None:
         self.server.should_exit = True
