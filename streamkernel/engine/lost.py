@@ -50,12 +50,12 @@ def told_if_lost(who: str, when: str, then: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def dask_is_silent(*, altogether: bool = False) -> Iterator[None]:
-    """No log of Dask's client, with its tracebacks, where we tell of a loss ourselves.
+    """Drop the log lines of Dask's client, with their tracebacks: our own error reports the loss.
 
     Parameters
     ----------
-    altogether : nor of scheduler and nannies, of a cluster in this process that is ours. Its own `silence_logs` ends
-        before all of its threads do: what is left of them would tell of connections that are closed.
+    altogether : True to drop those of scheduler and nannies too, for our own cluster in this process. Dask's own
+        `silence_logs` ends before the last threads of the cluster, which then log that connections are closed.
     """
 
     def nothing(record: logging.LogRecord) -> bool:

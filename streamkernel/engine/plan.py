@@ -46,7 +46,7 @@ WORKER_BYTES = 480 << 20
 LOCAL_WORKER_BYTES = 340 << 20
 COMPILING_BYTES = 165 << 20  # the compiler's part, which a process that has just begun does not hold yet
 _NAME_BYTES = 128  # two short strings, and a place for each in a tuple and in the list that it is made of
-SLACK = 1.3  # what the allocator keeps beyond what is asked of it, most when threads wait for each other
+SLACK = 1.3  # bytes that the allocator holds for each byte in use; most where threads wait for each other
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,7 @@ class TableShape:
 
     @property
     def block_row_bytes(self) -> int:
-        """Of a row in a block, less what the work on it makes of it: as it is read, which in memory is no copy, and as
-        it is scaled."""
+        """Bytes of a row in a block, without scratch: as read (rows in memory are not copied), and scaled."""
         return self.features * self.itemsize * (1 if self.in_memory else 2) + 8 * self.targets
 
     @property
@@ -203,7 +202,7 @@ def step_of(
 
 
 def _most_spans(rows: int, flops_per_row: float, chunks: int | None) -> int:
-    """As `Table.spans` cuts rows for a reduction; of what is written a span is whole chunks of the output."""
+    """Largest number of spans, as `Table.spans` cuts rows; for outputs of rows a span is whole chunks of the output."""
     each = span_rows(rows, flops_per_row)
     return max(1, -(-rows // each) if chunks is None else min(rows // each, chunks))
 
@@ -287,7 +286,7 @@ def make_plan(
             held += 3 * step.state_bytes
         elif step.where in ("sweep", "sample"):
             held = max(held + step.state_bytes, process(step, machine.driver_threads) + step.rows_bytes)
-        # Steps come in their order: a later one has beside it what was kept of those before.
+        # Steps run in this order. The bytes that earlier steps keep are there while a later one runs.
         driver = max(driver, kept + held, kept + step.kept_bytes)
         kept += step.kept_bytes
     driver_bytes = machine.driver_base + int(SLACK * driver)

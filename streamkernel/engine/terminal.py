@@ -18,10 +18,10 @@ _OF_GROUPS = {signal.SIGINT, signal.SIGHUP, signal.SIGTERM}
 
 @contextlib.contextmanager
 def group_signals_blocked() -> Iterator[None]:
-    """While threads are made that start processes: both inherit it.
+    """Block these signals while threads are made that start processes; both inherit the blocking.
 
-    Each of the workers would die in the middle of what is to be ended in order, such as a sweep whose state is to be
-    kept, and print a traceback. Dask ends its workers by a message, and by SIGKILL where that is not enough.
+    Otherwise a signal ends the workers in mid-sweep, before the driver can save the sweep's state, and each prints a
+    traceback. Dask ends its workers by a message, and by SIGKILL if they do not answer it.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_GROUPS)
     try:

@@ -33,7 +33,7 @@ Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
-_LEAST_SPREAD = 1e-140  # of targets; what is left of their squares at the eighth digit is then a normal number
+_LEAST_SPREAD = 1e-140  # of targets: the eighth digit of their squares is then still a normal number
 
 
 @dataclass(frozen=True)

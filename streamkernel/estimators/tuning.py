@@ -122,7 +122,7 @@ def tuning_steps(problem: Problem, rows: int, *, ard: bool = False) -> list[Step
     if ard:
         problem = replace(problem, kernel=per_feature(problem.kernel, problem.table.n_features))
     points = points_step(problem, n, rows, times=3 * _ROUNDS)
-    # What is kept of every look; a number among others is an object, and a place in a tuple.
+    # The record of every look: each lengthscale costs a Python float and an entry of a tuple.
     lengths = len(log_lengthscales(problem.kernel))
     looks = _MOST_LOOKS * (32 * lengths) + _CLIMB * 8 * lengths if lengths > 1 else 0
     return [replace(points, kept_bytes=looks), *evidence_steps(problem, n, rows, times=_LOOKS, where="sample")]

@@ -79,7 +79,7 @@ class ModelSoFar:
         self.counted: StagedSums | None = None
         self._last: tuple[Roots, Float] | None = None
         self._check: tuple[Float, Float] | None = None  # held-out rows' columns, in the model's order, and targets
-        self._lowered: Float | None = None  # by each term, of what least squares leave
+        self._lowered: Float | None = None  # fall of the squared error by each term, under least squares
         self.ridge = 0.0
         self.known: Gram | None = None  # that need not be summed again
         self.watched = False  # rows are held out

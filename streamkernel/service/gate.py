@@ -87,7 +87,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 status = message["status"]  # type: ignore[assignment]
                 if connection is not None and connection.answering():
-                    # Of what came behind this request nothing is begun.
+                    # Requests behind this one in the connection are not begun.
                     message["headers"] = [*message.get("headers", []), CLOSE]  # type: ignore[misc]
             await send(message)
             if connection is not None and message["type"] == "http.response.body" and not message.get("more_body"):
