@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 from streamkernel.report import draw_png
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamkernel.estimators import (
         BayesianCommitteeMachine,
-        GaussianModel,
         GaussianProcessClassifier,
         GaussianProcessPoissonRegressor,
         GaussianProcessRegressor,
-        GeneralisedModel,
         KernelCCA,
         KernelMatchingPursuit,
         KernelMatchingPursuitClassifier,
@@ -31,13 +29,12 @@ if TYPE_CHECKING:
         KernelRidge,
         KernelRidgeClassifier,
         Nystroem,
-        PursuitModel,
-        RidgeModel,
     )
-    from streamkernel.estimators.factorize import factorize
-    from streamkernel.estimators.follow import follow
     from streamkernel.factors import Factor
+    from streamkernel.fits.factor import factorize
+    from streamkernel.following.follow import follow
     from streamkernel.jobs import connect
+    from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
     from streamkernel.table import Table, open_table
     from streamkernel.table.ingest.append import append_rows
     from streamkernel.table.ingest.ingest import ingest
@@ -76,11 +73,11 @@ __all__ = [
 _HOMES = {
     "BayesianCommitteeMachine": "streamkernel.estimators",
     "Factor": "streamkernel.factors",
-    "GaussianModel": "streamkernel.estimators",
+    "GaussianModel": "streamkernel.models",
     "GaussianProcessClassifier": "streamkernel.estimators",
     "GaussianProcessPoissonRegressor": "streamkernel.estimators",
     "GaussianProcessRegressor": "streamkernel.estimators",
-    "GeneralisedModel": "streamkernel.estimators",
+    "GeneralisedModel": "streamkernel.models",
     "KernelCCA": "streamkernel.estimators",
     "KernelMatchingPursuit": "streamkernel.estimators",
     "KernelMatchingPursuitClassifier": "streamkernel.estimators",
@@ -88,13 +85,13 @@ _HOMES = {
     "KernelRidge": "streamkernel.estimators",
     "KernelRidgeClassifier": "streamkernel.estimators",
     "Nystroem": "streamkernel.estimators",
-    "PursuitModel": "streamkernel.estimators",
-    "RidgeModel": "streamkernel.estimators",
+    "PursuitModel": "streamkernel.models",
+    "RidgeModel": "streamkernel.models",
     "Table": "streamkernel.table",
     "append_rows": "streamkernel.table.ingest",
     "connect": "streamkernel.jobs",
-    "factorize": "streamkernel.estimators.factorize",
-    "follow": "streamkernel.estimators.follow",
+    "factorize": "streamkernel.fits.factor",
+    "follow": "streamkernel.following.follow",
     "ingest": "streamkernel.table.ingest",
     "open_table": "streamkernel.table",
 }

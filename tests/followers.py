@@ -20,7 +20,7 @@ import numpy as np
 from updates import fit, plain_sums
 
 from streamkernel import ingest, open_table
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 from streamkernel.solvers import RidgeSystem
 
 __all__ = ["Appender", "Counted", "Followers", "counted", "killed_again_and_again"]

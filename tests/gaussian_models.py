@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.estimators import GaussianModel, RidgeModel
+from streamkernel.models import GaussianModel, RidgeModel
 
 __all__ = ["Drawn", "committee_of", "counts_of", "gaussian_of", "labels_of", "with_parts", "with_tuning"]
 

@@ -9,7 +9,8 @@ import numpy as np
 from problems import basis_of, blocks
 
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import Bernoulli, Features, Likelihood, Poisson, Softmax
+from streamkernel.reductions.likelihoods import Bernoulli, Likelihood, Poisson, Softmax
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers import GeneralisedFit, solve_newton
 
 SIX = [17, 4, 27, 33, 29, 20]  # SGMA's picks of the card

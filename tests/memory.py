@@ -19,7 +19,7 @@ PROGRAM = """
 import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.estimators.kinds import PREDICTORS
+from streamkernel.kinds import PREDICTORS
 from streamkernel.table import open_table
 name, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 kind = PREDICTORS[name]

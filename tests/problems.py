@@ -14,10 +14,11 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.layout import Layout
 from streamkernel.kernels import Gaussian, Kernel
-from streamkernel.reductions import PoolGram, PoolRoot, PoolSums, Reduction, RootSums, State
-from streamkernel.reductions.pool import PoolColumns
+from streamkernel.reductions import Reduction, State
+from streamkernel.reductions.pools import PoolGram, PoolRoot, PoolSums, RootSums
+from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.selection import Problem, RowCache, Rule, Selection
-from streamkernel.selection.csi_lookahead import CSIPath, csi_path
+from streamkernel.selection.csi_look_ahead import CSIPath, csi_path
 from streamkernel.selection.draws import Draw, Drawn, UniformDraw
 from streamkernel.table import RowBlock, Table, open_table
 from streamkernel.table.row_keys import row_keys

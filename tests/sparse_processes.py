@@ -11,7 +11,7 @@ from problems import FLOAT64, Float, basis_of, blocks
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import (
+from streamkernel.reductions.sums import (
     BlockNoise,
     ConstantNoise,
     DiagonalNoise,

@@ -17,11 +17,11 @@ import pytest
 import streamkernel as package
 from streamkernel import factors, report
 from streamkernel.cli.main import main, streamkernel
-from streamkernel.estimators import tuning
-from streamkernel.estimators.gaussian_settings import DEGREES_ROWS, GaussianSettings
+from streamkernel.fits import gaussian_tuning as tuning
 from streamkernel.linalg import ridge
-from streamkernel.reductions import normal_equations
+from streamkernel.reductions.sums import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of, picks
+from streamkernel.settings.gaussian import DEGREES_ROWS, GaussianSettings
 from streamkernel.solvers.calibration import SHARES
 from streamkernel.solvers.tuning import tune
 

@@ -23,9 +23,9 @@ from streamkernel import (
     open_table,
 )
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.kinds import PREDICTORS, settings_of
-from streamkernel.estimators.updating import update_model
+from streamkernel.kinds import PREDICTORS, settings_of
+from streamkernel.models import RidgeModel
+from streamkernel.updating.update import update_model
 
 ROOT = Path(__file__).resolve().parents[1]
 RELIABILITY = ROOT / "docs" / "reliability.md"

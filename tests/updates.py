@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
-from streamkernel.estimators.updating import Update, update_model
+from streamkernel.fits import fit_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings import RidgeSettings
 from streamkernel.solvers import RidgeSystem
+from streamkernel.updating.update import Update, update_model
 
 M, FITTED, N = 3000, 1500, 24
 ROWS = data_sets.friedman(M, 5, seed=1)

@@ -11,9 +11,9 @@ from updates import X, Y
 
 from streamkernel import append_rows, open_table
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.following import Fold, Follower
-from streamkernel.estimators.updating_saved import update_saved
+from streamkernel.following.follower import Fold, Follower
+from streamkernel.following.update_saved import update_saved
+from streamkernel.models import RidgeModel
 
 QUICK: dict[str, Any] = {"interval": 0.01}
 

@@ -11,8 +11,8 @@ from _tables import peak_bytes
 from streamkernel import KernelRidge
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import local_cluster
-from streamkernel.estimators.fit import fit_ridge
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.fits.ridge import fit_ridge
+from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.table import open_table
 
 

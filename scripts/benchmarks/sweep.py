@@ -21,7 +21,7 @@ from data_sets import smooth_target_table
 from streamkernel import open_table
 from streamkernel.engine import Session, ThreadExecutor, available_cpus
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import NormalEquations
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.selection import Problem, RowCache, as_rule
 
 P, BLOCK_ROWS, FLOOR = 20, 4096, 0.70

@@ -19,7 +19,8 @@ from streamkernel.committee.partition import CELLS
 from streamkernel.engine import Session
 from streamkernel.kernels import Gaussian, log_lengthscales
 from streamkernel.linalg import solve_lower
-from streamkernel.reductions import BlockNoise, GaussianEquations, RowNoise, Sample
+from streamkernel.reductions import Sample
+from streamkernel.reductions.sums import BlockNoise, GaussianEquations, RowNoise
 from streamkernel.solvers import ExactGP, GaussianSystem
 from streamkernel.solvers.tuning import tune
 

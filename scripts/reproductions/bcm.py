@@ -26,7 +26,7 @@ from _shared import RESULTS, data_sets, factor_of, write_page
 
 from streamkernel.basis import Basis
 from streamkernel.committee import degrees_of_sample
-from streamkernel.reductions import ConstantNoise
+from streamkernel.reductions.sums import ConstantNoise
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)  # of p_eff
 MEMBERS = (100, 250, 1000)

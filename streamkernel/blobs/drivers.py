@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamkernel.blobs.blobs import Blobs
-from streamkernel.blobs.spelling import OBSTORE_SCHEMES, spelled
+from streamkernel.blobs.normal_form import OBSTORE_SCHEMES, spelled
 from streamkernel.errors import ParameterError
 
 try:

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import fsspec
 
 from streamkernel.blobs.blobs import Level, Stamp
-from streamkernel.blobs.patience import asked_again, http_status_passes
-from streamkernel.blobs.proof import ProvedBlobs
+from streamkernel.blobs.exclusive_create import ProvedBlobs
+from streamkernel.blobs.retries import asked_again, http_status_passes
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 
 __all__ = ["FilesystemBlobs"]

@@ -22,10 +22,10 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from streamkernel.atomic import folder_generation
+from streamkernel.blobs.exclusive_create import PROBE
 from streamkernel.blobs.locations import blobs_at
-from streamkernel.blobs.proof import PROBE
+from streamkernel.blobs.normal_form import spelled
 from streamkernel.blobs.records import Record, RecordLog
-from streamkernel.blobs.spelling import spelled
 from streamkernel.errors import CorruptMetadataError
 
 __all__ = ["Generation", "Generations", "Layer", "content_digest", "generation_of"]

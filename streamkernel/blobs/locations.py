@@ -8,7 +8,7 @@ from pathlib import Path
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.drivers import remote_blobs
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.spelling import as_written, is_url, spelled
+from streamkernel.blobs.normal_form import as_written, is_url, spelled
 from streamkernel.errors import ParameterError
 
 __all__ = ["as_written", "beside", "blobs_at", "is_url", "joined", "local_path", "parent_of", "spelled"]

@@ -23,8 +23,8 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from streamkernel.blobs.blobs import Level, Stamp
-from streamkernel.blobs.patience import REQUEST_SECONDS, asked_again, http_status_passes
-from streamkernel.blobs.proof import ProvedBlobs
+from streamkernel.blobs.exclusive_create import ProvedBlobs
+from streamkernel.blobs.retries import REQUEST_SECONDS, asked_again, http_status_passes
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 __all__ = ["ObjectBlobs", "object_store"]

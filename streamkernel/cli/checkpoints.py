@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamkernel.blobs import beside
-from streamkernel.cli.fitting import Asked
+from streamkernel.cli.fit_request import Asked
 from streamkernel.errors import DataError, NumericalError, ParameterError, StoreError
 from streamkernel.store import Checkpoints
 

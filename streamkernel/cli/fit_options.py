@@ -9,7 +9,7 @@ import click
 
 from streamkernel.cli.options import NumberOr, ShareOrStore, rows, run_options, stack
 from streamkernel.cli.rule_options import NAMED, RULE_OPTION
-from streamkernel.estimators.kinds import PREDICTORS
+from streamkernel.kinds import PREDICTORS
 from streamkernel.pursuit import DRAWS, LOSSES, VARIANTS
 from streamkernel.selection import RULES, SCORES
 

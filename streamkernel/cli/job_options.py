@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.machine import place_of
+from streamkernel.cli.execution import place_of
 from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
 from streamkernel.cli.output import stderr
 from streamkernel.engine import format_bytes

@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from streamkernel.cli.ended import EndedBySignal, ended_by_signals
+from streamkernel.cli.ending_signals import EndedBySignal, ended_by_signals
 
 __all__ = ["main"]
 
@@ -19,7 +19,7 @@ _RESUMED = ("fit", "factor")
 def __getattr__(name: str) -> Any:
     if name != "streamkernel":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("streamkernel.cli.commands").streamkernel
+    return import_module("streamkernel.cli.command_list").streamkernel
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         # Each process of the service ends by itself when its terminal is closed: there is nothing to clean up.
         but = (signal.SIGHUP,) if arguments[:1] == ["serve"] else ()
         with ended_by_signals(hint, until_exit=is_program, but=but):
-            status: int = import_module("streamkernel.cli.commands").run(arguments)
+            status: int = import_module("streamkernel.cli.command_list").run(arguments)
             return status
     except EndedBySignal as end:
         print(f"error: {end}{hint}", file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from streamkernel.errors import StoreExistsError
-from streamkernel.estimators.staleness import STALE
+from streamkernel.updating.staleness import STALE
 
 __all__ = [
     "ROWS",

@@ -23,21 +23,17 @@ from streamkernel.engine import Session
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import single_threaded_blas, solve_lower_t, symmetric_eigen
-from streamkernel.reductions import (
-    Bernoulli,
-    BlockNoise,
+from streamkernel.reductions import Moments, RowMap
+from streamkernel.reductions.likelihoods import Bernoulli, Likelihood, Poisson, likelihood_of
+from streamkernel.reductions.members.generalised import GeneralisedMembers, GeneralisedSums
+from streamkernel.reductions.predictions import (
     ClassProbabilities,
     KroneckerCovariance,
     LatentPosterior,
-    Likelihood,
-    Moments,
-    Poisson,
     PoissonPredictions,
-    RowMap,
-    likelihood_of,
 )
-from streamkernel.reductions.generalised_members import GeneralisedMembers, GeneralisedSums
-from streamkernel.reductions.one_against_rest import OneAgainstRest
+from streamkernel.reductions.predictions.one_against_rest import OneAgainstRest
+from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
 
 __all__ = ["GeneralisedCommittee", "fit_generalised_committee"]

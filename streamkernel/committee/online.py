@@ -24,7 +24,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import NonFiniteDataError, ShapeMismatchError
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions.row_noise import BlockNoise
+from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 
 __all__ = ["OnlineCommittee"]

@@ -15,7 +15,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels import Kernel, Laplacian
 from streamkernel.kernels.base import StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
-from streamkernel.reductions.row_noise import SUPER_BLOCK
+from streamkernel.reductions.sums.row_noise import SUPER_BLOCK
 from streamkernel.selection import Problem, RowCache
 from streamkernel.selection.kmeans import KMeans
 from streamkernel.table import Table

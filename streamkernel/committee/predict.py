@@ -20,9 +20,9 @@ from streamkernel.errors import DataError, NonFiniteDataError, ShapeError
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_rows
 from streamkernel.reductions import Gather, Sample, stream_generator
-from streamkernel.reductions.combiners import combiner_of
-from streamkernel.reductions.member_predictions import MemberPredictions
-from streamkernel.reductions.row_noise import BlockNoise
+from streamkernel.reductions.members.combiners import combiner_of
+from streamkernel.reductions.members.predictions import MemberPredictions
+from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import Table
 
 __all__ = ["CommitteePrediction", "committee_predict", "queries_of_a_sweep"]

@@ -11,9 +11,10 @@ from streamkernel.committee.partition import CELLS, cell_problem, sample_means
 from streamkernel.committee.predict import queries_of_a_sweep
 from streamkernel.engine import Step, step_of
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import BlockNoise, Sample
-from streamkernel.reductions.combiners import combiner_of
-from streamkernel.reductions.member_predictions import MemberPredictions
+from streamkernel.reductions import Sample
+from streamkernel.reductions.members.combiners import combiner_of
+from streamkernel.reductions.members.predictions import MemberPredictions
+from streamkernel.reductions.sums import BlockNoise
 from streamkernel.selection.problem import Problem, gather_step
 from streamkernel.table import Table
 

@@ -24,8 +24,8 @@ from streamkernel.errors import DataError
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import BlockNoise
-from streamkernel.reductions.svm_members import SVMMembers, SVMSums
+from streamkernel.reductions.members.svm import SVMMembers, SVMSums
+from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
 
 __all__ = ["SVMCommittee", "fit_svm_committee"]

@@ -1,7 +1,14 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
-from streamkernel.engine.limits import MemoryLimits, check_memory, limits_here, machine_of, memory_limits, total_memory
-from streamkernel.engine.memory import PeakMeter, resident_bytes
+from streamkernel.engine.memory_limits import (
+    MemoryLimits,
+    check_memory,
+    limits_here,
+    machine_of,
+    memory_limits,
+    total_memory,
+)
+from streamkernel.engine.peak_memory import PeakMeter, resident_bytes
 from streamkernel.engine.plan import (
     LOCAL_WORKER_BYTES,
     Machine,

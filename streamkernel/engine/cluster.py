@@ -16,13 +16,13 @@ from distributed.security import Security
 
 from streamkernel.engine.cluster_executor import ClusterExecutor
 from streamkernel.engine.compiling import Tell
-from streamkernel.engine.lost import dask_is_silent, told_if_lost
-from streamkernel.engine.memory import forget_peak
+from streamkernel.engine.lost_cluster import dask_is_silent, told_if_lost
+from streamkernel.engine.peak_memory import forget_peak
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
-from streamkernel.engine.terminal import group_signals_blocked
+from streamkernel.engine.signal_groups import group_signals_blocked
 from streamkernel.engine.threads import available_cpus
-from streamkernel.engine.warming import silent, warm_up_workers
+from streamkernel.engine.worker_warm_up import silent, warm_up_workers
 from streamkernel.errors import ClusterError, ResourceLimitError
 
 __all__ = ["DASK_CONFIG", "ClusterExecutor", "connect", "local_cluster"]

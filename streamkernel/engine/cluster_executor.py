@@ -19,15 +19,15 @@ from distributed import Future as _Future
 from distributed.client import ClosedClientError
 from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 
-from streamkernel.engine.blame import blame, killed_worker
 from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, write_leaf
+from streamkernel.engine.killed_worker import blame, killed_worker
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.lost import scheduler_of, told_if_lost
-from streamkernel.engine.memory import peak_resident_bytes
+from streamkernel.engine.lost_cluster import scheduler_of, told_if_lost
+from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.tasks import Written
 from streamkernel.engine.tree import PairingTree
 from streamkernel.engine.versions import check_versions
-from streamkernel.engine.warming import granted_bytes
+from streamkernel.engine.worker_warm_up import granted_bytes
 from streamkernel.errors import ClusterError, StreamKernelError
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink

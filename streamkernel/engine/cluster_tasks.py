@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamkernel.engine.chunk_writer import ChunkWriter
-from streamkernel.engine.memory import limit_arenas
+from streamkernel.engine.peak_memory import limit_arenas
 from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.kernels import compile_all
 from streamkernel.linalg import single_threaded_blas

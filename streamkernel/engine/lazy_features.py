@@ -18,7 +18,8 @@ from streamkernel.engine.tasks import map_span
 from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import Features, FeatureTimes, FeatureTransposed, State
+from streamkernel.reductions import State
+from streamkernel.reductions.sums import Features, FeatureTimes, FeatureTransposed
 from streamkernel.table import Table
 
 __all__ = ["as_columns", "lazy_times", "lazy_transposed"]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.memory import limit_arenas
+from streamkernel.engine.peak_memory import limit_arenas
 from streamkernel.engine.tasks import Writing, Written, map_span, write_span
 from streamkernel.engine.tree import PairingTree
 from streamkernel.reductions import Reduction, RowMap, State

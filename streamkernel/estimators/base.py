@@ -14,37 +14,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.errors import ParameterError
-from streamkernel.estimators.finite import require_finite
-from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.names import frame_names, in_order, names_of, tell_names, warn_of_names
-from streamkernel.estimators.saved import SavedEstimator
-from streamkernel.estimators.settings import BasisSettings
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
+from streamkernel.estimators._saved import SavedEstimator
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions import Collect, RowMap
+from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
-from streamkernel.table.columns import with_names
+from streamkernel.table.columns import frame_names, with_names
+from streamkernel.table.finite import require_finite
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
 
-__all__ = ["SupervisedEstimator", "is_array_like", "parse_bytes"]
-
-
-_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-
-
-def parse_bytes(value: Any, name: str = "memory_limit") -> int | None:
-    """Bytes from a number, "4GB" or "4GiB"; None for no limit."""
-    if value is None:
-        return None
-    text = str(value).strip().lower()
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
-    try:
-        count = int(float(digits) * _UNITS[text[len(digits) :].strip()])
-    except (KeyError, ValueError, OverflowError):
-        raise ParameterError(f"{name} must be a number of bytes or text such as '4GB', not {value!r}") from None
-    if count <= 0:
-        raise ParameterError(f"{name} must be > 0, not {value!r}")
-    return count
+__all__ = ["SupervisedEstimator", "is_array_like"]
 
 
 def is_array_like(X: Any) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 from streamkernel.engine import Progress
-from streamkernel.estimators.gaussian_model import GaussianModel
 from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
-from streamkernel.estimators.gaussian_settings import CommitteeSettings
+from streamkernel.models.gaussian import GaussianModel
+from streamkernel.settings.gaussian import CommitteeSettings
 
 __all__ = ["BayesianCommitteeMachine"]
 

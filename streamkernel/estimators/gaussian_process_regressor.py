@@ -9,11 +9,11 @@ from sklearn.base import RegressorMixin
 
 from streamkernel.engine import Progress, Session
 from streamkernel.errors import ParameterError
+from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.estimators.base import is_array_like
-from streamkernel.estimators.fit_gaussian import fit_gaussian
-from streamkernel.estimators.gaussian_model import GaussianModel
-from streamkernel.estimators.gaussian_settings import GaussianSettings
-from streamkernel.estimators.updating_estimator import UpdatingEstimator
+from streamkernel.fits.gaussian import fit_gaussian
+from streamkernel.models.gaussian import GaussianModel
+from streamkernel.settings.gaussian import GaussianSettings
 from streamkernel.table import Table
 
 __all__ = ["GaussianProcessRegressor"]

@@ -12,18 +12,19 @@ from streamkernel.bounds import MatchingPursuitBound
 from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.lazy import lazy_rows
+from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
-from streamkernel.estimators.base import is_array_like, parse_bytes
-from streamkernel.estimators.finite import require_finite
-from streamkernel.estimators.kernel_cca_fit import fit_cca
-from streamkernel.estimators.kernel_cca_model import KernelCCAModel
-from streamkernel.estimators.kernel_cca_plan import CCASettings
-from streamkernel.estimators.kernel_cca_views import paired_table
-from streamkernel.estimators.names import frame_names, in_order, names_of, tell_names, warn_of_names
-from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
+from streamkernel.estimators._saved import SavedEstimator
+from streamkernel.estimators.base import is_array_like
+from streamkernel.fits.kernel_cca import fit_cca
+from streamkernel.fits.kernel_cca_plan import CCASettings
+from streamkernel.fits.kernel_cca_views import paired_table
+from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.reductions import Collect
 from streamkernel.table import open_table
-from streamkernel.table.columns import with_names
+from streamkernel.table.columns import frame_names, with_names
+from streamkernel.table.finite import require_finite
 from streamkernel.table.values import unmasked
 
 __all__ = ["KernelCCA"]

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from streamkernel.bounds import BoundStop, CompressionBound, Stop, stop_at
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError, warn_user
-from streamkernel.estimators.basis_estimator import BasisTransformer
-from streamkernel.estimators.pursuit_pools import pursuit_rule
-from streamkernel.estimators.settings import BasisSettings
-from streamkernel.estimators.transformers import KernelPCAModel
+from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.factors import FactorEigen, FeatureRows
-from streamkernel.reductions import FeatureSums
+from streamkernel.fits.pursuit_pools import pursuit_rule
+from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.reductions.sums import FeatureSums
+from streamkernel.settings.basis import BasisSettings
 
 __all__ = ["KernelPCA"]
 

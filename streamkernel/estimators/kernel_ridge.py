@@ -1,14 +1,81 @@
-"""Kernel ridge regression on a basis chosen in a few sweeps."""
+"""Kernel ridge regression and classification on a basis chosen in a few sweeps."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from sklearn.base import RegressorMixin
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
 
-from streamkernel.estimators.ridge_estimator import RidgeEstimator
+from streamkernel.engine import Progress, Session
+from streamkernel.estimators._updating import UpdatingEstimator
+from streamkernel.fits.ridge import fit_ridge
+from streamkernel.models.ridge import RidgeModel
+from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.table import Table
 
-__all__ = ["KernelRidge"]
+__all__ = ["KernelRidge", "KernelRidgeClassifier", "RidgeEstimator"]
+
+
+class RidgeEstimator(UpdatingEstimator):
+    """Parameters and fitted attributes of the kernel ridge estimators; see `KernelRidge`."""
+
+    _model = RidgeModel
+    _settings_class = RidgeSettings
+
+    model_: RidgeModel
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "gaussian",
+        lengthscale: Any = "median",
+        gamma: Any = None,
+        degree: Any = None,
+        coef0: Any = None,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: Any = "gcv",
+        solver: str = "auto",
+        rule: Any = "few-sweep",
+        objective: Any = "prediction",
+        rule_options: dict[str, Any] | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        fit_intercept: bool = True,
+        random_state: Any = 0,
+        memory_limit: Any = None,
+        client: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.solver = solver
+        self.rule = rule
+        self.objective = objective
+        self.rule_options = rule_options
+        self.tol = tol
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.client = client
+        self.progress = progress
+
+    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> RidgeModel:
+        return fit_ridge(table, settings, session, **options)
+
+    def _adopt(self, model: RidgeModel) -> Self:
+        self.alpha_ = model.config["alpha"]
+        return super()._adopt(model)
 
 
 class KernelRidge(RegressorMixin, RidgeEstimator):
@@ -92,3 +159,36 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):
+    """Least squares classification: one indicator column per class, all from the same sums; the largest wins.
+
+    Parameters and attributes are those of `KernelRidge`, and ``classes_``: the sorted labels.
+    """
+
+    _kind = "ridge-classifier"
+    _classify = True
+
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        X, y = super()._validated(X, y)
+        check_classification_targets(y)
+        return X, y
+
+    def _adopt(self, model: RidgeModel) -> Self:
+        super()._adopt(model)
+        assert model.classes is not None
+        self.classes_ = model.classes
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """Values of the indicators, (m, classes); for two classes the second minus the first, (m,)."""
+        values = self._values(X, self._fitted().predictions())
+        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
+
+    def predict(self, X: Any) -> Any:
+        """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        codes = self._values(X, self._fitted().predictions(argmax=True))
+        if isinstance(codes, np.ndarray):
+            return self.classes_[codes]
+        return codes.map_blocks(lambda block: self.classes_[block], dtype=self.classes_.dtype)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import Progress
-from streamkernel.estimators.basis_estimator import BasisTransformer
-from streamkernel.estimators.transformers import NystroemModel
+from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.factors import FeatureRows
 from streamkernel.linalg import solve_lower
-from streamkernel.reductions import FeatureSums
+from streamkernel.models.transformers import NystroemModel
+from streamkernel.reductions.sums import FeatureSums
 
 __all__ = ["Nystroem"]
 

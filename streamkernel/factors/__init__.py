@@ -1,11 +1,11 @@
 """Low-rank factors G with ``G G^T = K~``: products, solves, eigenvectors, neighbours, from a stored G or a basis."""
 
+from streamkernel.factors.basis_record import KeptBasis
 from streamkernel.factors.cca import FactorCCA
 from streamkernel.factors.codes import Codes
 from streamkernel.factors.eigen import FactorEigen
 from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
 from streamkernel.factors.features import FeatureRows
-from streamkernel.factors.kept_basis import KeptBasis
 from streamkernel.factors.lazy import lazy_product, lazy_solve
 from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
 from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError
 from streamkernel.linalg import require_finite, single_threaded_blas, symmetric_eigen
-from streamkernel.reductions import CrossFeatureSums, Features, FeatureTimes
+from streamkernel.reductions.sums import CrossFeatureSums, Features, FeatureTimes
 
 __all__ = ["FactorCCA"]
 

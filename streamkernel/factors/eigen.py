@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.linalg import single_threaded_blas, symmetric_eigen
-from streamkernel.reductions import Features, FeatureSums, FeatureTimes
+from streamkernel.reductions.sums import Features, FeatureSums, FeatureTimes
 
 __all__ = ["FactorEigen"]
 

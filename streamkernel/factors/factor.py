@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from streamkernel.blobs import blobs_at, is_url, joined, spelled
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
+from streamkernel.factors.basis_record import KeptBasis
 from streamkernel.factors.features import FeatureRows
-from streamkernel.factors.kept_basis import KeptBasis
 from streamkernel.kernels import Kernel
 from streamkernel.outputs import FACTOR_PARTS
 from streamkernel.store import bundle_kind, check_target

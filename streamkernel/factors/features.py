@@ -12,8 +12,8 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, layout_of
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.errors import DTypeError, NonFiniteDataError, ShapeError, ShapeMismatchError
-from streamkernel.reductions import (
-    Collect,
+from streamkernel.reductions import Collect
+from streamkernel.reductions.sums import (
     FeatureGram,
     FeatureMap,
     Features,

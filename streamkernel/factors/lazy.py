@@ -9,7 +9,7 @@ import numpy as np
 from streamkernel.engine.lazy_features import as_columns, lazy_times, lazy_transposed
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.operators import RidgeFactor
-from streamkernel.reductions import FeatureSums
+from streamkernel.reductions.sums import FeatureSums
 
 __all__ = ["lazy_product", "lazy_solve"]
 

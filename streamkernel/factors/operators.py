@@ -25,7 +25,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import FeatureSums
+from streamkernel.reductions.sums import FeatureSums
 
 __all__ = ["KernelOperator", "RidgeFactor", "WoodburyInverse", "checked_ridge", "kernel_operator", "preconditioner"]
 

@@ -23,7 +23,8 @@ from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.operators import RidgeFactor, checked_ridge
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import CrossProducts, Features, FeatureSums, Predictions
+from streamkernel.reductions import Predictions
+from streamkernel.reductions.sums import CrossProducts, Features, FeatureSums
 
 __all__ = ["NystroemRegression", "nystroem_regression"]
 

@@ -14,9 +14,9 @@ from distributed.worker import Worker
 
 from streamkernel.engine import MemoryLimits, Plan, format_bytes
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
-from streamkernel.engine.memory import peak_resident_bytes
+from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES
-from streamkernel.engine.warming import warm_up_workers
+from streamkernel.engine.worker_warm_up import warm_up_workers
 from streamkernel.errors import ClusterError
 
 __all__ = ["DriverExecutor", "DriverLimits", "driver_executor", "is_closing"]

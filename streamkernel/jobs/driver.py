@@ -20,9 +20,11 @@ from distributed.worker import Worker
 
 from streamkernel.blobs import Lease, Record
 from streamkernel.errors import ClusterError, DataError, NumericalError, ParameterError, RunLockedError
+from streamkernel.jobs.checkpoints import remove_steps, steps_saved
 from streamkernel.jobs.cluster import driver_executor, is_closing
 from streamkernel.jobs.failures import as_record
-from streamkernel.jobs.fitting import Fitting, steps_of
+from streamkernel.jobs.fit_and_publish import Fitting, steps_of
+from streamkernel.jobs.progress_watch import Watch
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -34,9 +36,7 @@ from streamkernel.jobs.records import (
     JobRecords,
     Stopped,
 )
-from streamkernel.jobs.steps import remove_steps, steps_saved
-from streamkernel.jobs.warned import warnings_to
-from streamkernel.jobs.watch import Watch
+from streamkernel.jobs.warning_log import warnings_to
 
 __all__ = ["drive"]
 

@@ -13,8 +13,9 @@ from distributed import Client
 from streamkernel.blobs import Lease, Record, blobs_at, place_time
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
 from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.jobs.checkpoints import remove_steps, steps_saved
 from streamkernel.jobs.failures import as_error
-from streamkernel.jobs.fitting import published_digest, steps_of
+from streamkernel.jobs.fit_and_publish import published_digest, steps_of
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -28,8 +29,7 @@ from streamkernel.jobs.records import (
     JobRecords,
 )
 from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
-from streamkernel.jobs.steps import remove_steps, steps_saved
-from streamkernel.jobs.work import Work
+from streamkernel.jobs.specification import Work
 
 __all__ = ["Job"]
 

@@ -33,7 +33,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelError,
 )
-from streamkernel.jobs.work import Work
+from streamkernel.jobs.specification import Work
 
 __all__ = [
     "CANCELLED",

@@ -11,7 +11,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 from streamkernel.blobs import Record
 from streamkernel.errors import ClusterError, StoreExistsError, StreamKernelError
 from streamkernel.jobs.records import FAILED, QUEUED, JobRecords
-from streamkernel.jobs.reserving import reserve
+from streamkernel.jobs.reservation import reserve
 from streamkernel.jobs.task import drive
 
 __all__ = ["DRIVEN", "WAITING", "ask_again", "begin_again", "state_of", "submit_driver"]

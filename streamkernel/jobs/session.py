@@ -10,7 +10,8 @@ from typing import Any
 from distributed import Client
 
 from streamkernel.blobs import is_url, joined, parent_of
-from streamkernel.engine.lost import told_if_lost
+from streamkernel.engine.lost_cluster import told_if_lost
+from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.engine.security import connect_client
 from streamkernel.engine.versions import check_versions
 from streamkernel.errors import (
@@ -20,14 +21,14 @@ from streamkernel.errors import (
     StoreExistsError,
     StoreNotFoundError,
 )
-from streamkernel.estimators.base import SupervisedEstimator, parse_bytes
+from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.jobs.damaged import UnreadableJob
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new_id
-from streamkernel.jobs.removing import remove_job
-from streamkernel.jobs.reserving import latest_maker, reserve
+from streamkernel.jobs.remove import remove_job
+from streamkernel.jobs.reservation import latest_maker, reserve
 from streamkernel.jobs.scheduling import submit_driver
-from streamkernel.jobs.unreadable import UnreadableJob
-from streamkernel.jobs.work import Work, described, location_of
+from streamkernel.jobs.specification import Work, described, location_of
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
 

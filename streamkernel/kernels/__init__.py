@@ -27,11 +27,11 @@ from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
 from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_config
-from streamkernel.kernels.own import handed_over, own_kernels
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import PreparedKernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
+from streamkernel.kernels.user_kernels import handed_over, own_kernels
 
 __all__ = [
     "KERNEL_NAMES",

@@ -16,11 +16,11 @@ from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
-from streamkernel.kernels.own import handed_over, own_kernels
 from streamkernel.kernels.parameters import checked_number
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
+from streamkernel.kernels.user_kernels import handed_over, own_kernels
 
 __all__ = ["KERNEL_NAMES", "as_kernel", "kernel_from_config", "parameters_of"]
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from streamkernel.outputs.complete import FACTOR_PARTS, Kind, Whole, whole_at
 from streamkernel.outputs.files import refuse_link
 from streamkernel.outputs.partial import (
     PartialFolder,
@@ -13,8 +14,7 @@ from streamkernel.outputs.partial import (
     store_error,
     translated_os_errors,
 )
-from streamkernel.outputs.replacing import check_name_length, check_output, plain_copy, remove_former
-from streamkernel.outputs.whole import FACTOR_PARTS, Kind, Whole, whole_at
+from streamkernel.outputs.replace import check_name_length, check_output, plain_copy, remove_former
 
 __all__ = [
     "FACTOR_PARTS",

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from streamkernel.atomic import HeldLock, partial_sibling, publish_folder
 from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
-from streamkernel.outputs.replacing import check_output, is_empty_folder, remove_former, whole_in
-from streamkernel.outputs.whole import Kind
+from streamkernel.outputs.complete import Kind
+from streamkernel.outputs.replace import check_output, is_empty_folder, remove_former, whole_in
 
 __all__ = ["PartialFolder", "publish", "remove_stray_partials", "store_error", "translated_os_errors"]
 

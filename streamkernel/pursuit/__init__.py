@@ -4,8 +4,8 @@ from streamkernel.pursuit.path import PursuitPath, PursuitSelection
 from streamkernel.pursuit.pools import DRAWS, POOLS, Pools
 from streamkernel.pursuit.pursue import VARIANTS, Pursued, pursue
 from streamkernel.pursuit.rule import LOSSES, MatchingPursuit
+from streamkernel.pursuit.stage_errors import AUTO, share_of
 from streamkernel.pursuit.stages import Stages
-from streamkernel.pursuit.watch import AUTO, share_of
 
 __all__ = [
     "AUTO",

@@ -24,11 +24,12 @@ from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Kernel
-from streamkernel.pursuit.model_so_far import Candidates, ModelSoFar
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages
-from streamkernel.reductions import DictionaryColumns, PoolColumns, Roots, StagedScores, StagedSums
+from streamkernel.pursuit.state import Candidates, ModelSoFar
+from streamkernel.reductions.pools import DictionaryColumns, PoolColumns, Roots
+from streamkernel.reductions.scores import StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
 
 __all__ = ["LogisticSoFar"]

@@ -17,19 +17,19 @@ from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.kernels import packed_bytes
 from streamkernel.pursuit.logistic import LogisticSoFar
-from streamkernel.pursuit.model_so_far import ModelSoFar
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pools import Pools
 from streamkernel.pursuit.pursue import checked_variant, pursue
-from streamkernel.pursuit.watch import Watch
-from streamkernel.reductions import (
+from streamkernel.pursuit.stage_errors import Watch
+from streamkernel.pursuit.state import ModelSoFar
+from streamkernel.reductions import Sample
+from streamkernel.reductions.pools import (
     DictionaryColumns,
     DictionarySums,
     HeldOut,
     PoolColumns,
     ResidualColumns,
     ResidualReservoir,
-    Sample,
 )
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
 from streamkernel.selection.rounds import Rounds

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.rows import RowMap
+from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
 
 __all__ = ["Collect"]

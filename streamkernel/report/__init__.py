@@ -16,10 +16,10 @@ from types import ModuleType
 from typing import Any
 
 from streamkernel.errors import ParameterError
-from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.kernel_cca_model import KernelCCAModel
-from streamkernel.estimators.transformers import KernelPCAModel
 from streamkernel.factors import Factor
+from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.factor_facts import PcaCurve, pca_optimum
 from streamkernel.report.facts import Absent
 

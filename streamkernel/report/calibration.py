@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.reductions import (
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions.scores import (
     CountCalibration,
     GaussianCalibration,
     Reliability,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, lapack
 
-from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts import Absent, Array
 from streamkernel.report.words import plain
 

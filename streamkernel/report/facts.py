@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.estimators.kept_model import PredictingModel
 from streamkernel.factors import KeptBasis
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.words import count, plain, plural
 
 __all__ = [

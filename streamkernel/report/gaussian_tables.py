@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.calibration import (
     CountCheck,
     GaussianCheck,

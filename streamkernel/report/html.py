@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.models import RidgeModel
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.pursuit import PursuitModel
 from streamkernel.report.calibration import distribution_check, row_intervals
 from streamkernel.report.committee_panels import freedom_panel, members_panel
 from streamkernel.report.costs import memory_panel, time_panel

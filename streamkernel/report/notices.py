@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.engine import format_bytes
-from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts import Absent, Memory, TraceCurve, gcv_error, memory_use, trace_curve
 from streamkernel.report.pairs import ClassPairs, Targets
 from streamkernel.report.words import percent, significant

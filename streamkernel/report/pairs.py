@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
-from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts import Absent, Array, class_names, target_names
 from streamkernel.report.words import count, plain
 

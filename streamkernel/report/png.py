@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from streamkernel.errors import ParameterError
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.pursuit_model import PursuitModel
 from streamkernel.factors import Factor
+from streamkernel.models import RidgeModel
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.pursuit import PursuitModel
 from streamkernel.report.axes import decades, log_range, padded
 from streamkernel.report.calibration import CountCheck, GaussianCheck, ProbabilityCheck, distribution_check
 from streamkernel.report.factor_facts import MOST_ENDS, FactorCurve, PcaCurve, factor_curve, factor_labels

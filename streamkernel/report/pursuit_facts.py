@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.bounds import MatchingPursuitBound
-from streamkernel.estimators.kernel_cca_model import KernelCCAModel
-from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.pursuit import PursuitModel
 from streamkernel.report.facts import Absent, Array, target_names
 
 __all__ = [

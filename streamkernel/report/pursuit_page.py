@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.models.pursuit import PursuitModel
 from streamkernel.report.calibration import distribution_check
 from streamkernel.report.costs import memory_panel, time_panel
 from streamkernel.report.curves import lengthscale_panel, trace_panel

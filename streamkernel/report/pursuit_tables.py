@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.estimators.pursuit_model import PursuitModel
+from streamkernel.models.pursuit import PursuitModel
 from streamkernel.report.calibration import ProbabilityCheck
 from streamkernel.report.facts import Absent
 from streamkernel.report.gaussian_tables import Check

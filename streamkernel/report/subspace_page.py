@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.estimators.kernel_cca_model import KernelCCAModel
-from streamkernel.estimators.transformers import KernelPCAModel
+from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.costs import memory_panel, time_panel
 from streamkernel.report.curves import trace_panel
 from streamkernel.report.factor_facts import BoundCurve, FactorCurve, bound_curve, rows_fitted

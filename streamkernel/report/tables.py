@@ -9,9 +9,9 @@ import numpy as np
 
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
-from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.kinds import title_of
 from streamkernel.factors import KeptBasis
+from streamkernel.kinds import title_of
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts import (
     Absent,
     Memory,

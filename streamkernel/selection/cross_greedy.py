@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, TableShape, step_of
 from streamkernel.kernels import Kernel, packed_bytes, packing_bytes
-from streamkernel.reductions import CrossPool, PoolColumns, Sample, View
+from streamkernel.reductions import Sample, View
+from streamkernel.reductions.pools import CrossPool, PoolColumns
 from streamkernel.selection.cross_picks import cross_picks
 from streamkernel.selection.draws import AllRows, Draw, Drawn, UniformDraw
 from streamkernel.selection.picks import Picks

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.reductions import CrossSums
+from streamkernel.reductions.pools import CrossSums
 from streamkernel.selection.picks import Picks, next_group
 
 __all__ = ["cross_picks"]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.reductions import Look, LookResult, Sample, stream_generator
+from streamkernel.reductions import Sample, stream_generator
+from streamkernel.reductions.pools import Look, LookResult
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
 from streamkernel.selection.takes import Fixed, Take

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from streamkernel.reductions import PoolColumns, PoolGram, PoolRoot, PoolSums, Reduction, RootSums
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.pools import PoolColumns, PoolGram, PoolRoot, PoolSums, RootSums
 from streamkernel.selection.picks import Picks, lazy_picks
 from streamkernel.selection.root_picks import root_picks
 from streamkernel.selection.scores import Score

@@ -18,7 +18,8 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step
 from streamkernel.kernels import packed_bytes, packing_bytes
 from streamkernel.linalg import DualityPath, cholesky, duality_path, single_threaded_blas, solve_lower
-from streamkernel.reductions import PoolSums, Sample, stream_generator
+from streamkernel.reductions import Sample, stream_generator
+from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.picks import Picks, projection_ridge
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Selection, gather_step

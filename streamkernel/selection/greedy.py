@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.reductions import Look, PoolColumns, Reduction
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.pools import Look, PoolColumns
 from streamkernel.selection.draws import Draw, Drawn
 from streamkernel.selection.forms import Form, GramForm
 from streamkernel.selection.picks import Picks

@@ -20,7 +20,7 @@ from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer
-from streamkernel.reductions.largest_residuals import LargestResiduals, ResidualRows
+from streamkernel.reductions.pools.largest_residuals import LargestResiduals, ResidualRows
 from streamkernel.selection.problem import (
     Problem,
     RoundRecord,

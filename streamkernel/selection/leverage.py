@@ -19,7 +19,7 @@ from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.reductions import stream_generator
-from streamkernel.reductions.leverage import LeverageDraw, RidgeLeverage, SampledKernel
+from streamkernel.reductions.pools.leverage import LeverageDraw, RidgeLeverage, SampledKernel
 from streamkernel.selection.problem import (
     Problem,
     RoundRecord,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import RidgePath
-from streamkernel.reductions import PoolSums
+from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection.scores import Candidates, Score
 
 __all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "next_group", "projection_ridge", "square_of"]

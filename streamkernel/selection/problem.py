@@ -13,7 +13,8 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
-from streamkernel.reductions import Both, CountRepeats, Gather, Origins, Repeats, Sample
+from streamkernel.reductions import Both, Gather, Sample
+from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
 from streamkernel.table import Table
 
 __all__ = ["Problem", "RoundRecord", "RowCache", "Rule", "Selection", "counting", "gather_step", "unfilled_basis"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.reductions import RootSums
+from streamkernel.reductions.pools import RootSums
 from streamkernel.selection.picks import Coefficients, Picks, next_group, square_of
 from streamkernel.selection.scores import Candidates, Score
 

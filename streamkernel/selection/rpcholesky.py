@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.kernels import packed_bytes
-from streamkernel.reductions import LookResult, stream_generator
+from streamkernel.reductions import stream_generator
+from streamkernel.reductions.pools import LookResult
 from streamkernel.selection.draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds

@@ -29,7 +29,7 @@ import numpy as np
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.selection.candidates import candidates_needed
-from streamkernel.selection.csi_lookahead import LookAheadCSI
+from streamkernel.selection.csi_look_ahead import LookAheadCSI
 from streamkernel.selection.draws import AllRows, ResidualDraw, UniformDraw
 from streamkernel.selection.forms import GramForm, RootForm
 from streamkernel.selection.gp_posterior import PosteriorGreedy

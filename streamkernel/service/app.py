@@ -16,16 +16,16 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.service.gate import Gate
-from streamkernel.service.health import health_router
-from streamkernel.service.jobs import Jobs
+from streamkernel.service.access_control import Gate
+from streamkernel.service.health_routes import health_router
+from streamkernel.service.http_errors import STATUSES, Refused, error_body
+from streamkernel.service.job_routes import Jobs
 from streamkernel.service.metrics import Metrics
-from streamkernel.service.models import models_router
+from streamkernel.service.model_registry import Registry
+from streamkernel.service.model_routes import models_router
 from streamkernel.service.openapi import openapi_of
-from streamkernel.service.page import page_router
-from streamkernel.service.predict import Predict
-from streamkernel.service.refusals import STATUSES, Refused, error_body
-from streamkernel.service.registry import Registry
+from streamkernel.service.page_route import page_router
+from streamkernel.service.predict_route import Predict
 from streamkernel.service.request import Receive, Scope, Send
 from streamkernel.service.settings import Settings
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import StreamKernelError
-from streamkernel.estimators.direct import DirectPredictions, Values
+from streamkernel.models.few_rows import DirectPredictions, Values
 
 __all__ = ["Batcher"]
 

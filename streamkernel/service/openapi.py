@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
-from streamkernel.service.refusals import STATUSES
+from streamkernel.service.http_errors import STATUSES
 
 __all__ = ["openapi_of"]
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from streamkernel.service.protocol import CONNECTION, Connection
-from streamkernel.service.refusals import Refused
-from streamkernel.service.room import Rooms
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.http_protocol import CONNECTION, Connection
+from streamkernel.service.memory_budget import Rooms
 from streamkernel.service.settings import Limits
 
 __all__ = ["Receive", "Request", "Scope", "Send"]

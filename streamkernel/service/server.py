@@ -24,13 +24,13 @@ from types import FrameType
 import uvicorn
 
 from streamkernel.errors import ParameterError
+from streamkernel.service.access_control import Cut
 from streamkernel.service.app import Service, create_app
-from streamkernel.service.door import Door
-from streamkernel.service.ending import ended_by_signals, leave
-from streamkernel.service.gate import Cut
-from streamkernel.service.handshake import handshake_class
-from streamkernel.service.protocol import protocol_class
+from streamkernel.service.connections import Door
+from streamkernel.service.http_protocol import protocol_class
 from streamkernel.service.settings import Settings
+from streamkernel.service.shutdown import ended_by_signals, leave
+from streamkernel.service.tls_handshake import handshake_class
 
 __all__ = ["Address", "configured", "serve"]
 

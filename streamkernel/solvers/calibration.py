@@ -39,8 +39,10 @@ from scipy.special import gammaln
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import LatentPosterior, Likelihood, Sample
-from streamkernel.reductions.class_probabilities import averaged_probabilities, mean_rate
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import Likelihood
+from streamkernel.reductions.predictions import LatentPosterior
+from streamkernel.reductions.predictions.class_probabilities import averaged_probabilities, mean_rate
 
 __all__ = ["SHARES", "calibrated"]
 

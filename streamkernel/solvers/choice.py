@@ -13,7 +13,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Step, step_of
 from streamkernel.kernels import Gaussian
 from streamkernel.kernels.parameters import checked_integer
-from streamkernel.reductions import FeatureGram, Features, NormalEquations, NormalProduct, NormalTargets
+from streamkernel.reductions.sums import FeatureGram, Features, NormalEquations, NormalProduct, NormalTargets
 from streamkernel.table import Table
 
 __all__ = ["SolverChoice", "choose_solver", "falkon_steps"]

@@ -25,7 +25,8 @@ from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels.parameters import checked_number
 from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t
-from streamkernel.reductions import BlockNoise, DiagonalNoise, GaussianPredictions, GaussianSums, RowNoise
+from streamkernel.reductions.predictions import GaussianPredictions
+from streamkernel.reductions.sums import BlockNoise, DiagonalNoise, GaussianSums, RowNoise
 from streamkernel.solvers.evidence_curve import EvidenceCurve
 
 __all__ = ["GaussianSolution", "GaussianSystem", "Variances"]

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.reductions import Features, GradientStep, Latent, Likelihood, NewtonStart, NewtonStep, Sample
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import GradientStep, Latent, Likelihood, NewtonStart, NewtonStep
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers.latent_coordinates import STEPS, GeneralisedFit, Sweep
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.quasi_newton import solve_quasi_newton

@@ -16,7 +16,7 @@ from streamkernel.linalg import (
     solve_lower_t,
     symmetric_eigen,
 )
-from streamkernel.reductions import Latent, add_weighted_gram
+from streamkernel.reductions.likelihoods import Latent, add_weighted_gram
 from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates
 
 __all__ = ["CheapHessian", "ConstantHessian", "SampledHessians"]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t, symmetric_eigen
-from streamkernel.reductions import FullCovariance, KroneckerCovariance, LatentCovariance, LatentPosterior
+from streamkernel.reductions.predictions import FullCovariance, KroneckerCovariance, LatentCovariance, LatentPosterior
 from streamkernel.solvers.latent_coordinates import WAY_OUT, GeneralisedFit
 
 __all__ = ["LaplaceApproximation"]

@@ -25,7 +25,9 @@ from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError
 from streamkernel.kernels import Kernel, prepare_gradient
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import Features, Latent, Likelihood, Reduction
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.likelihoods import Latent, Likelihood
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers.laplace import precision_factor
 from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates, GeneralisedFit, Result
 from streamkernel.solvers.newton import newton_minimum

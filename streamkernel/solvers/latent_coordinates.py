@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import Latent, Likelihood, Reduction, StartSums
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.likelihoods import Latent, Likelihood, StartSums
 
 __all__ = ["STEPS", "WAY_OUT", "Coordinates", "GeneralisedFit", "Iteration", "Sweep", "accepted"]
 

@@ -19,7 +19,8 @@ from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import require_finite
-from streamkernel.reductions import Likelihood, Sample, Softmax
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import Likelihood, Softmax
 from streamkernel.solvers.climb import climb
 from streamkernel.solvers.laplace_evidence import LaplaceEvidence
 from streamkernel.solvers.sample_basis import Run, greedy_points

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.errors import NumericalError, warn_user
-from streamkernel.reductions import Features, Latent, Likelihood, NewtonStart, NewtonStep
+from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 
 __all__ = ["newton_minimum", "solve_newton"]

@@ -27,7 +27,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t, symmetric_eigen
-from streamkernel.reductions import RidgeSums
+from streamkernel.reductions.sums import RidgeSums
 
 __all__ = ["ProjectedBayes", "ProjectedSolution"]
 

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, warn_user
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import Features, GradientStep, Likelihood, NewtonStart, Sample
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import GradientStep, Likelihood, NewtonStart
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers.hessians import CheapHessian, ConstantHessian, SampledHessians
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 

@@ -23,7 +23,7 @@ from streamkernel.linalg import (
     single_threaded_blas,
     solve_lower_t,
 )
-from streamkernel.reductions import RidgeSums
+from streamkernel.reductions.sums import RidgeSums
 
 __all__ = ["RidgeSolution", "RidgeSystem"]
 

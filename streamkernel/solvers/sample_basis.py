@@ -15,7 +15,8 @@ import numpy as np
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import PoolColumns, Reduction, stream_generator
+from streamkernel.reductions import Reduction, stream_generator
+from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection.forms import GramForm
 from streamkernel.selection.scores import FunctionSpace
 from streamkernel.table import Table

@@ -26,14 +26,14 @@ from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Kernel, LengthscaleGradient
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import (
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.sums import (
     ConstantNoise,
     DiagonalNoise,
     EvidenceGradient,
     EvidenceSlopes,
     GaussianEquations,
     GaussianSums,
-    Reduction,
 )
 from streamkernel.table import RowBlock, Table
 

@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import (
-    Collect,
-    FeatureGram,
-    Features,
-    FeatureTimes,
-    FeatureTransposed,
-    KernelProducts,
-    Reduction,
-)
+from streamkernel.reductions import Collect, Reduction
+from streamkernel.reductions.sums import FeatureGram, Features, FeatureTimes, FeatureTransposed, KernelProducts
 from streamkernel.table import Table
 
 __all__ = ["plan_full"]

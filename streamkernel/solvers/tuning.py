@@ -23,7 +23,8 @@ from streamkernel.errors import DataError, ParameterError, ShapeError
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import require_finite
-from streamkernel.reductions import GaussianSums, Sample
+from streamkernel.reductions import Sample
+from streamkernel.reductions.sums import GaussianSums
 from streamkernel.solvers.evidence_search import MOVABLE, EvidenceSearch, TuningPoint
 from streamkernel.solvers.sample_basis import Run, greedy_points
 from streamkernel.solvers.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread

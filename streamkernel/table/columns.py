@@ -17,13 +17,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streamkernel.errors import ShapeError
 from streamkernel.table.ordered_rows import OrderedRows
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
 
-__all__ = ["KnownColumns", "are_real", "check_distinct", "default_names", "with_names"]
+__all__ = ["KnownColumns", "are_real", "check_distinct", "default_names", "frame_names", "with_names"]
 
 _SHOWN = 5
 _DEFAULT = re.compile(r"x(0|[1-9][0-9]{0,17})", re.ASCII)
@@ -143,3 +144,21 @@ def _listed(names: Sequence[str], *, quoted: bool = True) -> str:
     if not quoted:
         return ", ".join(shown) + (", ..." if len(names) > _SHOWN else "")
     return ", ".join(shown) + (f", ... ({len(names)} in all)" if len(names) > _SHOWN else "")
+
+
+def frame_names(X: Any, what: str = "X") -> list[str] | None:
+    """Names of the columns of rows in memory; None for an array, or where some names are not text.
+
+    Raises
+    ------
+    ShapeError
+        Two names are equal.
+    """
+    names = getattr(X, "column_names", None)  # pyarrow
+    if names is None:
+        names = getattr(X, "columns", None)
+    if names is None or callable(names) or getattr(X, "ndim", 2) != 2:
+        return None
+    found = list(names)
+    check_distinct([str(name) for name in found], what)
+    return found if found and all(isinstance(name, str) for name in found) else None

@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 from streamkernel.errors import ParameterError
-from streamkernel.estimators.kinds import PREDICTORS, check_options
+from streamkernel.kinds import PREDICTORS, check_options
 
 THREADS = ("--scheduler", "threads")
 

@@ -13,7 +13,7 @@ import pytest
 
 from streamkernel import GaussianProcessClassifier, KernelRidgeClassifier, ingest, open_table
 from streamkernel.errors import NumericalError, NumericRangeError
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 THREADS = ("--scheduler", "threads", "--quiet")
 RNG = np.random.default_rng(0)

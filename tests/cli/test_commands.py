@@ -15,7 +15,7 @@ import zarr
 
 from streamkernel import Factor, KernelRidge, open_table
 from streamkernel.cli.main import main
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 FIT_KEYS = {
     "basis_size", "sweeps", "residual_trace", "relative_residual_trace", "alpha", "lengthscale", "rows", "seconds",

@@ -18,7 +18,7 @@ from service.live import Live
 
 from streamkernel import ingest, open_table
 from streamkernel.cli import main
-from streamkernel.estimators.kinds import PREDICTORS, Predictor
+from streamkernel.kinds import PREDICTORS, Predictor
 from streamkernel.service import Settings
 
 THREADS = ("--scheduler", "threads", "--quiet")

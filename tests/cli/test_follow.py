@@ -17,7 +17,7 @@ from followers import killed_again_and_again
 
 from streamkernel import append_rows, ingest, open_table
 from streamkernel.cli.main import main
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 THREADS = ("--scheduler", "threads")
 FOLD = {

@@ -12,7 +12,7 @@ import pytest
 
 from streamkernel import GaussianProcessRegressor, ingest, open_table
 from streamkernel.cli import main
-from streamkernel.estimators import GaussianModel
+from streamkernel.models import GaussianModel
 
 M, FITTED = 900, 300
 RNG = np.random.default_rng(0)

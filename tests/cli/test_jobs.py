@@ -10,7 +10,7 @@ import pytest
 from clusters import Cluster
 
 from streamkernel.jobs.records import JobRecords, new_id
-from streamkernel.jobs.work import Work
+from streamkernel.jobs.specification import Work
 
 
 @pytest.fixture

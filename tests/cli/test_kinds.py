@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamkernel import Factor, KernelCCA, KernelPCA, Nystroem, factorize, open_table
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 THREADS = ("--scheduler", "threads", "--quiet")
 

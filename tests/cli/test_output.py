@@ -11,9 +11,9 @@ import pytest
 
 from streamkernel.cli.output import emit, stderr
 from streamkernel.cli.streams import checked_streams
-from streamkernel.estimators import RidgeModel
 from streamkernel.jobs.records import JobRecords, new_id
-from streamkernel.jobs.work import Work
+from streamkernel.jobs.specification import Work
+from streamkernel.models import RidgeModel
 
 LONG = "/" + "/".join(["a folder with blanks"] * 30)
 

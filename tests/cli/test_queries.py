@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from streamkernel import BayesianCommitteeMachine, ingest, open_table
-from streamkernel.estimators import GaussianModel
+from streamkernel.models import GaussianModel
 
 M, Q, N = 600, 12, 60
 RNG = np.random.default_rng(0)
@@ -89,7 +89,7 @@ def test_bad_ones_are_refused_before_any_work(
     def refuse(*arguments: object) -> None:
         raise AssertionError("work began")
 
-    monkeypatch.setattr("streamkernel.cli.machine.Place.executor", refuse)
+    monkeypatch.setattr("streamkernel.cli.execution.Place.executor", refuse)
     path, said = bad(case, tmp_path)
     for command in (("fit", rows, tmp_path / "m"), ("plan", rows)):
         assert said in cli(*command, *FIT, "--queries", path).error

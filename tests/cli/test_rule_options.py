@@ -11,8 +11,9 @@ import pytest
 from streamkernel import Factor, factorize, open_table
 from streamkernel.cli.rule_options import NAMED
 from streamkernel.errors import ParameterError
-from streamkernel.estimators import RidgeModel, RidgeSettings
+from streamkernel.models import RidgeModel
 from streamkernel.selection import RULES, Uniform, options_of
+from streamkernel.settings import RidgeSettings
 
 THREADS = ("--scheduler", "threads", "--quiet")
 

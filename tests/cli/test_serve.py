@@ -21,7 +21,7 @@ import pytest
 from objects.flaky_proxy import flaky
 from s3_server import S3Server
 
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 TOKEN = "correct-horse-battery"
 
@@ -72,7 +72,7 @@ def predicted(url: str, model: Path, **options: Any) -> tuple[int, Any]:
 
 
 def expected(model: Path) -> float:
-    from streamkernel.estimators.direct import DirectPredictions
+    from streamkernel.models.few_rows import DirectPredictions
 
     direct = DirectPredictions(RidgeModel.load(model))
     return float(direct.of_block(direct.prepared(np.full((1, 6), 0.5)))["prediction"][0])

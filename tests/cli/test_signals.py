@@ -18,7 +18,7 @@ import pytest
 from problems import zarr_of_chunks
 
 from streamkernel.cli import main
-from streamkernel.cli.ended import EndedBySignal
+from streamkernel.cli.ending_signals import EndedBySignal
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -10,7 +10,7 @@ import pytest
 
 from streamkernel import KernelRidge, open_table
 from streamkernel.cli import main
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 THREADS = ("--scheduler", "threads", "--quiet")
 

@@ -15,7 +15,8 @@ import pytest
 
 from streamkernel import Nystroem, append_rows, ingest, open_table
 from streamkernel.cli.main import main
-from streamkernel.estimators import RidgeModel, updating_saved
+from streamkernel.following import update_saved as updating_saved
+from streamkernel.models import RidgeModel
 
 THREADS = ("--scheduler", "threads")
 KEYS = {

@@ -19,8 +19,8 @@ from scipy.special import expit, logit
 from streamkernel.committee import GeneralisedCommittee, fit_generalised_committee
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import DataError, NumericalError, ParameterError
-from streamkernel.reductions import Bernoulli, Poisson
-from streamkernel.reductions.laplace_mode import find_mode
+from streamkernel.reductions.likelihoods import Bernoulli, Poisson
+from streamkernel.reductions.likelihoods.laplace_mode import find_mode
 from streamkernel.table import Table, open_table
 
 CARD_GENERALISED = [-1.33789, -1.16957, -0.857072, -0.792924, -0.944852, -1.03836]

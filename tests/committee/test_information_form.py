@@ -17,8 +17,8 @@ from streamkernel.committee import OnlineCommittee
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NonFiniteDataError, NumericalError, ParameterError, ShapeError, ShapeMismatchError
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import BlockNoise, DiagonalNoise, GaussianEquations, GaussianSums
-from streamkernel.reductions.member_weights import MemberSums, MemberWeights
+from streamkernel.reductions.members.weights import MemberSums, MemberWeights
+from streamkernel.reductions.sums import BlockNoise, DiagonalNoise, GaussianEquations, GaussianSums
 from streamkernel.table import Table, open_table
 
 ON_CARD = Committee(CARD.X, CARD.y[:, None], CARD.Xq)

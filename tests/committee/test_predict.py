@@ -26,9 +26,9 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import local_cluster
 from streamkernel.errors import DataError, NonFiniteDataError, NumericalError, ParameterError, ShapeError
 from streamkernel.kernels import Gaussian, Linear
-from streamkernel.reductions import BlockNoise, GaussianEquations
-from streamkernel.reductions.combiners import COMBINERS
-from streamkernel.reductions.member_weights import MemberWeights
+from streamkernel.reductions.members.combiners import COMBINERS
+from streamkernel.reductions.members.weights import MemberWeights
+from streamkernel.reductions.sums import BlockNoise, GaussianEquations
 from streamkernel.table import Table, open_table
 
 PRODUCTS = ["poe", "gpoe", "bcm", "rbcm"]

@@ -19,7 +19,7 @@ from streamkernel.committee import (
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear
-from streamkernel.reductions import BlockNoise
+from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import open_table
 
 SGMA = [17, 4, 27, 33, 29, 20]

@@ -17,8 +17,8 @@ from streamkernel.committee import SVMCommittee, fit_svm_committee
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import DataError, ParameterError
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import BlockNoise
-from streamkernel.reductions.svm_members import SVMMembers, dual_values
+from streamkernel.reductions.members.svm import SVMMembers, dual_values
+from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import open_table
 
 SIGNAL, OFFSET, TAU = 1.5, 0.7, 1e-3

@@ -15,8 +15,10 @@ import numpy as np
 from problems import zarr_of_chunks
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
-from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
-from streamkernel.estimators.kinds import PREDICTORS
+from streamkernel.fits import fit_ridge
+from streamkernel.kinds import PREDICTORS
+from streamkernel.models import RidgeModel
+from streamkernel.settings import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 

@@ -13,8 +13,9 @@ import data_sets
 import pytest
 from problems import zarr_of_chunks
 
-from streamkernel.engine import limits, limits_here
-from streamkernel.engine.allowed import MACHINE, Allowed, allowed_memory, allowed_to_each
+from streamkernel.engine import limits_here
+from streamkernel.engine import memory_limits as limits
+from streamkernel.engine.allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.cluster import ClusterExecutor
 
 MIB = 1 << 20

@@ -13,7 +13,8 @@ import zarr
 from streamkernel import KernelRidge, open_table
 from streamkernel.engine import Session, Silent
 from streamkernel.errors import InputChangedError
-from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.settings import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import Table
 

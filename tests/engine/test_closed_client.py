@@ -14,7 +14,8 @@ from streamkernel import open_table
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import ClusterError
-from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.settings import RidgeSettings
 
 DATA = data_sets.friedman(2000, 5)
 

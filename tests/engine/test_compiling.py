@@ -14,7 +14,8 @@ import pytest
 from clusters import Cluster
 from distributed import get_worker
 
-from streamkernel.engine import compiling, warming
+from streamkernel.engine import compiling
+from streamkernel.engine import worker_warm_up as warming
 from streamkernel.engine.cluster import connect
 from streamkernel.kernels import _compiled
 

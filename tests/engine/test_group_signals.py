@@ -13,7 +13,8 @@ from distributed import Client, get_client
 from streamkernel import open_table
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import local_cluster
-from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.settings import RidgeSettings
 
 DATA = data_sets.friedman(2000, 5)
 

@@ -20,7 +20,7 @@ from problems import zarr_of_chunks
 
 from streamkernel import KernelRidge, open_table
 from streamkernel.cli import main
-from streamkernel.cli.machine import Place
+from streamkernel.cli.execution import Place
 from streamkernel.engine import (
     Machine,
     MemoryLimits,
@@ -28,16 +28,19 @@ from streamkernel.engine import (
     ThreadExecutor,
     check_memory,
     cluster,
-    limits,
     machine_of,
     memory_limits,
     total_memory,
 )
+from streamkernel.engine import (
+    memory_limits as limits,
+)
 from streamkernel.engine.cluster import ClusterExecutor, connect, local_cluster
-from streamkernel.engine.memory import forget_peak, peak_resident_bytes
+from streamkernel.engine.peak_memory import forget_peak, peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES, Plan
 from streamkernel.errors import ClusterError, ResourceLimitError
-from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
+from streamkernel.fits import fit_ridge, plan_ridge
+from streamkernel.settings import RidgeSettings
 
 DATA = data_sets.friedman(2000, 5)
 TABLE = open_table(DATA.X, DATA.y)
@@ -192,7 +195,7 @@ class TestCommands:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="VmHWM is Linux's")
 def test_a_peak_is_not_that_of_the_process_that_started_it() -> None:
     """ru_maxrss outlives fork and exec; what the parent held is none of the worker's."""
-    program = "from streamkernel.engine.memory import peak_resident_bytes; print(peak_resident_bytes())"
+    program = "from streamkernel.engine.peak_memory import peak_resident_bytes; print(peak_resident_bytes())"
     held = np.ones(60_000_000)
     mine = peak_resident_bytes()
     assert mine >= held.nbytes

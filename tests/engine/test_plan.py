@@ -31,7 +31,8 @@ from streamkernel.engine.layout import span_rows
 from streamkernel.engine.plan import BASE_BYTES, WORKER_BYTES, Plan, Step, TableShape, make_plan
 from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ResourceLimitError
-from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
+from streamkernel.fits import fit_ridge, plan_ridge
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table, open_table
 
 HERE = Path(__file__).parent

@@ -16,7 +16,7 @@ from fitting import fit, make_store, run_of
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.errors import CheckpointMismatchError, RunLockedError, StreamKernelWarning
-from streamkernel.estimators import fit_ridge
+from streamkernel.fits import fit_ridge
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 

@@ -22,7 +22,8 @@ from streamkernel.engine.cluster import ClusterExecutor, connect
 from streamkernel.engine.progress import Silent
 from streamkernel.engine.versions import check_versions
 from streamkernel.errors import ClusterError
-from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.settings import RidgeSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::distributed.versions.VersionMismatchWarning")
 

@@ -16,7 +16,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StoreError
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import FeatureMap, Features
+from streamkernel.reductions.sums import FeatureMap, Features
 from streamkernel.store import RowSink
 from streamkernel.store import row_places as rows
 

@@ -8,7 +8,7 @@ import pytest
 from updates import FITTED, X, Y, fit
 
 from streamkernel import ingest, open_table
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,9 @@ import pytest
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 
 DATA = data_sets.friedman(6000, 5)

@@ -29,8 +29,8 @@ from streamkernel import (
 )
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import DataError, InputChangedError, ShapeError
-from streamkernel.estimators import RidgeModel
 from streamkernel.factors import nearest_neighbours
+from streamkernel.models import RidgeModel
 
 pd = pytest.importorskip("pandas")
 

@@ -13,7 +13,8 @@ from problems import zarr_of_chunks
 from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor, open_table
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError, ResourceLimitError, StreamKernelWarning
-from streamkernel.estimators import CommitteeSettings, fit_gaussian
+from streamkernel.fits import fit_gaussian
+from streamkernel.settings import CommitteeSettings
 
 M, BLOCK, N = 1500, 100, 80
 RNG = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from streamkernel import (
     KernelRidgeClassifier,
 )
 from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeError, ShapeError
-from streamkernel.estimators.direct import DirectPredictions
+from streamkernel.models.few_rows import DirectPredictions
 
 ROWS = data_sets.friedman(3000, 5, 0.5, 0)
 LABELS = np.array(["low", "middle", "high"])[np.digitize(ROWS.y, [12.0, 17.0])]

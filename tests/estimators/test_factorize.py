@@ -28,8 +28,8 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelWarning,
 )
-from streamkernel.estimators import RidgeSettings
-from streamkernel.estimators import factorize as module
+from streamkernel.fits import factor as module
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 
 

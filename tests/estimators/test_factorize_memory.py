@@ -18,9 +18,9 @@ from problems import zarr_of_chunks
 
 from streamkernel.engine import Machine, Session, ThreadExecutor
 from streamkernel.errors import ResourceLimitError
-from streamkernel.estimators import RidgeSettings
-from streamkernel.estimators import factorize as module
+from streamkernel.fits import factor as module
 from streamkernel.selection import RULES
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import Table, open_table
 
 HERE = Path(__file__).parent
@@ -105,7 +105,7 @@ import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.estimators import RidgeSettings
-from streamkernel.estimators.factorize import make_factor
+from streamkernel.fits.factor import make_factor
 from streamkernel.table import open_table
 store, folder, options, threads = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
 table, session = open_table(store), Session(ThreadExecutor(threads))

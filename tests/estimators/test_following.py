@@ -20,9 +20,11 @@ from streamkernel import follow, ingest, open_table
 from streamkernel.errors import (
     RunLockedError,
 )
-from streamkernel.estimators import RidgeModel, following, updating_saved
-from streamkernel.estimators.following import Fold, Limits
-from streamkernel.estimators.kept_in_memory import KeptInMemory
+from streamkernel.following import follower as following
+from streamkernel.following import update_saved as updating_saved
+from streamkernel.following.follower import Fold, Limits
+from streamkernel.following.model_cache import KeptInMemory
+from streamkernel.models import RidgeModel
 
 
 @pytest.fixture

@@ -33,10 +33,12 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelWarning,
 )
-from streamkernel.estimators import RidgeModel, follower_lock, updating_saved
-from streamkernel.estimators.follower_lock import only_follower
-from streamkernel.estimators.following import Fold, Limits
-from streamkernel.estimators.passing import Trouble, may_pass
+from streamkernel.following import lock as follower_lock
+from streamkernel.following import update_saved as updating_saved
+from streamkernel.following.follower import Fold, Limits
+from streamkernel.following.lock import only_follower
+from streamkernel.following.temporary_errors import Trouble, may_pass
+from streamkernel.models import RidgeModel
 from streamkernel.table.generation import table_generation
 
 

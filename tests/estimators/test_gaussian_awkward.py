@@ -19,8 +19,8 @@ from streamkernel.errors import (
     ParameterError,
     StreamKernelWarning,
 )
-from streamkernel.estimators.fit_gaussian import plan_gaussian
-from streamkernel.estimators.gaussian_settings import GaussianSettings
+from streamkernel.fits.gaussian import plan_gaussian
+from streamkernel.settings.gaussian import GaussianSettings
 
 # --- awkward data -------------------------------------------------------------------------------------------------
 

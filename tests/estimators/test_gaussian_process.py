@@ -24,8 +24,9 @@ from streamkernel.errors import (
     ParameterError,
     StreamKernelWarning,
 )
-from streamkernel.estimators import GaussianSettings, fit_gaussian, plan_gaussian
+from streamkernel.fits import fit_gaussian, plan_gaussian
 from streamkernel.kernels import Gaussian
+from streamkernel.settings import GaussianSettings
 
 
 def exact(unit: Any, y: Any = FEW_Y) -> Any:

@@ -11,9 +11,10 @@ from gaussian_rows import ASKED, X, Y, rows
 
 from streamkernel import GaussianProcessRegressor, open_table
 from streamkernel.engine import Machine, Session, ThreadExecutor
-from streamkernel.estimators import GaussianSettings, fit_gaussian, plan_gaussian
+from streamkernel.fits import fit_gaussian, plan_gaussian
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import ConstantNoise, GaussianEquations
+from streamkernel.reductions.sums import ConstantNoise, GaussianEquations
+from streamkernel.settings import GaussianSettings
 from streamkernel.solvers import GaussianSystem
 
 # --- hyper-parameters ---------------------------------------------------------------------------------------------

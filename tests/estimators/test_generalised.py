@@ -23,8 +23,9 @@ from streamkernel.errors import (
     ModelFormatError,
     StreamKernelWarning,
 )
-from streamkernel.estimators import GeneralisedSettings, fit_generalised, plan_generalised
+from streamkernel.fits import fit_generalised, plan_generalised
 from streamkernel.kernels import Gaussian
+from streamkernel.settings import GeneralisedSettings
 
 
 def latent(model: Any, asked: NDArray[Any]) -> NDArray[Any]:

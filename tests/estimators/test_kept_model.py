@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from streamkernel.estimators._saved import SavedEstimator
 from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.estimators.kept_model import PredictingModel
-from streamkernel.estimators.saved import SavedEstimator
+from streamkernel.models.predicting import PredictingModel
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from streamkernel.basis import Basis
 from streamkernel.bounds import matching_pursuit_bound
 from streamkernel.engine import Session
 from streamkernel.errors import NumericalError, ParameterError, ResourceLimitError, StreamKernelWarning
-from streamkernel.reductions import CrossPool, View
+from streamkernel.reductions import View
+from streamkernel.reductions.pools import CrossPool
 from streamkernel.selection import Problem, RowCache
 from streamkernel.selection.cross_picks import cross_picks
 from streamkernel.selection.draws import UniformDraw

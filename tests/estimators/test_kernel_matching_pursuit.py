@@ -23,8 +23,8 @@ from streamkernel import (
 )
 from streamkernel.engine import Machine
 from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
-from streamkernel.estimators.fit_pursuit import plan_pursuit
-from streamkernel.estimators.pursuit_settings import PursuitSettings
+from streamkernel.fits.pursuit import plan_pursuit
+from streamkernel.settings.pursuit import PursuitSettings
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((400, 3))

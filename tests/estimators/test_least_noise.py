@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import streamkernel.estimators.fit_gaussian
+import streamkernel.fits.gaussian
 from streamkernel import BayesianCommitteeMachine, GaussianProcessRegressor
 from streamkernel.basis import Basis
 from streamkernel.committee import least_ratio
@@ -79,7 +79,7 @@ def test_every_smooth_kernel(kernel: str, dtype: type) -> None:
 
 
 def test_sampled_rows_that_do_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[streamkernel.estimators.fit_gaussian.__module__]
+    module = sys.modules[streamkernel.fits.gaussian.__module__]
     monkeypatch.setattr(module, "least_ratio", lambda basis, X, size, ratio: ratio)
     X, asked = _rows(0, 2)
     model = _pitc(300).fit(X, _sine(X))

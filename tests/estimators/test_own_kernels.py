@@ -25,7 +25,7 @@ from streamkernel import (
 )
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.factors import Factor
-from streamkernel.jobs.work import described
+from streamkernel.jobs.specification import described
 from streamkernel.kernels import Gaussian, Kernel, Linear
 from streamkernel.store import write_bundle
 
@@ -161,7 +161,7 @@ def test_factors_updates_and_jobs(tmp_path: Path) -> None:
 
 def test_commands_and_the_service_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from streamkernel.cli import main
-    from streamkernel.service.served import load
+    from streamkernel.service.loaded_model import load
 
     KernelRidge(15, kernel=Wide(2.0)).fit(X, Y).save(tmp_path / "model")
     ingest(open_table(X), tmp_path / "rows")

@@ -13,8 +13,8 @@ from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
 from streamkernel.pursuit import VARIANTS
 from streamkernel.pursuit.ridge import ridge_stages
+from streamkernel.pursuit.stage_errors import Watch
 from streamkernel.pursuit.stages import Stages
-from streamkernel.pursuit.watch import Watch
 from streamkernel.selection import Problem
 
 RNG = np.random.default_rng(2)

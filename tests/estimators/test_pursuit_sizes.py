@@ -14,8 +14,8 @@ from streamkernel import KernelMatchingPursuit, KernelMatchingPursuitClassifier,
 from streamkernel.bounds import matching_pursuit_bound
 from streamkernel.engine import Machine, Session
 from streamkernel.errors import DataError, ModelFormatError, ParameterError
-from streamkernel.estimators.fit_pursuit import fit_pursuit, plan_pursuit
-from streamkernel.estimators.pursuit_settings import PursuitSettings
+from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
+from streamkernel.settings.pursuit import PursuitSettings
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((420, 3))

@@ -15,8 +15,9 @@ from streamkernel import KernelRidge, KernelRidgeClassifier, RidgeModel, open_ta
 from streamkernel.cli import main
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ModelFormatError, StoreExistsError, StoreNotFoundError
-from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
 from streamkernel.report import write_report
+from streamkernel.settings import RidgeSettings
 from streamkernel.solvers import RidgeSystem
 
 RNG = np.random.default_rng(0)

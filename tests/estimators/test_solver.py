@@ -17,7 +17,9 @@ from streamkernel import KernelRidge, KernelRidgeClassifier, open_table
 from streamkernel.engine import Machine, Session, Silent, ThreadExecutor
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import ModelFormatError, ParameterError, ResourceLimitError, StreamKernelWarning
-from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge, plan_ridge
+from streamkernel.fits import fit_ridge, plan_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings import RidgeSettings
 from streamkernel.solvers import FalkonSystem
 from streamkernel.store import Checkpoints, write_bundle
 from streamkernel.table import Table

@@ -19,8 +19,8 @@ from streamkernel.errors import (
     DataError,
     ParameterError,
 )
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.runs import clipped, count, joined, without
+from streamkernel.models import RidgeModel
+from streamkernel.models.row_runs import clipped, count, joined, without
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from streamkernel.errors import (
     InputChangedError,
     ParameterError,
 )
-from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings import RidgeSettings
 
 
 def foreign(path: Path, last: int, **changed: Any) -> str:

@@ -19,9 +19,9 @@ from streamkernel.errors import (
     ShapeError,
     ShapeMismatchError,
 )
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.updating import update_model
+from streamkernel.models import RidgeModel
 from streamkernel.store import Checkpoints
+from streamkernel.updating.update import update_model
 
 
 def test_alpha_is_chosen_as_by_the_fit_or_as_asked(fitted: RidgeModel) -> None:

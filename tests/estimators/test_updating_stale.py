@@ -14,7 +14,7 @@ from streamkernel.errors import (
     ParameterError,
     StreamKernelWarning,
 )
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 WIDE = 2.5
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 import streamkernel
-from streamkernel.cli.scoring import plan_of_predictions
+from streamkernel.cli.tables_for_models import plan_of_predictions
 from streamkernel.engine import Machine, Plan, Session, ThreadExecutor
 from streamkernel.engine.plan import BASE_BYTES, SLACK
 from streamkernel.engine.session import layout_of
-from streamkernel.estimators.check_rows import check_bytes, check_rows
-from streamkernel.estimators.kernel_cca_plan import CCASettings, plan_cca
-from streamkernel.estimators.kernel_cca_views import paired_table
-from streamkernel.estimators.kinds import PREDICTORS
+from streamkernel.fits.check_rows import check_bytes, check_rows
+from streamkernel.fits.kernel_cca_plan import CCASettings, plan_cca
+from streamkernel.fits.kernel_cca_views import paired_table
 from streamkernel.kernels import Gaussian, Kernel, Matern, packed_bytes
 from streamkernel.kernels.prepared import PreparedFormula
+from streamkernel.kinds import PREDICTORS
 from streamkernel.reductions import Moments, Sample
 from streamkernel.selection import RULES
 from streamkernel.solvers import choice_bytes, choose_lengthscale

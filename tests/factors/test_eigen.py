@@ -16,7 +16,8 @@ from problems import basis_of
 from streamkernel.errors import NumericalError, ParameterError, ResourceLimitError
 from streamkernel.factors import FactorEigen, FeatureRows, pca_residual_traces
 from streamkernel.kernels import Gaussian, Laplacian, Linear
-from streamkernel.reductions import Collect, FeatureTimes
+from streamkernel.reductions import Collect
+from streamkernel.reductions.sums import FeatureTimes
 from streamkernel.table import open_table
 
 CARD = naive.card()

@@ -18,7 +18,8 @@ from runs import At, fit, run_of, settings
 
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StoreError
-from streamkernel.estimators import RidgeModel, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.models import RidgeModel
 from streamkernel.table import open_table
 
 _LEFT = 8192

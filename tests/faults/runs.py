@@ -21,7 +21,9 @@ import psutil
 from problems import zarr_of_chunks
 
 from streamkernel.engine import Session, Silent, ThreadExecutor
-from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 

@@ -15,7 +15,7 @@ import pytest
 from runs import ROWS, Counter, fit, run_of
 
 from streamkernel.cli import main
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 
 HERE = Path(__file__).parent
 

@@ -13,7 +13,7 @@ from streamkernel.atomic import text_digest
 from streamkernel.blobs import RecordLog, blobs_at, joined
 from streamkernel.blobs.lease import this_process
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.work import Work, described
+from streamkernel.jobs.specification import Work, described
 
 __all__ = ["STATES", "place_of_job"]
 

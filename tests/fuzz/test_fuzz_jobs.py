@@ -22,9 +22,9 @@ from streamkernel import ingest
 from streamkernel.jobs import connect
 from streamkernel.jobs.records import JobRecords
 from streamkernel.service import JobsPlace
-from streamkernel.service.desk import JobDesk
-from streamkernel.service.refusals import Refused as RefusedByTheService
-from streamkernel.service.roots import Roots
+from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.http_errors import Refused as RefusedByTheService
+from streamkernel.service.job_actions import JobDesk
 
 QUICK, MANY = 8, 250
 

@@ -14,7 +14,7 @@ from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from streamkernel import Factor, KernelRidge, open_table
-from streamkernel.blobs import patience
+from streamkernel.blobs import retries as patience
 
 QUICK, MANY = 60, 1500
 

@@ -15,7 +15,7 @@ from streamkernel import KernelRidge
 from streamkernel.errors import StreamKernelError
 from streamkernel.jobs import Job
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.work import Work, described
+from streamkernel.jobs.specification import Work, described
 
 __all__ = ["estimator", "events", "failure", "rows_at", "small", "sweeps_begun", "until", "written"]
 

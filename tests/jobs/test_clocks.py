@@ -14,9 +14,9 @@ from streamkernel import connect
 from streamkernel.blobs import Blobs, Lease, LocalBlobs, blobs_at, clock, place_time
 from streamkernel.errors import ParameterError, StoreAccessError
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs.fitting import steps_of
+from streamkernel.jobs.fit_and_publish import steps_of
 from streamkernel.jobs.records import RUNNING, JobRecords
-from streamkernel.jobs.work import Work
+from streamkernel.jobs.specification import Work
 from streamkernel.store import Bundle, write_bundle
 
 AHEAD = pytest.mark.parametrize("ahead", [19.0, -19.0, 1e7])

@@ -18,12 +18,13 @@ from streamkernel.errors import (
     ResourceLimitError,
     StoreNotFoundError,
 )
-from streamkernel.estimators import RidgeSettings, plan_ridge
+from streamkernel.fits import plan_ridge
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.cluster import DriverLimits
 from streamkernel.jobs.failures import as_error, as_record
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.work import Work, described
+from streamkernel.jobs.specification import Work, described
+from streamkernel.settings import RidgeSettings
 
 # --- cancelling ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from fits import rows_at, small, written
 from streamkernel.blobs import Lease
 from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
 from streamkernel.jobs import connect
-from streamkernel.jobs.fitting import Fitting
+from streamkernel.jobs.fit_and_publish import Fitting
 from streamkernel.jobs.records import CANCELLED, QUEUED, RUNNING, JobRecords, Stopped
 
 

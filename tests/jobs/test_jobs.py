@@ -22,8 +22,8 @@ from streamkernel.errors import (
 )
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.records import JobRecords
+from streamkernel.jobs.specification import Work, described
 from streamkernel.jobs.task import drive
-from streamkernel.jobs.work import Work, described
 from streamkernel.kernels import Gaussian
 from streamkernel.selection.rules import as_rule
 

@@ -16,10 +16,10 @@ from streamkernel.blobs import blobs_at, joined
 from streamkernel.cli import main
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import local_cluster
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.fit import fit_ridge
-from streamkernel.estimators.settings import RidgeSettings
 from streamkernel.factors import Factor
+from streamkernel.fits.ridge import fit_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.store import Bundle, RowSink, write_bundle
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest

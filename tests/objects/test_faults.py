@@ -12,12 +12,13 @@ from objects.flaky_proxy import FlakyProxy, every
 from s3_server import S3Server
 
 from streamkernel import KernelRidge
-from streamkernel.blobs import blobs_at, patience
+from streamkernel.blobs import blobs_at
+from streamkernel.blobs import retries as patience
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.fit import fit_ridge
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.fits.ridge import fit_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.store import Bundle, Checkpoints, RowSink, read_bundle, write_bundle
 from streamkernel.table import open_table
 from streamkernel.table.ingest import append_rows, ingest

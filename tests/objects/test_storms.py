@@ -11,16 +11,17 @@ import pytest
 from objects.flaky_proxy import FlakyProxy, flaky, storm
 from s3_server import S3Server
 
-from streamkernel.blobs import Blobs, RecordLog, blobs_at, patience
+from streamkernel.blobs import Blobs, RecordLog, blobs_at
+from streamkernel.blobs import retries as patience
 from streamkernel.blobs.filesystem import FilesystemBlobs
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import local_cluster
 from streamkernel.errors import StoreAccessError, StoreError
-from streamkernel.estimators.fit import fit_ridge
-from streamkernel.estimators.settings import RidgeSettings
+from streamkernel.fits.ridge import fit_ridge
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.work import Work
+from streamkernel.jobs.specification import Work
 from streamkernel.report.publish import publish_file
+from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 from streamkernel.table.ingest import ingest

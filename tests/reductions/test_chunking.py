@@ -19,65 +19,73 @@ from strategies import cuts, rows, seeds
 
 from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial, Sigmoid, per_feature
 from streamkernel.reductions import (
-    Bernoulli,
-    BlockNoise,
     Both,
-    ClassificationScores,
     Collect,
-    ColumnSquares,
-    ConstantNoise,
+    Gather,
+    Moments,
+    Predictions,
+    Reduction,
+    Sample,
+    State,
+    View,
+    Weighed,
+)
+from streamkernel.reductions.clusters import Clusters
+from streamkernel.reductions.likelihoods import (
+    Bernoulli,
+    GradientStep,
+    Latent,
+    Likelihood,
+    NewtonStart,
+    NewtonStep,
+    Softmax,
+)
+from streamkernel.reductions.members.combiners import COMBINERS
+from streamkernel.reductions.members.generalised import GeneralisedMembers
+from streamkernel.reductions.members.predictions import MemberPredictions
+from streamkernel.reductions.members.svm import SVMMembers
+from streamkernel.reductions.members.weights import MemberWeights
+from streamkernel.reductions.pools import (
     CountRepeats,
-    CountScores,
-    CrossDisagreements,
-    CrossGram,
     CrossPool,
-    CrossProducts,
-    DiagonalNoise,
     DictionaryColumns,
     DictionarySums,
+    HeldOut,
+    Look,
+    PoolGram,
+    PoolRoot,
+    ResidualReservoir,
+)
+from streamkernel.reductions.pools.largest_residuals import LargestResiduals
+from streamkernel.reductions.pools.leverage import RidgeLeverage, SampledKernel
+from streamkernel.reductions.scores import (
+    ClassificationScores,
+    CountScores,
+    GaussianScores,
+    ProbabilityScores,
+    RegressionScores,
+    StagedScores,
+)
+from streamkernel.reductions.sums import (
+    BlockNoise,
+    ColumnSquares,
+    ConstantNoise,
+    CrossDisagreements,
+    CrossGram,
+    CrossProducts,
+    DiagonalNoise,
     EvidenceGradient,
     FeatureGram,
     FeatureMap,
     Features,
     FeatureTimes,
     FeatureTransposed,
-    Gather,
     GaussianEquations,
-    GaussianScores,
-    GradientStep,
-    HeldOut,
     KernelProducts,
-    Latent,
-    Likelihood,
-    Look,
-    Moments,
-    NewtonStart,
-    NewtonStep,
     NormalEquations,
     NormalProduct,
     NormalTargets,
-    PoolGram,
-    PoolRoot,
-    Predictions,
-    ProbabilityScores,
-    Reduction,
-    RegressionScores,
-    ResidualReservoir,
-    Sample,
-    Softmax,
-    StagedScores,
-    State,
-    View,
-    Weighed,
 )
-from streamkernel.reductions.clusters import Clusters
-from streamkernel.reductions.combiners import COMBINERS
-from streamkernel.reductions.generalised_members import GeneralisedMembers
-from streamkernel.reductions.largest_residuals import LargestResiduals
-from streamkernel.reductions.leverage import RidgeLeverage, SampledKernel
-from streamkernel.reductions.member_predictions import MemberPredictions
-from streamkernel.reductions.member_weights import MemberWeights
-from streamkernel.reductions.svm_members import SVMMembers
 from streamkernel.table import open_table
 
 X64 = np.ndarray[Any, Any]

@@ -13,17 +13,17 @@ from problems import basis_of, blocks
 from scipy.special import expit
 
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import (
+from streamkernel.reductions import RowMap
+from streamkernel.reductions.likelihoods import Softmax
+from streamkernel.reductions.predictions import (
     ClassProbabilities,
     FullCovariance,
     KroneckerCovariance,
     LatentCovariance,
     LatentPosterior,
     PoissonPredictions,
-    RowMap,
-    Softmax,
 )
-from streamkernel.reductions.class_probabilities import logistic_normal
+from streamkernel.reductions.predictions.class_probabilities import logistic_normal
 
 
 def posterior(width: int, signal: float = 2.0, kronecker: bool = False, seed: int = 0) -> tuple[LatentPosterior, Any]:

@@ -17,15 +17,14 @@ from strategies import chunkings, dtypes, rows, seeds
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian, Polynomial
-from streamkernel.reductions import (
-    Collect,
+from streamkernel.reductions import Collect, Reduction
+from streamkernel.reductions.sums import (
     FeatureGram,
     FeatureMap,
     Features,
     FeatureTimes,
     FeatureTransposed,
     NormalEquations,
-    Reduction,
 )
 from streamkernel.table import RowBlock
 

@@ -21,7 +21,7 @@ from streamkernel.engine.layout import Layout, aligned_spans
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Gaussian, Kernel, Polynomial
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import (
+from streamkernel.reductions.sums import (
     BlockNoise,
     ConstantNoise,
     DiagonalNoise,

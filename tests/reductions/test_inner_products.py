@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import DictionarySums, HeldOut, PoolColumns, ResidualColumns, Roots
+from streamkernel.reductions.pools import DictionarySums, HeldOut, PoolColumns, ResidualColumns, Roots
 from streamkernel.table import RowBlock
 from streamkernel.table.row_keys import row_keys
 

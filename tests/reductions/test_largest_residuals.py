@@ -7,7 +7,7 @@ import numpy as np
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions.largest_residuals import LargestResiduals, ResidualRows
+from streamkernel.reductions.pools.largest_residuals import LargestResiduals, ResidualRows
 from streamkernel.table import open_table
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(80, 2))

@@ -13,7 +13,7 @@ from scipy import stats
 from strategies import seeds
 
 from streamkernel.errors import DataError, ParameterError
-from streamkernel.reductions import LIKELIHOODS, Bernoulli, Likelihood, Poisson, Softmax, likelihood_of
+from streamkernel.reductions.likelihoods import LIKELIHOODS, Bernoulli, Likelihood, Poisson, Softmax, likelihood_of
 
 EVERY: dict[str, Likelihood] = {"bernoulli": Bernoulli(), "poisson": Poisson(), "softmax": Softmax(4)}
 every = pytest.mark.parametrize("name", EVERY)

@@ -14,7 +14,8 @@ from scipy import stats
 from strategies import chunkings, seeds
 
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import Look, LookResult, row_uniforms, stream_generator
+from streamkernel.reductions import row_uniforms, stream_generator
+from streamkernel.reductions.pools import Look, LookResult
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 2)) * np.where(np.arange(60) % 3 == 0, 2.5, 0.4)[:, None]

@@ -11,18 +11,18 @@ from problems import basis_of, blocks
 
 from streamkernel.errors import DataError
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import (
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.likelihoods import (
     Bernoulli,
-    Features,
     GradientStep,
     Latent,
     Likelihood,
     NewtonStart,
     NewtonStep,
     Poisson,
-    Reduction,
     Softmax,
 )
+from streamkernel.reductions.sums import Features
 
 STEPS = (1.0, 0.5, 2.0, 0.0)
 EVERY: dict[str, Likelihood] = {"bernoulli": Bernoulli(), "poisson": Poisson(), "softmax": Softmax(3)}

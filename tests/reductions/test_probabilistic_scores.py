@@ -13,11 +13,11 @@ from scipy import stats
 from sklearn import metrics
 
 from streamkernel.errors import DataError
-from streamkernel.reductions import (
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.scores import (
     CountScores,
     GaussianScores,
     ProbabilityScores,
-    Reduction,
     score_counts,
     score_gaussian,
     score_probabilities,

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from streamkernel.reductions import CountRepeats, Repeats
+from streamkernel.reductions.pools import CountRepeats, Repeats
 from streamkernel.table import RowBlock
 from streamkernel.table.row_keys import distinct_rows
 

@@ -11,15 +11,10 @@ from problems import basis_of, blocks, pool_columns, pool_sums, root_sums
 from sklearn import metrics
 
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import (
-    ClassificationScores,
-    Moments,
-    NormalEquations,
-    PoolGram,
-    Predictions,
-    Reduction,
-    RegressionScores,
-)
+from streamkernel.reductions import Moments, Predictions, Reduction
+from streamkernel.reductions.pools import PoolGram
+from streamkernel.reductions.scores import ClassificationScores, RegressionScores
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.solvers import RidgeSystem
 
 

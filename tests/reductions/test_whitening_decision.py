@@ -8,7 +8,7 @@ import pytest
 from streamkernel import KernelRidge
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import FeatureGram, Features, NormalEquations
+from streamkernel.reductions.sums import FeatureGram, Features, NormalEquations
 from streamkernel.table import RowBlock
 
 EPS = float(np.finfo(np.float64).eps)

@@ -15,7 +15,9 @@ import pytest
 from streamkernel import KernelMatchingPursuitClassifier, PursuitModel
 from streamkernel.engine import Session
 from streamkernel.errors import StreamKernelWarning
-from streamkernel.estimators import RidgeModel, RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.models import RidgeModel
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 
 Changed = Callable[..., RidgeModel]

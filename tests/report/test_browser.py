@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from streamkernel.estimators import RidgeModel
-from streamkernel.estimators.kept_model import PredictingModel
+from streamkernel.models import RidgeModel
+from streamkernel.models.predicting import PredictingModel
 from streamkernel.report import write_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

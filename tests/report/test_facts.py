@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 from streamkernel.report.facts import (
     ROUNDING,
     Absent,

@@ -14,7 +14,7 @@ from matplotlib.image import imread
 from scipy import stats
 
 from streamkernel.errors import ShapeMismatchError
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 from streamkernel.report import draw_png, html, write_report
 from streamkernel.report.calibration import (
     CountCheck,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 from streamkernel.report import html, write_report
 from streamkernel.report.publish import PAGE
 

@@ -13,7 +13,7 @@ from matplotlib import rcParams
 from matplotlib.image import imread
 
 from streamkernel.errors import ParameterError, StoreNotFoundError
-from streamkernel.estimators import RidgeModel
+from streamkernel.models import RidgeModel
 from streamkernel.report import draw_png
 
 

@@ -17,7 +17,7 @@ from strategies import chunkings, rows
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear, Polynomial
-from streamkernel.reductions.largest_residuals import LargestResiduals, ResidualRows
+from streamkernel.reductions.pools.largest_residuals import LargestResiduals, ResidualRows
 from streamkernel.selection import Problem, Selection
 from streamkernel.selection.incomplete_cholesky import IncompleteCholesky, largest_pivots
 from streamkernel.table import open_table

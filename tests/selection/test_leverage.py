@@ -20,7 +20,7 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Kernel, Linear, Polynomial
 from streamkernel.reductions import row_uniforms
-from streamkernel.reductions.leverage import LeverageDraw, RidgeLeverage, SampledKernel
+from streamkernel.reductions.pools.leverage import LeverageDraw, RidgeLeverage, SampledKernel
 from streamkernel.selection import Problem, Selection, Uniform
 from streamkernel.selection.leverage import Leverage, matching_ridge
 from streamkernel.table import open_table

@@ -21,7 +21,7 @@ from problems import (
 
 from streamkernel.kernels import Gaussian, Polynomial
 from streamkernel.linalg import RidgePath
-from streamkernel.reductions import PoolGram
+from streamkernel.reductions.pools import PoolGram
 from streamkernel.selection.forms import Form, GramForm, RootForm
 from streamkernel.selection.greedy import Greedy
 from streamkernel.selection.picks import Picks, lazy_picks

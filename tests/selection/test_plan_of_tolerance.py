@@ -9,8 +9,9 @@ import pytest
 from problems import problem_of, select
 
 from streamkernel.engine import Machine, Session, ThreadExecutor
-from streamkernel.estimators import RidgeSettings, fit_ridge, plan_ridge
+from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.selection import as_rule
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 
 

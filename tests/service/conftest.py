@@ -26,7 +26,7 @@ from streamkernel import (
     Nystroem,
     ingest,
 )
-from streamkernel.blobs import patience
+from streamkernel.blobs import retries as patience
 from streamkernel.service import Settings
 
 P = 4

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from streamkernel.errors import NumericRangeError
-from streamkernel.estimators.direct import DirectPredictions
+from streamkernel.models.few_rows import DirectPredictions
 from streamkernel.service import batching
 from streamkernel.service.batching import Batcher
 

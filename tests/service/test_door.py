@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from streamkernel.service.door import Door, address_of
+from streamkernel.service.connections import Door, address_of
 from streamkernel.service.settings import Limits
 
 LIMITS = Limits(connections=4, patience_seconds=1.0)

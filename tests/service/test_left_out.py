@@ -22,9 +22,10 @@ from service.live import Live, served
 
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import ModelFormatError
-from streamkernel.service import Settings, places
-from streamkernel.service.places import FolderPlace
-from streamkernel.service.registry import Registry
+from streamkernel.service import Settings
+from streamkernel.service import model_sources as places
+from streamkernel.service.model_registry import Registry
+from streamkernel.service.model_sources import FolderPlace
 from streamkernel.store import bundle_kind, read_bundle
 
 READY = {"ridge", "two", "labels", "gp", "gp-classifier"}

@@ -15,9 +15,9 @@ from service.stored import OTHERS, filled
 
 from streamkernel.blobs import Generations, blobs_at
 from streamkernel.errors import ParameterError, StoreNotFoundError
-from streamkernel.service.places import place_of
-from streamkernel.service.refusals import Refused
-from streamkernel.service.registry import Registry
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.model_registry import Registry
+from streamkernel.service.model_sources import place_of
 
 Events = list[tuple[str, str]]
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from streamkernel.service import Settings, create_app
 from streamkernel.service.formats import MEDIA_TYPES
-from streamkernel.service.refusals import STATUSES
+from streamkernel.service.http_errors import STATUSES
 
 PREDICT = "/v1/models/{name}/predict"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from streamkernel import KernelMatchingPursuit, KernelMatchingPursuitClassifier
-from streamkernel.service.served import Asked, load
+from streamkernel.service.loaded_model import Asked, load
 
 
 def test_numbers_and_probabilities(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from service.live import Live
 
 from streamkernel.service import Settings
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
-from streamkernel.service.refusals import without_paths
+from streamkernel.service.http_errors import without_paths
 
 X = np.arange(12.0).reshape(3, 4)
 

@@ -13,10 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from streamkernel.service import Settings, places
-from streamkernel.service.places import FolderPlace
-from streamkernel.service.refusals import Refused
-from streamkernel.service.registry import Registry
+from streamkernel.service import Settings
+from streamkernel.service import model_sources as places
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.model_registry import Registry
+from streamkernel.service.model_sources import FolderPlace
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from service.bodies import as_arrow, as_npy, refused
 
 from streamkernel.service import Settings
 from streamkernel.service.formats import MEDIA_TYPES
-from streamkernel.service.refusals import Refused
-from streamkernel.service.room import Room
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.memory_budget import Room
 
 LIMIT, PATIENCE = 100, 1.0
 

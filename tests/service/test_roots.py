@@ -17,9 +17,9 @@ from streamkernel import KernelRidge
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import StoreError
 from streamkernel.service import JobsPlace, Settings
-from streamkernel.service.desk import JobDesk
-from streamkernel.service.refusals import Refused
-from streamkernel.service.roots import Roots
+from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.job_actions import JobDesk
 
 ASKED = {
     "estimator": "ridge",
@@ -91,7 +91,7 @@ def test_a_store_that_does_not_answer_is_no_fault_of_the_service(
         raise StoreError(f"{s3}/models/rows.zarr/CURRENT failed while listing it; check the endpoint")
 
     desk = JobDesk(JobsPlace(str(tmp_path / "jobs")), Roots([f"{s3}/models", f"{s3}/tables"], str(tmp_path / "jobs")))
-    monkeypatch.setattr("streamkernel.service.roots._is_store", down)
+    monkeypatch.setattr("streamkernel.service.allowed_locations._is_store", down)
     with pytest.raises(Refused) as refused:
         desk.submit(ASKED)
     assert refused.value.status == 503

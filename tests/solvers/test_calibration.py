@@ -9,14 +9,10 @@ import pytest
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import (
-    ClassProbabilities,
-    Features,
-    FullCovariance,
-    LatentPosterior,
-    Sample,
-    likelihood_of,
-)
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import likelihood_of
+from streamkernel.reductions.predictions import ClassProbabilities, FullCovariance, LatentPosterior
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_newton
 from streamkernel.solvers.calibration import SHARES, _left_out
 from streamkernel.solvers.sample_evidence import sweep_rows

@@ -20,7 +20,7 @@ from streamkernel.engine import Machine, Session, TableShape, ThreadExecutor, ma
 from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Gaussian, Laplacian
-from streamkernel.reductions import NormalEquations
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.solvers import FalkonSystem, RidgeSystem, choose_solver, falkon_steps, sampled_rows
 from streamkernel.table import Table, open_table
 

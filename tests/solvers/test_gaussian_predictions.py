@@ -15,10 +15,8 @@ from sparse_processes import Case, case, solved, sums_of
 from streamkernel.basis import Basis
 from streamkernel.kernels import Gaussian, Kernel, Laplacian, Matern
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import (
-    ConstantNoise,
-    GaussianPredictions,
-)
+from streamkernel.reductions.predictions import GaussianPredictions
+from streamkernel.reductions.sums import ConstantNoise
 from streamkernel.solvers import GaussianSystem
 from streamkernel.table import RowBlock
 

@@ -15,13 +15,7 @@ from sparse_processes import KINDS, assert_is, case, latent, members_of, noise_o
 from strategies import seeds
 
 from streamkernel.basis import Basis
-from streamkernel.reductions import (
-    BlockNoise,
-    ConstantNoise,
-    DiagonalNoise,
-    NormalEquations,
-    RowNoise,
-)
+from streamkernel.reductions.sums import BlockNoise, ConstantNoise, DiagonalNoise, NormalEquations, RowNoise
 from streamkernel.solvers import GaussianSolution, GaussianSystem, RidgeSystem
 from streamkernel.table import RowBlock
 

@@ -17,10 +17,7 @@ from strategies import seeds
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import (
-    ConstantNoise,
-    DiagonalNoise,
-)
+from streamkernel.reductions.sums import ConstantNoise, DiagonalNoise
 from streamkernel.solvers import GaussianSystem
 from streamkernel.solvers.evidence_curve import EvidenceCurve
 

@@ -15,17 +15,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Gaussian, Kernel, Linear, Matern, log_lengthscales, with_log_lengthscales
-from streamkernel.reductions import (
-    Bernoulli,
-    ClassProbabilities,
-    Features,
-    Likelihood,
-    Poisson,
-    PoissonPredictions,
-    Sample,
-    Softmax,
-    covariance_of,
-)
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import Bernoulli, Likelihood, Poisson, Softmax
+from streamkernel.reductions.predictions import ClassProbabilities, PoissonPredictions, covariance_of
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers import (
     LaplaceApproximation,
     LaplaceEvidence,

@@ -18,7 +18,9 @@ from strategies import cuts
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import Bernoulli, Features, Poisson, Sample, Softmax
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import Bernoulli, Poisson, Softmax
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers import solve_newton, solve_quasi_newton
 from streamkernel.table import open_table
 

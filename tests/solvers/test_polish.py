@@ -12,7 +12,7 @@ from problems import CutExecutor
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.kernels import Gaussian, log_lengthscales
-from streamkernel.reductions import ConstantNoise, DiagonalNoise, GaussianEquations
+from streamkernel.reductions.sums import ConstantNoise, DiagonalNoise, GaussianEquations
 from streamkernel.solvers import SparseEvidence, Tuning, polish, sweep_rows, tune
 from streamkernel.table import open_table
 

@@ -14,7 +14,7 @@ from strategies import seeds
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian
-from streamkernel.reductions import NormalEquations
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.solvers import ProjectedBayes, RidgeSystem
 
 CARD = naive.card()

@@ -8,7 +8,9 @@ from likelihood_cases import EVERY, SIX, TIGHT, Case, Sweeps, mixture
 from problems import basis_of
 
 from streamkernel.errors import ParameterError
-from streamkernel.reductions import Bernoulli, Features, Sample, Softmax
+from streamkernel.reductions import Sample
+from streamkernel.reductions.likelihoods import Bernoulli, Softmax
+from streamkernel.reductions.sums import Features
 from streamkernel.solvers import generalised_costs, solve_generalised, solve_newton, solve_quasi_newton
 
 every = pytest.mark.parametrize("name", EVERY)

@@ -17,7 +17,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, SingularKernelError
 from streamkernel.kernels import Gaussian, Laplacian
 from streamkernel.linalg import RidgePath
-from streamkernel.reductions import NormalEquations
+from streamkernel.reductions.sums import NormalEquations
 from streamkernel.solvers import RidgeSystem
 
 

@@ -20,7 +20,8 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericalError, ParameterError, ShapeError
 from streamkernel.kernels import Gaussian, Kernel, Matern, log_lengthscales, with_log_lengthscales
-from streamkernel.reductions import EvidenceGradient, Reduction
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.sums import EvidenceGradient
 from streamkernel.solvers import ExactGP, SparseEvidence, sparse_evidence, sweep_rows
 from streamkernel.table import RowBlock, open_table
 

@@ -26,7 +26,7 @@ from streamkernel.errors import (
 )
 from streamkernel.factors import FeatureRows, preconditioner
 from streamkernel.kernels import Gaussian, Kernel, Laplacian, Polynomial
-from streamkernel.reductions import KernelProducts
+from streamkernel.reductions.sums import KernelProducts
 from streamkernel.solvers import FullSystem, plan_full
 from streamkernel.table import open_table
 

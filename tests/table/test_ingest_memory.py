@@ -14,7 +14,7 @@ from streamkernel.table.ingest import ingest
 
 CODE = """
 import json, sys
-from streamkernel.engine.memory import peak_resident_bytes  # not ru_maxrss, which begins with the parent's size
+from streamkernel.engine.peak_memory import peak_resident_bytes  # not ru_maxrss, which begins with the parent's size
 from streamkernel.table.ingest import ingest
 source, store, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 before = peak_resident_bytes()

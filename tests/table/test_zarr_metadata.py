@@ -110,7 +110,7 @@ def test_huge_grids_are_refused_from_metadata_alone(tmp_path, shape, chunks):
     (file / "zarr.json").write_text(json.dumps(value))
     code = (
         "import sys\n"
-        "from streamkernel.engine.memory import peak_resident_bytes\n"  # ru_maxrss begins with the parent's size
+        "from streamkernel.engine.peak_memory import peak_resident_bytes\n"  # ru_maxrss begins with the parent's size
         "from streamkernel.errors import ResourceLimitError\n"
         "from streamkernel.table import open_table\n"
         "before = peak_resident_bytes()\n"

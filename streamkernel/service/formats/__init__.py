@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkernel.service.refusals import Refused
+from streamkernel.service.http_errors import Refused
 
 __all__ = ["ARROW", "JSON", "MEDIA_TYPES", "NPY", "accepted"]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 from streamkernel.service.formats.npy import header
 from streamkernel.service.formats.spool import Spool
-from streamkernel.service.served import Asked, Field, Served
+from streamkernel.service.loaded_model import Asked, Field, Served
 
 __all__ = ["Answer"]
 

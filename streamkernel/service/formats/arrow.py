@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamkernel.errors import StreamKernelError
-from streamkernel.service.refusals import Refused
+from streamkernel.service.http_errors import Refused
 from streamkernel.service.request import Request
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns

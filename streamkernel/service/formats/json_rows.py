@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from streamkernel.atomic import RepeatedNameError, parsed_json
 from streamkernel.errors import ShapeError
-from streamkernel.service.refusals import Refused
-from streamkernel.service.served import Field
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.loaded_model import Field
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 

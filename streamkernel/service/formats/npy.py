@@ -12,7 +12,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from streamkernel.errors import StreamKernelError
-from streamkernel.service.refusals import Refused
+from streamkernel.service.http_errors import Refused
 from streamkernel.service.settings import Limits
 from streamkernel.table.values import float_dtype
 

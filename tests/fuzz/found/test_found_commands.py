@@ -18,8 +18,8 @@ from streamkernel import KernelRidge, KernelRidgeClassifier, ingest, open_table
 from streamkernel.errors import CorruptMetadataError, ModelFormatError
 from streamkernel.jobs.records import JobRecords
 from streamkernel.service import JobsPlace
-from streamkernel.service.desk import JobDesk
-from streamkernel.service.roots import Roots
+from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.job_actions import JobDesk
 from streamkernel.store import read_bundle
 
 

@@ -12,8 +12,8 @@ from service.bodies import refused
 from service.submitting import asked
 
 from streamkernel.errors import ParameterError
-from streamkernel.service.refusals import Refused
-from streamkernel.service.roots import Roots
+from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.http_errors import Refused
 
 FORBIDDEN = [
     "../secret/rows.zarr", "models/../../secret/rows.zarr", "rows.zarr/../../secret/rows.zarr", "..", "/",

@@ -1,0 +1,125 @@
+"""The list of commands, and the one place that turns errors into one line and an exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import traceback
+import warnings
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, TextIO
+
+import click
+
+from streamkernel.cli.ending_signals import EndedBySignal
+from streamkernel.cli.streams import checked_streams
+from streamkernel.errors import StreamKernelError, StreamKernelWarning
+
+__all__ = ["run", "streamkernel"]
+
+_COMMANDS = {
+    "ingest": "stream a source into a Zarr table",
+    "info": "what a table, a model or a factor holds",
+    "plan": "what a fit would cost: sweeps, bytes, memory",
+    "fit": "fit a kernel model on a table",
+    "factor": "write the low-rank factor of a table's kernel matrix",
+    "update": "fold new rows into a model",
+    "follow": "fold rows into a model as they are appended",
+    "submit": "have a cluster fit a model, whatever becomes of this process",
+    "jobs": "list the jobs of a place, or remove ended ones",
+    "status": "how far a job is",
+    "logs": "what happened to a job",
+    "cancel": "stop a job",
+    "resume": "have a job go on that was lost, failed or cancelled",
+    "evaluate": "score a model on a table",
+    "predict": "write a model's predictions as Zarr",
+    "report": "draw a model, or factors, as one HTML page",
+    "serve": "answer requests for predictions over HTTP",
+}
+
+
+class _Commands(click.Group):
+    """Loads a command's module when it is called, so that help and usage errors do not wait for heavy imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"streamkernel.cli.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _COMMANDS and (near := get_close_matches(args[0], _COMMANDS, 1)):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="streamkernel")
+def streamkernel() -> None:
+    """Kernel methods on data that does not fit in memory."""
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, StreamKernelWarning):
+        print(f"warning: {message}", file=sys.stderr)
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command; the exit status: 0, 1 for an error of data or machine, 2 for usage."""
+    with warnings.catch_warnings():
+        # streamkernel's warnings are printed for the user, one line each; those of libraries are not.
+        warnings.simplefilter("once", StreamKernelWarning)
+        warnings.showwarning = _warn
+        return _run(arguments, debug="--debug" in arguments)
+
+
+def _run(arguments: list[str], *, debug: bool) -> int:
+    try:
+        with checked_streams():
+            result: Any = streamkernel.main(arguments, prog_name="streamkernel", standalone_mode=False)
+        return int(result) if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        raise EndedBySignal(signal.SIGINT) from None
+    except StreamKernelError as error:
+        if debug:
+            raise
+        return _fail(str(error), 1)
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        if isinstance(error, OSError) and error.errno is not None and error.strerror:
+            # The system's message with the path (such as a full disk) needs no traceback.
+            what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+            return _fail(f"{what}; look at that disk or path, and run again (--debug shows where it came from)", 1)
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+        return _fail(f"unexpected {type(error).__name__} at {where}: {error} (--debug shows where it came from)", 1)
+
+
+def _fail(message: str, status: int) -> int:
+    with contextlib.suppress(OSError, AttributeError):  # stderr is closed
+        print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return status

@@ -1,0 +1,113 @@
+"""streamkernel factor STORE FACTOR"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import click
+
+from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
+from streamkernel.cli.fit_options import factor_options
+from streamkernel.cli.fit_request import asked, settings_given
+from streamkernel.cli.options import common, overwrite
+from streamkernel.cli.output import emit, readable
+from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.rule_options import RULES_AND_OPTIONS
+from streamkernel.cli.sigterm import ends_after_sweep
+from streamkernel.engine import Session, resident_bytes
+from streamkernel.factors import Factor, checked_folder
+from streamkernel.fits.factor import COLUMNS, make_factor, plan_of_factor
+from streamkernel.fits.factor_stop import STOPS
+from streamkernel.settings.basis import BasisSettings
+
+__all__ = ["command"]
+
+
+@click.command("factor", epilog=RULES_AND_OPTIONS)
+@click.argument("store")
+@click.argument("factor")
+@factor_options
+@click.option(
+    "--columns", type=click.Choice(COLUMNS), default="G", show_default=True, help="Write G, or only its basis."
+)
+@click.option(
+    "--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True, help="Of G on disk."
+)
+@click.option(
+    "--stop",
+    type=click.Choice(STOPS),
+    default="trace",
+    show_default=True,
+    help="Keep all picks up to --tol, or those up to the least compression bound, or to a small dual gap.",
+)
+@click.option("--resume", is_flag=True, help="Go on with what a run that was interrupted has finished.")
+@overwrite
+@common
+def command(
+    store: str,
+    factor: str,
+    columns: str,
+    dtype: str,
+    stop: str,
+    resume: bool,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+    **options: Any,
+) -> None:
+    """Write G with G G^T ~ K, for the kernel matrix K of the table STORE, to FACTOR.
+
+    FACTOR/rows/G is a Zarr array with a row for each row of the table; FACTOR/basis holds which rows were picked, in
+    which order, and the residual trace after each.
+    """
+    target = checked_folder(factor, overwrite=overwrite, resume=resume)
+    settings = BasisSettings(**{name: value for name, value in settings_given(options).items() if value is not None})
+    wanted = asked(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
+    with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
+        before = resident_bytes() if not wanted.place.workers else None
+        with (
+            kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
+            ends_after_sweep(bar, quiet) as watcher,
+        ):
+            began = time.perf_counter()
+            made = make_factor(
+                wanted.table,
+                wanted.settings,
+                Session(executor, progress=watcher, checkpoints=checkpoints),
+                target,
+                dtype=dtype,
+                columns=columns,
+                stop=stop,
+                memory_limit=wanted.memory,
+                driver_bytes=before,
+                overwrite=overwrite,
+                resume=resume,
+            )
+            seconds = time.perf_counter() - began
+            checkpoints.discard()
+    _print(made, factor, seconds, as_json)
+
+
+def _print(factor: Factor, path: str, seconds: float, as_json: bool) -> None:
+    config = factor.config
+    run = config["run"]
+    result = {
+        "factor": path,
+        "rows": config["rows"]["count"],
+        "basis_size": config["basis_size"],
+        "rule": config["rule"],
+        "ended": config["ended"],
+        "sweeps": len(run["sweeps"]),
+        **config["certificate"],
+        "lengthscale": config["lengthscale"],
+        "columns": None if config["columns"] is None else config["columns"]["dtype"],
+        "seconds": seconds,
+        "peak_memory_bytes": run["peak_memory_bytes"],
+        "planned_memory_bytes": run["planned_memory_bytes"],
+        "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
+        "digest": factor.digest,
+    }
+    emit(result, as_json=as_json, title="factor", shown=readable(result))

@@ -1,0 +1,64 @@
+"""streamkernel plan STORE"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.table import Table as RichTable
+
+from streamkernel.cli.fit_options import fit_options
+from streamkernel.cli.fit_request import asked_to_fit
+from streamkernel.cli.options import common
+from streamkernel.cli.output import Output, emit, number
+from streamkernel.cli.rule_options import RULES_AND_OPTIONS
+from streamkernel.engine import format_bytes
+
+__all__ = ["command"]
+
+
+@click.command("plan", epilog=RULES_AND_OPTIONS)
+@click.argument("store")
+@fit_options
+@common
+def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any) -> None:
+    """Show what a fit on STORE would cost, without reading a row."""
+    _, wanted = asked_to_fit(store, options)
+    plan = wanted.plan
+    result: dict[str, Any] = {
+        "rows": wanted.table.n_rows,
+        "basis_size": wanted.settings.components(wanted.table),
+        "sweeps": plan.sweeps,
+        "bytes_read": plan.bytes_read,
+        "flops": plan.flops,
+        "kernel_entries": plan.kernel_entries,
+        "workers": plan.machine.workers,
+        "threads": plan.machine.threads,
+        "task_bytes": plan.task_bytes,
+        "worker_bytes": plan.worker_bytes,
+        "driver_bytes": plan.driver_bytes,
+        "planned_memory_bytes": plan.memory_bytes,
+        "memory_limit_bytes": wanted.limits.total,
+        "memory_limit_of": wanted.limits.by.get("total"),
+        "disk_bytes": plan.disk_bytes,
+        "steps": [
+            {"name": step.name, "where": step.where, "times": step.times, "rows": step.rows, "flops": step.flops}
+            for step in plan.steps
+        ],
+    }
+    shown = {
+        name: format_bytes(value) if name.endswith("bytes") and value is not None else value
+        for name, value in result.items()
+        if name not in ("steps", "bytes_read", "flops", "kernel_entries")
+    }
+    if "total" not in wanted.limits.by:
+        del shown["memory_limit_of"]
+    shown["bytes read"] = format_bytes(plan.bytes_read)
+    shown["flops"] = f"{plan.flops:.3g}"
+    shown["kernel entries"] = f"{plan.kernel_entries:.3g}"
+    emit(result, as_json=as_json, title="plan", shown=shown)
+    if not as_json:
+        steps = RichTable("step", "where", "times", "rows", "flops", box=None, header_style="dim", pad_edge=False)
+        for step in plan.steps:
+            steps.add_row(step.name, step.where, number(step.times), number(step.rows), f"{step.flops:.3g}")
+        Output().table(steps)

@@ -1,0 +1,76 @@
+"""streamkernel predict MODEL STORE OUT"""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from streamkernel.cli.execution import place_of
+from streamkernel.cli.options import Scheduler, common, overwrite, rows, run_options
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.saved_objects import predicting_model
+from streamkernel.cli.tables_for_models import check_memory, opened
+from streamkernel.engine import Session
+from streamkernel.store import RowSink, check_target
+
+__all__ = ["command"]
+
+_MOST_CHUNK_ROWS = 1 << 20
+
+
+@click.command("predict")
+@click.argument("model")
+@click.argument("store")
+@click.argument("out")
+@rows
+@click.option("--std", is_flag=True, help="Standard deviations too, where the model has them.")
+@run_options
+@overwrite
+@common
+def command(
+    model: str,
+    store: str,
+    out: str,
+    rows: tuple[int | None, int | None] | None,
+    std: bool,
+    scheduler: Scheduler,
+    workers: int | None,
+    memory: str | None,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Write MODEL's predictions for the rows of STORE to the Zarr group OUT, chunk by chunk.
+
+    OUT/prediction has a value a row; for classifiers the position of the class, its labels in the group's attributes.
+    """
+    check_target(out, overwrite=overwrite, kind="rows")
+    place = place_of(scheduler, workers)
+    fitted = predicting_model(model)
+    work = fitted.outputs(std=std)
+    table = opened(fitted, store, rows, targets=False)
+    attributes = {
+        "model_digest": fitted.digest,
+        "rows": [table.start, table.stop],
+        "classes": fitted.config["classes"],
+        "target_names": fitted.config["target_names"],
+    }
+    check_memory(work, fitted, table, place, memory)
+    began = time.perf_counter()
+    with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
+        check_memory(work, fitted, table, place, memory, executor)
+        sink = RowSink.create(
+            out,
+            table.n_rows,
+            work.columns,
+            min(table.chunk_rows, _MOST_CHUNK_ROWS),
+            attributes=attributes,
+            overwrite=overwrite,
+        )
+        Session(executor, progress=bar).write(work, table, sink, "predict")
+    seconds = time.perf_counter() - began
+    result = {"out": out, "rows": table.n_rows, "arrays": list(work.columns), "seconds": seconds}
+    emit(result, as_json=as_json, title="predictions")

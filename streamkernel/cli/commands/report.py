@@ -1,0 +1,110 @@
+"""streamkernel report MODEL OUT.html; streamkernel report FACTOR ... OUT.html"""
+
+from __future__ import annotations
+
+import click
+import numpy as np
+
+from streamkernel.blobs import blobs_at, parent_of
+from streamkernel.cli.options import common, cut, overwrite, rows
+from streamkernel.cli.output import emit
+from streamkernel.cli.saved_objects import fields_of, is_factor, kind_of, predicting_model
+from streamkernel.cli.tables_for_models import opened
+from streamkernel.errors import ParameterError
+from streamkernel.factors import Factor
+from streamkernel.kinds import transformer_class
+from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.report import draw_factor_png, draw_png, pca_optimum, write_factor_report, write_report
+from streamkernel.report.publish import PICTURE, checked_output
+from streamkernel.table import open_table
+
+__all__ = ["command"]
+
+_MOST_ROWS = 5000
+
+Bounds = tuple[int | None, int | None] | None
+
+
+@click.command("report")
+@click.argument("sources", nargs=-1, required=True, metavar="MODEL|FACTOR...")
+@click.argument("out")
+@click.option(
+    "--data",
+    default=None,
+    metavar="STORE",
+    help="Model: draw predicted against true on these rows instead. Factors: their table, for the PCA optimum.",
+)
+@rows
+@click.option("--png", default=None, metavar="PATH", help="Draw a small picture, too.")
+@overwrite
+@common
+def command(
+    sources: tuple[str, ...],
+    out: str,
+    data: str | None,
+    rows: Bounds,
+    png: str | None,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Draw a MODEL, or FACTORs side by side, as one self-contained HTML page."""
+    factors = [is_factor(source) for source in sources]
+    if len(sources) > 1 and not all(factors):
+        other = sources[factors.index(False)]
+        raise ParameterError(
+            f"{other} is not a factor: a page is about one model, or about one or several factors; make a page for each"
+        )
+    if rows is not None and data is None:
+        raise ParameterError("--rows says which rows of --data are drawn; give --data, or leave it out")
+    checked_output(out, overwrite=overwrite)
+    if png is not None:
+        checked_output(png, overwrite=True, mark=PICTURE)
+    with fields_of(*sources):
+        if factors[0]:
+            _factors(sources, out, data, rows, png, overwrite)
+        else:
+            _model(sources[0], out, data, rows, png, overwrite)
+    around, name = parent_of(out)
+    result = {"report": out, "bytes": blobs_at(around).size(name)}
+    emit(result if png is None else {**result, "png": png}, as_json=as_json, title="report")
+
+
+def _model(source: str, out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool) -> None:
+    kind = transformer_class(kind_of(source))
+    if kind in (KernelPCAModel, KernelCCAModel):
+        if data is not None or png is not None:
+            option = "--data" if data is not None else "--png"
+            raise ParameterError(f"{option} is of models that predict, and {source} does not; leave it out")
+        write_report(kind.load(source), out, overwrite=overwrite)
+        return
+    fitted = predicting_model(source)
+    pairs = None
+    if data is not None:
+        table = opened(fitted, data, rows, targets=True)
+        block = table.read(table.start, min(table.stop, table.start + _MOST_ROWS))
+        assert block.Y is not None
+        pairs = {
+            "kind": f"rows {block.start}:{block.start + len(block.X)} of {parent_of(data)[1]}",
+            "true": np.asarray(block.Y),
+            **fitted.checking().check_values(block.X),
+        }
+    write_report(fitted, out, overwrite=overwrite, pairs=pairs)
+    if png is not None:
+        draw_png(fitted, png)
+
+
+def _factors(
+    sources: tuple[str, ...], out: str, data: str | None, rows: Bounds, png: str | None, overwrite: bool
+) -> None:
+    factors = [Factor.load(source) for source in sources]
+    optimum = None
+    if data is not None:
+        made_from = factors[0].config["rows"]
+        table = cut(open_table(data), (made_from["start"], made_from["stop"]) if rows is None else rows)
+        optimum = pca_optimum(factors, table.without_targets())
+    write_factor_report(factors, out, overwrite=overwrite, optimum=optimum)
+    if png is not None:
+        draw_factor_png(factors, png, optimum=optimum)

@@ -1,0 +1,184 @@
+"""streamkernel serve MODELS"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamkernel.blobs import is_url, local_path
+from streamkernel.cli.options import common
+from streamkernel.cli.output import stderr
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.threads import available_cpus
+from streamkernel.errors import ParameterError, StoreError, StoreNotFoundError
+
+if TYPE_CHECKING:
+    from streamkernel.service.settings import JobsPlace
+
+__all__ = ["command"]
+
+
+@click.command("serve")
+@click.argument("models")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="Its first line is the token to ask for.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM), with --tls-key.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its private key (PEM).")
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token or without TLS.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Processes.")
+@click.option("--max-body", default="1GiB", show_default=True, metavar="BYTES", help="Largest NPY or Arrow body.")
+@click.option("--max-json", default="8MiB", show_default=True, metavar="BYTES", help="Largest JSON body.")
+@click.option(
+    "--max-rows", default=10_000_000, show_default=True, type=click.IntRange(1), help="Most rows of a request."
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=None,
+    metavar="SECONDS",
+    help="Between two looks at MODELS. [default: 0.4; of a URL 5]",
+)
+@click.option("--jobs", "place", metavar="LOCATION", help="Show the jobs whose records are there, a folder or URL.")
+@click.option("--scheduler", metavar="ADDRESS", help="With --jobs: let jobs be submitted, to this tls:// address.")
+@click.option("--scheduler-ca", metavar="FILE", help="For it: the CA's certificate. [default: STREAMKERNEL_TLS_CA]")
+@click.option("--scheduler-cert", metavar="FILE", help="Our certificate. [default: STREAMKERNEL_TLS_CERT]")
+@click.option("--scheduler-key", metavar="FILE", help="Its private key. [default: STREAMKERNEL_TLS_KEY]")
+@click.option("--scheduler-insecure", is_flag=True, help="Go to a scheduler on another machine unencrypted.")
+@click.option(
+    "--data-root",
+    "roots",
+    multiple=True,
+    metavar="ROOT",
+    help="A folder or URL below which jobs may read tables and write models, beside MODELS. Can be repeated.",
+)
+@common
+def command(
+    models: str,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    insecure: bool,
+    workers: int,
+    max_body: str,
+    max_json: str,
+    max_rows: int,
+    interval: float | None,
+    place: str | None,
+    scheduler: str | None,
+    scheduler_ca: str | None,
+    scheduler_cert: str | None,
+    scheduler_key: str | None,
+    scheduler_insecure: bool,
+    roots: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Answer requests for predictions of the saved models below MODELS (or of one model) over HTTP.
+
+    MODELS is a folder, or a URL such as s3://bucket/models. Models that are added, replaced or removed are noticed
+    within a second, at a URL within five. The page at / shows them, and jobs.
+    """
+    try:
+        from streamkernel.service import Limits, Settings, serve
+        from streamkernel.service.server import Address
+        from streamkernel.service.settings import is_loopback, read_token
+        from streamkernel.service.shutdown import leave
+    except ImportError as error:
+        raise ParameterError(f"the service needs {error.name}: pip install 'streamkernel[service]'") from error
+    if (tls_cert is None) != (tls_key is None):
+        raise ParameterError("--tls-cert and --tls-key belong together; give both or neither")
+    if not is_loopback(host) and not insecure and (token_file is None or tls_cert is None):
+        raise ParameterError(
+            f"{host} can be reached from other machines: give --token-file, --tls-cert and --tls-key, or say --insecure"
+        )
+    token = None if token_file is None else read_token(token_file)
+    limits = Limits(
+        body_bytes=parse_bytes(max_body, "--max-body") or 0,
+        json_bytes=parse_bytes(max_json, "--max-json") or 0,
+        rows=max_rows,
+    )
+    root = _place_of_models(models, quiet=quiet)
+    jobs = _jobs(
+        root, place, scheduler, (scheduler_ca, scheduler_cert, scheduler_key), insecure=scheduler_insecure, roots=roots
+    )
+    local = frozenset({"localhost", "127.0.0.1", "::1", host.lower()})
+    settings = Settings(
+        root,
+        token=token,
+        hosts=local if token is None and is_loopback(host) else None,
+        poll_seconds=interval,
+        threads=max(1, available_cpus() // workers),
+        jobs=jobs,
+        limits=limits,
+    )
+
+    def ready(url: str) -> None:
+        if as_json:
+            click.echo(f'{{"url": "{url}", "workers": {workers}}}')
+        else:
+            click.echo(f"serving on {url}")
+        if not quiet and token is None:
+            stderr.print("no token is asked for", style="dim")
+
+    serve(settings, Address(host, port, tls_cert, tls_key), workers=workers, ready=ready)
+    if workers == 1:
+        leave()
+
+
+def _place_of_models(models: str, *, quiet: bool) -> Path | str:
+    """Check the place once, so that a mistyped path raises an error; a store that does not answer only warns."""
+    from streamkernel.service.model_sources import place_of
+
+    if not is_url(models) and "::" not in models:
+        folder = local_path(models)
+        if not folder.is_dir():
+            raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
+        return folder
+    try:
+        if not place_of(models).look() and not quiet:
+            print(f"nothing is at {models} yet; models that are saved there are served then", file=sys.stderr)
+    except StoreError as error:
+        if type(error) is not StoreError:
+            raise
+        print(f"warning: {error}; its models are served as soon as it answers", file=sys.stderr)
+    return models.rstrip("/")
+
+
+def _jobs(
+    models: Path | str,
+    place: str | None,
+    scheduler: str | None,
+    tls: tuple[str | None, str | None, str | None],
+    *,
+    insecure: bool,
+    roots: tuple[str, ...],
+) -> JobsPlace | None:
+    """Check the options of jobs before the service listens."""
+    from streamkernel.engine.security import check_encrypted, tls_security
+    from streamkernel.jobs.specification import location_of
+    from streamkernel.service.allowed_locations import Roots
+    from streamkernel.service.settings import JobsPlace
+
+    if place is None:
+        if scheduler is not None or roots:
+            raise ParameterError("--scheduler and --data-root are of jobs: say with --jobs where their records are")
+        return None
+    if scheduler is None and roots:
+        raise ParameterError("--data-root is for jobs that are submitted: give --scheduler the address of a cluster")
+    location = location_of("jobs", place)
+    made = JobsPlace(location, scheduler, tls, insecure, tuple(location_of("data", each) for each in roots))
+    Roots((models, *made.roots), location)
+    if scheduler is not None:
+        if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
+            raise ParameterError(f"--scheduler must be an address such as tls://host:8786, not {scheduler!r}")
+        check_encrypted(scheduler, insecure=insecure)
+        if tls_security(*tls) is None and scheduler.startswith(("tls:", "wss:")):
+            raise ParameterError(f"{scheduler} needs --scheduler-ca, --scheduler-cert and --scheduler-key")
+    return made

@@ -1,0 +1,85 @@
+"""streamkernel submit STORE MODEL"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from streamkernel.cli.execution import place_of
+from streamkernel.cli.fit_options import fit_options
+from streamkernel.cli.fit_request import settings_given
+from streamkernel.cli.job_options import job_session, jobs_option
+from streamkernel.cli.options import Scheduler, common, overwrite
+from streamkernel.cli.output import stderr
+from streamkernel.cli.rule_options import RULES_AND_OPTIONS
+from streamkernel.errors import ParameterError
+
+__all__ = ["command"]
+
+
+@click.command("submit", epilog=RULES_AND_OPTIONS)
+@click.argument("store")
+@click.argument("model")
+@fit_options
+@jobs_option
+@click.option(
+    "--lease",
+    type=click.FloatRange(min=1.0),
+    default=15.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="A driver that gives no sign of life for so long is replaced.",
+)
+@click.option("--no-check", is_flag=True, help="Only the cluster sees STORE and MODEL: do not look at them here.")
+@overwrite
+@common
+def command(
+    store: str,
+    model: str,
+    place: str | None,
+    lease: float,
+    no_check: bool,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+    scheduler: Scheduler,
+    workers: int | None,
+    **options: Any,
+) -> None:
+    """Have a cluster fit a kernel model on STORE and write it to MODEL; print the job's id.
+
+    The options are those of fit. The job goes on when this command has ended: look at it by its id, or by MODEL, with
+    status, logs and cancel, from any machine that sees its records.
+    """
+    if not place_of(scheduler, workers).remote:
+        raise ParameterError(
+            "a job outlives this process, and needs a cluster that does: give --scheduler the address of one, such as "
+            "tls://host:8786; streamkernel fit runs here"
+        )
+    settings = settings_given(options)
+    queries = settings.pop("queries", None)
+    with job_session(place, scheduler) as session:
+        job = session.submit(
+            options["estimator"],
+            store,
+            model,
+            settings=settings,
+            rows=options["rows"],
+            queries=queries,
+            overwrite=overwrite,
+            memory_limit=options["memory"],
+            lease_seconds=lease,
+            check=not no_check,
+        )
+        told = {"id": job.id, "status": job.status, "jobs": job.jobs, "model": job.model}
+    if as_json:
+        json.dump(told, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    print(job.id)
+    if not quiet:
+        stderr.print(f"streamkernel status {model} --follow tells how far it is", style="dim")

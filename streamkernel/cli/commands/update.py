@@ -1,0 +1,137 @@
+"""streamkernel update MODEL STORE"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from streamkernel.cli.execution import place_of
+from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_options, stale_option
+from streamkernel.cli.options import rows as rows_option
+from streamkernel.cli.output import emit
+from streamkernel.cli.progress import SweepBar
+from streamkernel.cli.saved_objects import fields_of, updatable_model
+from streamkernel.engine import Session, resident_bytes
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.following.update_saved import update_saved
+from streamkernel.models.updatable import Updatable
+from streamkernel.store import Checkpoints
+from streamkernel.updating.update import Update, new_rows
+
+__all__ = ["command"]
+
+
+@click.command("update")
+@click.argument("model")
+@click.argument("store")
+@rows_option
+@click.option("--alpha", type=NumberOr("gcv", "keep"), default=None, help="Of ridge. [default: as it was fitted]")
+@click.option(
+    "--variances",
+    type=click.Choice(["keep", "evidence"]),
+    default=None,
+    help="Of gp, committee: those of the model, or of the largest evidence, also those that were given. [default: as "
+    "they were fitted]",
+)
+@stale_option
+@click.option(
+    "--grow",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="If so, add at most N basis functions; STORE must hold all rows, old and new.",
+)
+@click.option("--as-new", is_flag=True, help="Take a store whose rows have changed since they were seen for another.")
+@run_options
+@common
+def command(
+    model: str,
+    store: str,
+    rows: tuple[int | None, int | None] | None,
+    alpha: Any,
+    variances: str | None,
+    stale: float,
+    grow: int,
+    as_new: bool,
+    scheduler: Scheduler,
+    workers: int | None,
+    memory: str | None,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> None:
+    """Fold those rows of STORE into MODEL that it has not seen yet.
+
+    Rows are known by their content, not by the path: an update that is repeated folds in nothing, and of a store to
+    which rows were appended only these. The model is then that of a fit to all rows with the same basis.
+    """
+    place = place_of(scheduler, workers)
+    limit = parse_bytes(memory, "--memory")
+    before = updatable_model(model)
+    with fields_of(model):
+        # Check the fields that are printed at the end now: after the model is replaced an error would be too late.
+        _solution(before)
+        table = cut(new_rows(before, store), rows)
+    with ExitStack() as stack:
+        bar = stack.enter_context(SweepBar(quiet))
+
+        def session(checkpoints: Checkpoints) -> Session:
+            # The executor starts only if there is work: no cluster is needed to find that all rows were seen.
+            executor = stack.enter_context(place.executor(bar.note))
+            began.append(time.perf_counter())
+            return Session(executor, progress=bar, checkpoints=checkpoints)
+
+        began = [time.perf_counter()]
+        with fields_of(model):
+            done = update_saved(
+                model,
+                updatable_model,
+                table,
+                session,
+                choices={"alpha": alpha, "variances": variances},
+                stale=stale,
+                grow=grow,
+                as_new=as_new,
+                memory_limit=limit,
+                driver_bytes=None if place.workers else resident_bytes(),
+            )
+        seconds = time.perf_counter() - began[-1]
+    _print(done, model, store, seconds, as_json)
+
+
+def seen_rows(config: dict[str, Any]) -> dict[str, Any]:
+    """The rows and inputs that a model has seen, and its updates, for `info`."""
+    updates = config.get("updates") or {}
+    return {
+        "rows_seen": config.get("totals", {}).get("rows", config["rows"]["count"]),
+        "inputs_seen": len(config.get("seen") or [None]),
+        "updates": updates.get("times", 0),
+        "stale": updates.get("stale", False),
+    }
+
+
+def _solution(model: Updatable[Any]) -> dict[str, Any]:
+    return {"basis_size": model.config["basis_size"], **model.config["certificate"], **model.told()}
+
+
+def _print(done: Update[Any], model: str, store: str, seconds: float, as_json: bool) -> None:
+    result = {
+        "model": model,
+        "store": store,
+        "rows_folded": done.rows_folded,
+        "rows_seen_before": done.rows_seen_before,
+        "rows": done.rows,
+        "residual_of_fit": done.staleness.of_fit,
+        "residual_of_new": done.staleness.of_new,
+        "stale": done.stale,
+        "grown": done.grown,
+        **_solution(done.model),
+        "sweeps": done.sweeps,
+        "resumed_sweeps": done.resumed_sweeps,
+        "seconds": seconds,
+        "digest": done.model.digest,
+    }
+    emit(result, as_json=as_json, title="updated" if done.changed else "nothing to update: all rows were seen before")

@@ -1,0 +1,113 @@
+"""The options of `fit` and `plan`, turned into settings, table, place and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from streamkernel.cli.execution import Place, place_of
+from streamkernel.cli.options import cut
+from streamkernel.cli.rule_options import NAMED, rule_options
+from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.errors import ParameterError
+from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
+from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of
+from streamkernel.named_stores import with_stores_opened
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.table import Table, open_table
+
+__all__ = ["Asked", "asked", "asked_to_fit", "settings_given"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A checked request: settings, rows, place, and a plan within the limits.
+
+    Attributes
+    ----------
+    memory : bytes that `--memory` allows, None where it was not given.
+    limits : limits of the processes, as far as they are known before the start.
+    plan : plan of the run; for a remote cluster that of a single worker, until the workers are known.
+    """
+
+    settings: Any
+    estimator: str
+    whole: Table
+    table: Table
+    place: Place
+    memory: int | None
+    limits: MemoryLimits
+    plan: Plan
+
+    @property
+    def worker_bytes(self) -> int | None:
+        """Memory above which Dask stops a local worker: an equal share of the limit less the driver's part."""
+        if self.place.scheduler != "local" or self.limits.total is None:
+            return None
+        return max(self.plan.worker_bytes, (self.limits.total - self.plan.driver_bytes) // self.place.workers)
+
+
+_OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *NAMED}
+
+
+def settings_given(options: dict[str, Any]) -> dict[str, Any]:
+    """Settings by name; None where an option was not given.
+
+    Raises
+    ------
+    ParameterError
+        The kernel does not have one of the options.
+    """
+    kernel = options.get("kernel")
+    for name in ("gamma", "degree", "coef0"):
+        if options.get(name) is not None and kernel in KERNEL_NAMES and name not in parameters_of(kernel):
+            takers = [other for other in KERNEL_NAMES if name in parameters_of(other)]
+            raise ParameterError(
+                f"--{name} means nothing to the kernel {kernel}, it is of {', '.join(takers)}; leave it out, or choose "
+                "one of these (--kernel)"
+            )
+    given = {OPTION_SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
+    return {**given, "rule_options": rule_options(options)}
+
+
+def asked(
+    store: str,
+    options: dict[str, Any],
+    settings: BasisSettings,
+    plan_of: Callable[[Table, Any, Machine, int], Plan],
+    *,
+    estimator: str = "",
+    classify: bool = False,
+) -> Asked:
+    """Open the table and make the plan; only metadata is read.
+
+    Without ``--workers`` the local cluster has one worker per core, or fewer where more would exceed the memory limit.
+    """
+    place = place_of(options["scheduler"], options["workers"])
+    memory = parse_bytes(options["memory"], "--memory")
+    limits = place.limits(memory)
+    whole = open_table(store, classify=classify)
+    table = cut(whole, options["rows"])
+    n = settings.components(table)
+
+    def plan_on(machine: Machine, size: int) -> Plan:
+        return plan_of(table, settings, machine, size)
+
+    if place.scheduler == "local" and options["workers"] is None:
+        while place.workers > 1 and limits.exceeded(plan_on(place.machine(), n)):
+            place = Place(place.scheduler, place.workers - 1)
+    plan = plan_on(place.machine(), n)
+    check_memory(plan, limits, lambda size: plan_on(place.machine(), size), n)
+    return Asked(settings, estimator, whole, table, place, memory, limits, plan)
+
+
+def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Predictor, Asked]:
+    """`asked` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
+    kind = PREDICTORS[options["estimator"]]
+    given = with_stores_opened(kind, settings_given(options))
+    settings = settings_of(kind, given)
+    found = asked(store, options, settings, kind.plan, estimator=kind.name, classify=kind.classify)
+    kind.check(found.table, kind.name)
+    return kind, found

@@ -1,0 +1,88 @@
+"""The kind of a saved object at a path: a table, a model, a transformer or a factor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from streamkernel.blobs import joined
+from streamkernel.errors import ModelFormatError, StreamKernelError
+from streamkernel.factors import BASIS, ROWS, Factor
+from streamkernel.factors.factor import entries_of
+from streamkernel.kinds import predicting_class, updatable
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.updatable import Updatable
+from streamkernel.store import bundle_kind
+
+__all__ = ["fields_of", "is_factor", "kind_of", "predicting_model", "updatable_model"]
+
+
+@contextmanager
+def fields_of(*paths: str) -> Iterator[None]:
+    """Raise a missing or wrong field of a saved object as ModelFormatError: digests alone do not prove its fields.
+
+    Raises
+    ------
+    ModelFormatError
+        A field is missing, or has a wrong type or value.
+    """
+    try:
+        yield
+    except StreamKernelError:
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ModelFormatError(
+            f"{', '.join(paths)}: a field is missing or is not what it should be ({error!r:.200}); make it again "
+            "(--debug shows which)"
+        ) from error
+
+
+def is_factor(path: str) -> bool:
+    """Whether a factor is at the path, complete or not; loading an incomplete one raises an error with the remedy."""
+    # List the path first: an error of the store then names the path, and not a part that may not exist. Some stores
+    # cannot list.
+    entries = entries_of(path)
+    if (BASIS in entries or not entries) and bundle_kind(joined(path, BASIS)) == Factor.KIND:
+        return True
+    names = {name.lstrip(".").partition(".")[0] for name in entries}
+    return bool(names) and names <= {BASIS, ROWS}
+
+
+def kind_of(path: str) -> str | None:
+    """The kind of the saved object at a path; None for a table, for a foreign object, and where nothing is.
+
+    Raises
+    ------
+    ModelFormatError
+        The path leads to a part of a factor.
+    """
+    if is_factor(path):
+        return Factor.KIND
+    kind = bundle_kind(path)
+    if kind == Factor.KIND:
+        raise ModelFormatError(f"{path} is the basis of a factor; give the path of the factor, the folder it is in")
+    return kind
+
+
+def updatable_model(path: str | Path) -> Updatable[Any]:
+    """Load the model at a path for an update.
+
+    Raises
+    ------
+    StoreError
+        There is no model at the path, or one of a kind that cannot be updated.
+    """
+    return updatable(predicting_model(str(path)), path)
+
+
+def predicting_model(path: str) -> PredictingModel:
+    """Load the model at a path for predictions.
+
+    Raises
+    ------
+    StoreError
+        There is no model at the path; see `SavedModel.load`.
+    """
+    return predicting_class(kind_of(path), path).load(path)

@@ -1,0 +1,116 @@
+"""The base class of the transformers on a basis: input of any kind, fitted attributes, values of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Executor, Session, ThreadExecutor, layout_of, resident_bytes
+from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine.lazy import lazy_rows
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
+from streamkernel.estimators._saved import SavedEstimator
+from streamkernel.estimators.base import is_array_like
+from streamkernel.factors import FeatureRows
+from streamkernel.fits.transformer import BasisFit, fit_basis
+from streamkernel.kernels import Kernel
+from streamkernel.models.transformers import TransformerModel
+from streamkernel.reductions import Collect
+from streamkernel.reductions.sums import FeatureSums
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.table import Scaler, open_table
+from streamkernel.table.columns import frame_names, with_names
+from streamkernel.table.finite import require_finite
+from streamkernel.table.values import unmasked
+
+__all__ = ["BasisTransformer"]
+
+Solved = TypeVar("Solved")
+
+
+class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Parameters and fitted attributes of `Nystroem` and `KernelPCA`."""
+
+    kernel: Any
+    lengthscale: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    kernel_params: Any
+    rule: Any
+    rule_options: Any
+    tol: Any
+    scale: Any
+    random_state: Any
+    memory_limit: Any
+    client: Any
+    progress: Any
+
+    model_: TransformerModel
+    basis_: Basis
+    scaler_: Scaler | None
+    kernel_: Kernel
+    lengthscale_: Any
+    components_: NDArray[Any]
+    component_indices_: NDArray[np.int64]
+    residual_trace_: float
+    relative_residual_trace_: float
+    n_features_in_: int
+    n_sweeps_: int
+
+    def _settings(self, n: int | None, **others: Any) -> BasisSettings:
+        """The settings that the parameters describe; `others` replace some of them."""
+        own = {**self.get_params(deep=False), "n_components": n, "objective": "trace"}
+        return BasisSettings.from_parameters(own | others)
+
+    def _fit_basis(
+        self, X: Any, n: int | None, algebra: Callable[[FeatureRows, FeatureSums], Solved], **options: Any
+    ) -> BasisFit[Solved]:
+        """Choose a basis of n functions (None for the default); options are those of `fit_basis`."""
+        settings, limit, names = self._settings(n), parse_bytes(self.memory_limit), None
+        if is_array_like(X):
+            frame_names(X)
+            X = validate_data(self, unmasked(X, "X"), dtype="numeric", ensure_all_finite=False)
+            require_finite(X, "X", names_of(self))
+            names = names_of(self)
+        before = resident_bytes()
+        table = with_names(open_table(X), names)
+        executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
+        session = Session(executor, progress=self.progress)
+        return fit_basis(table, settings, session, algebra, memory_limit=limit, driver_bytes=before, **options)
+
+    def _adopt(self, model: Any) -> Self:
+        """Set the fitted attributes from a model's parts."""
+        self.model_ = model
+        basis, config = model.basis, model.config
+        self.basis_, self.scaler_, self.kernel_ = basis, model.scaler, basis.kernel
+        self.lengthscale_ = getattr(basis.kernel, "lengthscale", None)
+        self.component_indices_ = basis.rows
+        self.components_ = model.points
+        self.residual_trace_ = config["certificate"]["residual_trace"]
+        self.relative_residual_trace_ = config["certificate"]["relative_residual_trace"]
+        self.n_features_in_ = len(model.column_names)
+        tell_names(self, model.known_columns)
+        self.n_sweeps_ = config["sweep_count"]
+        return self
+
+    def _transformed(self, X: Any) -> Any:
+        """Values of the rows of X: computed now for rows in memory, lazy otherwise."""
+        check_is_fitted(self, "model_")
+        work = self.model_.transformation()
+        if is_array_like(X):
+            X = in_order(X, self.model_.known_columns)
+            X = validate_data(self, unmasked(X, "X"), dtype="numeric", reset=False, ensure_all_finite=False)
+            require_finite(X, "X", names_of(self))
+            table = self.model_.prepare(with_names(open_table(X), names_of(self)))
+            return Session(ThreadExecutor()).sweep(Collect(work, work.name, table.n_rows), table, work.name)
+        table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
+        table = self.model_.prepare(table)
+        return lazy_rows(work, table, work.name, layout_of(work, table).block_rows)

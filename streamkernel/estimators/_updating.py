@@ -1,0 +1,102 @@
+"""`update` for the estimators whose models can be updated."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from streamkernel.engine import Session, resident_bytes
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.estimators._names import in_order, names_of, warn_of_names
+from streamkernel.estimators.base import SupervisedEstimator, is_array_like
+from streamkernel.table.columns import with_names
+from streamkernel.table.finite import require_finite
+from streamkernel.table.targets import plain_labels
+from streamkernel.table.values import unmasked
+from streamkernel.updating.staleness import STALE
+from streamkernel.updating.update import Update, new_rows, update_model
+
+__all__ = ["UpdatingEstimator"]
+
+
+class UpdatingEstimator(SupervisedEstimator):
+    """Base of estimators whose models are `Updatable`.
+
+    Attributes
+    ----------
+    last_update_ : Update, the result of the last call of `update`.
+    """
+
+    last_update_: Update[Any]
+
+    def update(
+        self, X: Any, y: Any = None, *, stale: float = STALE, grow: int = 0, as_new: bool = False, **choices: Any
+    ) -> Self:
+        """Fold in the rows that the model has not seen; the result is the fit of its basis to all rows.
+
+        Unlike in `partial_fit` of scikit-learn, rows count once: rows seen in `fit` or `update` are recognised by
+        content and left out. They may be given again with more rows after them. An array or a store that begins with
+        other rows is another one, and all its rows are new. Basis, scaler and lengthscale stay.
+
+        Parameters
+        ----------
+        X : (m, p) NumPy, pandas, Dask or Zarr array, xarray Dataset, `Table`, or the path of a store.
+        y : (m,) or (m, d) targets; may be left out where X contains them.
+        stale : warn where the relative residual trace of the new rows is more than this times that of the rows of the
+            fit.
+        grow : if so, add at most this many functions to the basis; X must then hold all rows, old and new.
+        as_new : treat rows of which some, but not all, have changed since they were seen as new ones.
+        choices : for ridge models ``alpha="gcv"``, "keep" or a number; for processes and committees
+            ``variances="evidence"`` or "keep". The default is as in `fit`: given values stay.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        StreamKernelError
+            An error of the parameters, the rows or the machine; the estimator is unchanged.
+        """
+        model = self._fitted()
+        if is_array_like(X):
+            X, y = self._more(X, y)
+            before = resident_bytes()
+            table = with_names(new_rows(model, X, y), names_of(self))
+        else:
+            before = resident_bytes()
+            table = warn_of_names(self, model.known_columns, new_rows(model, X, y))
+        done = update_model(
+            model,
+            table,
+            Session(self._executor(), progress=self.progress),
+            choices=choices,
+            stale=stale,
+            grow=grow,
+            as_new=as_new,
+            memory_limit=parse_bytes(self.memory_limit),
+            driver_bytes=before,
+        )
+        self.last_update_ = done
+        return self._adopt(done.model)
+
+    def _more(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Arrays, after the checks of `fit`, with the columns of the fit."""
+        if y is not None:
+            y = plain_labels(y) if self._classify else y
+            require_finite(y, "y")
+        X, y = validate_data(
+            self,
+            unmasked(in_order(X, self.model_.known_columns), "X"),
+            y,
+            reset=False,
+            dtype="numeric",
+            multi_output=not self._classify,
+            y_numeric=not self._classify,
+            ensure_all_finite=False,
+        )
+        require_finite(X, "X", names_of(self))
+        return np.asarray(X), np.asarray(y)

@@ -1,0 +1,200 @@
+"""Gaussian process classification, and regression of counts, on a basis chosen in a few sweeps."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from streamkernel.engine import Progress, Session
+from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.fits.generalised import fit_generalised
+from streamkernel.models.generalised import GeneralisedModel
+from streamkernel.settings.generalised import GeneralisedSettings
+from streamkernel.table import Table
+
+__all__ = ["GaussianProcessClassifier", "GaussianProcessPoissonRegressor", "GeneralisedEstimator"]
+
+
+class GeneralisedEstimator(SupervisedEstimator):
+    """Parameters and fitted attributes of `GaussianProcessClassifier` and `GaussianProcessPoissonRegressor`."""
+
+    _model = GeneralisedModel
+    _settings_class = GeneralisedSettings
+
+    model_: GeneralisedModel
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "gaussian",
+        lengthscale: Any = "evidence",
+        ard: bool = False,
+        gamma: Any = None,
+        degree: Any = None,
+        coef0: Any = None,
+        kernel_params: dict[str, Any] | None = None,
+        signal_variance: Any = "evidence",
+        tune: str = "sample",
+        newton_tol: float = 1e-6,
+        max_iterations: int = 30,
+        rule: Any = "few-sweep",
+        objective: Any = "prediction",
+        rule_options: dict[str, Any] | None = None,
+        tol: float = 0.0,
+        scale: str = "standard",
+        random_state: Any = 0,
+        memory_limit: Any = None,
+        client: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.lengthscale = lengthscale
+        self.ard = ard
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.signal_variance = signal_variance
+        self.tune = tune
+        self.newton_tol = newton_tol
+        self.max_iterations = max_iterations
+        self.rule = rule
+        self.objective = objective
+        self.rule_options = rule_options
+        self.tol = tol
+        self.scale = scale
+        self.random_state = random_state
+        self.memory_limit = memory_limit
+        self.client = client
+        self.progress = progress
+
+    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> GeneralisedModel:
+        return fit_generalised(table, settings, session, **options)
+
+    def _adopt(self, model: GeneralisedModel) -> Self:
+        super()._adopt(model)
+        solution = model.config["solution"]
+        self.signal_variance_ = model.config["signal_variance"]
+        self.log_marginal_likelihood_value_ = solution["log_evidence"]
+        self.n_iter_ = solution["iterations"]
+        return self
+
+
+class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
+    """Logistic (two classes) and softmax regression with a Gaussian process prior, on n chosen rows.
+
+    ``p(y | f)`` is logistic in ``f = b + sqrt(s) G u``, ``u ~ N(0, I)``, G the whitened features of the basis, b free.
+    Newton's method (IRLS) finds the mode, with one sweep per iteration. Laplace's approximation gives its uncertainty:
+    probabilities are averages over it (Rasmussen & Williams 2006, chapter 3; Tresp 2001, section 2.3).
+
+    Parameters
+    ----------
+    n_components : int, default None
+        Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
+    kernel, gamma, degree, coef0, kernel_params : as in `KernelRidge`
+    lengthscale : "evidence", "median", "auto", float or sequence of floats, default "evidence"
+        "evidence" maximises Laplace's approximation of the evidence on a sample of rows.
+    ard : bool, default False
+        Whether "evidence" finds a lengthscale for each feature.
+    signal_variance : "evidence" or float, default "evidence"
+        Variance s of the prior.
+    tune : "sample" or "none", default "sample"
+        With "none", a lengthscale of "evidence" is the median distance; a signal variance of "evidence" is still found.
+    newton_tol : float, default 1e-6
+        Newton's method ends when the predicted decrease of a step is less than this share of the loss.
+    max_iterations : int, default 30
+    rule, objective, rule_options, tol, scale, random_state, memory_limit, client, progress : as in `KernelRidge`
+
+    Attributes
+    ----------
+    classes_ : the sorted labels
+    components_, component_indices_, dual_coef_, intercept_, lengthscale_, kernel_ : as in `KernelRidge`
+    signal_variance_ : s
+    log_marginal_likelihood_value_ : Laplace's approximation of the evidence at the mode, in nats
+    n_iter_ : Newton steps
+    residual_trace_, relative_residual_trace_, n_sweeps_, model_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamkernel import GaussianProcessClassifier
+    >>> X = np.random.default_rng(0).standard_normal((400, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> model = GaussianProcessClassifier(40).fit(X, y)
+    >>> model.predict([[1.0, 1.0], [1.0, -1.0]]).tolist()
+    ['same', 'other']
+    """
+
+    _kind = "gp-classifier"
+    _classify = True
+
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        X, y = super()._validated(X, y)
+        check_classification_targets(y)
+        return X, y
+
+    def _adopt(self, model: GeneralisedModel) -> Self:
+        super()._adopt(model)
+        assert model.classes is not None
+        self.classes_ = model.classes
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities (m, classes); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        return self._values(X, self._fitted().predictions(), "probability")
+
+    def predict(self, X: Any) -> Any:
+        """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        codes = self._values(X, self._fitted().predictions(), "prediction")
+        if isinstance(codes, np.ndarray):
+            return self.classes_[codes]
+        return codes.map_blocks(lambda block: self.classes_[block], dtype=self.classes_.dtype)
+
+
+class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
+    """Poisson regression ``y ~ Poisson(exp(b + f(x)))``, ``f ~ GP(0, s k)``, on n chosen rows.
+
+    Parameters and attributes are those of `GaussianProcessClassifier`, except `classes_`. Targets are counts: numbers
+    >= 0, whole or not. Predictions are means of the rate over Laplace's approximation, ``exp(m + v / 2)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamkernel import GaussianProcessPoissonRegressor
+    >>> generator = np.random.default_rng(0)
+    >>> X = generator.uniform(-2, 2, (500, 1))
+    >>> y = generator.poisson(np.exp(1 + np.sin(2 * X[:, 0])))
+    >>> rate = GaussianProcessPoissonRegressor(20).fit(X, y).predict([[0.785], [-0.785]])
+    >>> bool(6 < rate[0] < 9), bool(0.7 < rate[1] < 1.4)
+    (True, True)
+    """
+
+    _kind = "poisson"
+
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        X, y = super()._validated(X, y)
+        # One target: as in scikit-learn, a column (m, 1) is accepted with a warning.
+        return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean rates (m,), and with `return_std` standard deviations of the counts."""
+        work = self._fitted().predictions(std=return_std)
+        if not return_std:
+            return self._values(X, work, "prediction")
+        return self._values(X, work, "prediction"), self._values(X, work, "std")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of the mean rates, as in scikit-learn's regressors."""
+        return float(super().score(X, np.asarray(y, dtype=np.float64), sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags

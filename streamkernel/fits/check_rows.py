@@ -1,0 +1,120 @@
+"""The rows of the report's picture of predicted against true targets: held-out rows if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import DataError, warn_user
+from streamkernel.models.predicting import Predicting
+from streamkernel.table import RowBlock, Scaler, Table
+
+__all__ = ["CheckRows", "check_bytes", "check_rows"]
+
+_ROWS, _RUNS = 2000, 8
+_MOST_READ = 10_000  # where a part of the rows is wanted
+_MOST_BYTES = 128 << 20  # of the rows, of which wide ones are fewer
+
+
+def _at_most(rows: int, table: Table) -> int:
+    """So many rows, or as many as memory has room for in a picture."""
+    return max(_RUNS, min(rows, _MOST_BYTES // max(1, table.n_features * table.dtype.itemsize)))
+
+
+def check_bytes(table: Table) -> int:
+    """Most bytes of the rows that `check_rows` reads: all as they are and as they are kept, a run in float64."""
+    rows, p, item = min(table.n_rows, _at_most(_MOST_READ, table)), table.n_features, table.dtype.itemsize
+    return rows * p * 2 * item + -(-rows // _RUNS) * p * (item + 8)
+
+
+@dataclass(frozen=True)
+class CheckRows:
+    """True targets (c, d), and their predictions by name.
+
+    `kind` says whether the rows are "held-out" or "training" ones.
+    """
+
+    kind: str
+    true: NDArray[np.float64]
+    predicted: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """The arrays as a model stores them."""
+        return {"check_true": self.true, **{f"check_{name}": values for name, values in self.predicted.items()}}
+
+
+Mask = Callable[[RowBlock], NDArray[np.bool_]]
+"""Function of a block: a mask (b,), true for rows that stayed out of the fit."""
+
+
+def check_rows(
+    table: Table,
+    whole: Table | None,
+    scaler: Scaler | None,
+    predictions: Predicting,
+    watched: Table | None = None,
+    held_out: Mask | None = None,
+) -> CheckRows:
+    """Predict some rows.
+
+    Parameters
+    ----------
+    table : rows of the fit, scaled.
+    whole : the table that `table` is a slice of, not scaled; the check uses the longer run of rows before or after it.
+    scaler, predictions : scaler and predictor of the fit.
+    watched : another table, scaled, of rows that are not in the fit; used where `whole` has no other rows.
+    held_out : mask of the rows of `table` that stayed out of the fit; used where there is no `watched` either.
+    """
+    if whole is not None:
+        before, after = (whole.start, table.start), (table.stop, whole.stop)
+        lo, hi = max((before, after), key=lambda run: run[1] - run[0])
+        if hi > lo:
+            try:
+                return _predicted("held-out", whole.with_scaler(scaler), lo, hi, predictions)
+            except DataError as error:
+                # Only the picture needs these rows, not the fit: an error in them must not throw away the work of all
+                # sweeps. The rows of the fit were read without an error.
+                warn_user(f"the check is on rows of the fit, as those held out cannot be used: {error}")
+    if watched is not None:
+        return _predicted("held-out", watched, watched.start, watched.stop, predictions)
+    if held_out is not None:
+        most = _at_most(_MOST_READ, table)
+        blocks = [table.read(start, stop) for start, stop in _runs(table.start, table.stop, most)]
+        masks = [held_out(block) for block in blocks]
+        every = -(-int(sum(mask.sum() for mask in masks)) // _ROWS)
+        if every:
+            kept = [np.flatnonzero(mask)[::every] for mask in masks]
+            pairs = [
+                (np.ascontiguousarray(block.X[rows]), None if block.Y is None else block.Y[rows])
+                for block, rows in zip(blocks, kept, strict=True)
+                if len(rows)
+            ]
+            return _compared("held-out", pairs, predictions)
+    return _predicted("training", table, table.start, table.stop, predictions)
+
+
+def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predicting) -> CheckRows:
+    blocks = [source.read(start, stop) for start, stop in _runs(lo, hi, _at_most(_ROWS, source))]
+    return _compared(kind, [(block.X, block.Y) for block in blocks], predictions)
+
+
+def _compared(
+    kind: str, rows: list[tuple[NDArray[Any], NDArray[np.float64] | None]], predictions: Predicting
+) -> CheckRows:
+    truth = np.concatenate([Y for _, Y in rows if Y is not None])
+    values = [predictions.check_values(X) for X, _ in rows]
+    return CheckRows(kind, truth, {name: np.concatenate([each[name] for each in values]) for name in values[0]})
+
+
+def _runs(lo: int, hi: int, most: int) -> list[tuple[int, int]]:
+    """Some runs of neighbouring rows, spread evenly over [lo, hi): a few chunks are read, not all of them."""
+    length = min(hi - lo, most)
+    runs = min(_RUNS, length)
+    left_out = hi - lo - length
+    # Each run gets its share of the wanted rows, each gap its share of the others, rounded down.
+    first = [lo + length * i // runs + left_out * i // max(runs - 1, 1) for i in range(runs)]
+    return [(start, start + length * (i + 1) // runs - length * i // runs) for i, start in enumerate(first)]

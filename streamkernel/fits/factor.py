@@ -1,0 +1,302 @@
+"""The low-rank factor of a table's kernel matrix: table -> lengthscale -> basis -> one sweep that writes G."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.blobs import joined
+from streamkernel.engine import (
+    Executor,
+    Machine,
+    PeakMeter,
+    Plan,
+    Progress,
+    Session,
+    TableShape,
+    ThreadExecutor,
+    make_plan,
+    resident_bytes,
+    step_of,
+)
+from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.errors import NumericalError, ParameterError
+from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
+from streamkernel.fits.choose_basis import Chosen, checked_plan, choose_basis
+from streamkernel.fits.factor_stop import check_stop, stopped
+from streamkernel.fits.plan_steps import steps_of_choice
+from streamkernel.fits.record import basis_arrays, basis_record, run_record
+from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, within_range
+from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.reductions.pools import Look
+from streamkernel.reductions.sums import FeatureGram, FeatureMap, Features, NormalEquations
+from streamkernel.selection.problem import unfilled_basis
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.checks import checked_seed
+from streamkernel.store import RowSink
+from streamkernel.table import Table, open_table
+
+__all__ = ["COLUMNS", "factorize", "make_factor", "plan_factor", "plan_of_factor"]
+
+COLUMNS = ("G", "none")
+
+_CHUNK_BYTES = 16 << 20  # of G: large enough for a disk, small beside the block
+
+
+def factorize(
+    X: Any,
+    path: str | PathLike[str] | None = None,
+    y: Any = None,
+    *,
+    n_components: int | None = None,
+    kernel: Any = "gaussian",
+    lengthscale: Any = "median",
+    gamma: Any = None,
+    degree: Any = None,
+    coef0: Any = None,
+    kernel_params: dict[str, Any] | None = None,
+    rule: Any = "few-sweep",
+    objective: Any = "trace",
+    rule_options: dict[str, Any] | None = None,
+    tol: float = 0.0,
+    scale: str = "standard",
+    dtype: str = "float32",
+    columns: str = "G",
+    stop: str = "trace",
+    random_state: Any = None,
+    memory_limit: Any = None,
+    client: Any = None,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+) -> Factor:
+    """A factor G (m, n) with ``G G^T = K~ ~ K``, written to `path` row block by row block.
+
+    Parameters
+    ----------
+    X : rows, of any kind that `open_table` takes.
+    path : path or URL of the factor; None keeps only its basis, without columns.
+    y : targets, for rules that look at them (csi, few-sweep with an objective other than "trace").
+    n_components : basis size n; None for ``sqrt(m) log m``, at most 1000.
+    kernel, lengthscale, gamma, degree, coef0, kernel_params : as `KernelRidge`.
+    rule, objective, rule_options, tol, scale : as `KernelRidge`.
+    dtype : dtype of G on disk, "float32" or "float64"; it is computed in float64.
+    columns : "G", or "none" to keep only the basis and its residual path.
+    stop : "trace" ends at `tol` or n; "bound" and "gap" keep fewer of the n picks (`estimators.stopping`), and cost one
+        sweep.
+    random_state, memory_limit, client, progress : as `KernelRidge`.
+    overwrite : replace an existing factor.
+    resume : continue an interrupted run after its finished chunks.
+
+    Raises
+    ------
+    ParameterError, ResourceLimitError, DataError, StoreError
+        See `streamkernel.errors`; before any work where that is possible.
+    """
+    settings = BasisSettings(
+        n_components=n_components,
+        kernel=kernel,
+        lengthscale=lengthscale,
+        gamma=gamma,
+        degree=degree,
+        coef0=coef0,
+        kernel_params=kernel_params,
+        rule=rule,
+        objective=objective,
+        rule_options=dict(rule_options or {}),
+        tol=tol,
+        scale=scale,
+        seed=checked_seed(random_state),
+    )
+    limit = parse_bytes(memory_limit)
+    before = resident_bytes()
+    executor: Executor = ThreadExecutor() if client is None else ClusterExecutor(client)
+    return make_factor(
+        open_table(X, y),
+        settings,
+        Session(executor, progress=progress),
+        path,
+        dtype=dtype,
+        columns=columns if path is not None else "none",
+        stop=stop,
+        memory_limit=limit,
+        driver_bytes=before,
+        overwrite=overwrite,
+        resume=resume,
+    )
+
+
+def make_factor(
+    table: Table,
+    settings: BasisSettings,
+    session: Session,
+    path: str | PathLike[str] | None,
+    *,
+    dtype: str = "float32",
+    columns: str = "G",
+    stop: str = "trace",
+    memory_limit: int | None = None,
+    driver_bytes: int | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+) -> Factor:
+    """`factorize` for a table and settings, in a session."""
+    if columns not in COLUMNS:
+        raise ParameterError(f"columns must be 'G' or 'none', not {columns!r}")
+    if str(dtype) not in ("float32", "float64"):
+        raise ParameterError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
+    if table.n_targets == 0 and settings.searches_lengthscale and settings.lengthscale == "auto":
+        raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
+    check_stop(stop, table, settings)
+    stored = _stored(columns, dtype)
+    target = None if path is None else checked_folder(path, overwrite=overwrite, resume=resume)
+    n = settings.components(table)
+
+    plan = checked_plan(
+        lambda machine, size: plan_of_factor(table, settings, machine, size, columns=columns, dtype=dtype, stop=stop),
+        n,
+        table,
+        session,
+        memory_limit,
+        driver_bytes,
+    )
+    began = time.perf_counter()
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
+        kept = stopped(choose_basis(table, settings, session, n), stop, settings, session)
+        chosen = kept.chosen
+        if len(chosen.selection.basis) == 0:
+            raise NumericalError(
+                f"the {chosen.kernel.to_config()['kernel']} kernel is 0 on all {table.n_rows} rows, so that a factor "
+                "would have no columns; take another kernel, or other columns"
+            )
+        if target is not None and stored is not None:
+            squares = _write(chosen, session, target, stored, overwrite, resume)
+            trace = _trace(chosen, session)
+        else:
+            sums = FeatureRows(chosen.table, chosen.selection.basis).gram(session)
+            assert sums.trace is not None
+            squares, trace = sums.squares, sums.trace
+    peak = meter.peak + session.executor.peak_bytes()
+    left = path_of(trace, squares)
+    config = basis_record(chosen, settings, n)
+    config["column_names"] = list(chosen.table.columns)
+    config["named_columns"] = chosen.table.named
+    config["stop"] = kept.to_config()
+    config["columns"] = None
+    if target is not None and stored is not None:
+        written = open_table(joined(target, ROWS, "G"))
+        config["columns"] = {"dtype": str(stored), "fingerprint": written.fingerprint}
+    config["certificate"] = certificate_of(trace, float(left[-1]))
+    config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
+    factor = Factor(target, config, basis_arrays(chosen, left))
+    if target is not None:
+        factor.write(joined(target, BASIS), overwrite=True)
+    return factor
+
+
+def plan_of_factor(
+    table: Table, settings: BasisSettings, machine: Machine, n: int, *, columns: str, dtype: str, stop: str = "trace"
+) -> Plan:
+    """The plan of a factor of n columns."""
+    stored = _stored(columns, dtype)
+    return plan_factor(table, settings, machine, n, _chunk_rows(table, n, stored), stored, sums=stop != "trace")
+
+
+def _stored(columns: str, dtype: str) -> np.dtype[Any] | None:
+    """The dtype of G on disk; None where G is not written."""
+    return np.dtype(dtype) if columns == "G" else None
+
+
+def _chunk_rows(table: Table, n: int, stored: np.dtype[Any] | None) -> int:
+    rows = max(1, _CHUNK_BYTES // (n * (8 if stored is None else stored.itemsize)))
+    # A multiple of the panels in which rows are whitened.
+    rows -= rows % PANEL_ROWS if rows > PANEL_ROWS else 0
+    return min(table.n_rows, rows)
+
+
+def _write(
+    chosen: Chosen,
+    session: Session,
+    target: str | Path,
+    dtype: np.dtype[Any],
+    overwrite: bool,
+    resume: bool,
+) -> NDArray[np.float64]:
+    """Write G; returns the squares of its columns, as they are stored."""
+    basis = chosen.selection.basis
+    work = FeatureMap(Features.of_basis(basis), dtype=dtype)
+    sink = RowSink.create(
+        joined(target, ROWS),
+        chosen.table.n_rows,
+        work.columns,
+        _chunk_rows(chosen.table, len(basis), dtype),
+        attributes={"rows": [chosen.table.start, chosen.table.stop], "kernel": chosen.kernel.to_config()},
+        overwrite=overwrite or resume,
+        fingerprint=_fingerprint(chosen),
+        resume=resume,
+    )
+    squares: NDArray[np.float64] = session.write(work, chosen.table, sink, "write the factor")
+    return squares
+
+
+def _fingerprint(chosen: Chosen) -> str:
+    """Digest of everything that determines G: rows, scaling, kernel, basis."""
+    basis = chosen.selection.basis
+    scaler = None if chosen.scaler is None else chosen.scaler.to_config()
+    told = f"{chosen.table.fingerprint} {scaler} {basis.kernel.to_config()}".encode()
+    return hashlib.sha256(told + basis.rows.tobytes() + basis.points.tobytes()).hexdigest()
+
+
+def _trace(chosen: Chosen, session: Session) -> float:
+    """``tr K``; only kernels that are not stationary need a sweep for it."""
+    table, basis = chosen.table, chosen.selection.basis
+    if chosen.kernel.stationary:
+        return table.n_rows * float(chosen.kernel.diagonal(basis.points[:1])[0])
+    empty = basis.take(np.zeros(0, np.int64))
+    return session.sweep(Look(empty, 0, 0, 0, (0,), 0), table.without_targets(), "trace of the kernel").residual_trace
+
+
+def plan_factor(
+    table: Table,
+    settings: BasisSettings,
+    machine: Machine,
+    n: int,
+    chunk_rows: int,
+    dtype: np.dtype[Any] | None,
+    *,
+    sums: bool = False,
+) -> Plan:
+    """The plan of a factor.
+
+    Parameters
+    ----------
+    chunk_rows : rows of a chunk of G; a task holds whole chunks.
+    dtype : dtype of G on disk, or None where its columns are only summed.
+    sums : whether a sweep of sums decides how many picks to keep.
+    """
+    problem, steps = steps_of_choice(table, settings, n)
+    basis = unfilled_basis(problem, n)
+    disk = 8 * n * (table.n_features + 4)
+    if sums:
+        work = NormalEquations(basis, problem.centre)
+        steps.append(step_of("sums for the stop", work, table, kernel_columns=n, held_bytes=64 * n * n))
+    if dtype is None:
+        gram = FeatureGram(Features.of_basis(basis))
+        steps.append(step_of("final sweep", gram, table, kernel_columns=n, held_bytes=16 * n * n))
+    else:
+        features = FeatureMap(Features.of_basis(basis), dtype=dtype)
+        # Beside its block a task holds the chunk that it computes, and the one before, which is being written. By
+        # measurement the allocator keeps the memory of another one.
+        chunk = 3 * dtype.itemsize * n * min(chunk_rows, table.n_rows)
+        step = step_of("write the factor", features, table, kernel_columns=n)
+        steps.append(replace(step, scratch_bytes=step.scratch_bytes + chunk))
+        disk += dtype.itemsize * n * table.n_rows
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

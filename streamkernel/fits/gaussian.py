@@ -1,0 +1,267 @@
+"""Gaussian process regression: table -> hyper-parameters by evidence -> basis -> one sweep of sums -> posterior."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, least_ratio, query_set
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
+from streamkernel.errors import NumericalError, warn_user
+from streamkernel.fits.choose_basis import Chosen, choose_basis
+from streamkernel.fits.gaussian_tuning import (
+    FULL_EVALUATIONS,
+    TUNING_BYTES,
+    GaussianTuner,
+    evidence_steps,
+    tuning_arrays,
+    tuning_record,
+    tuning_steps,
+)
+from streamkernel.fits.plan_steps import check_step, steps_of_choice
+from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.supervised import check_numbers, fit_supervised
+from streamkernel.models.certificate import path_of
+from streamkernel.models.gaussian import GaussianModel, gaussian_arrays, gaussian_record, solved
+from streamkernel.models.seen_rows import seen_by_fit
+from streamkernel.reductions.members.weights import MemberWeights
+from streamkernel.reductions.predictions import GaussianPredictions
+from streamkernel.reductions.sums import (
+    BlockNoise,
+    ConstantNoise,
+    DiagonalNoise,
+    GaussianEquations,
+    GaussianSums,
+    RowNoise,
+)
+from streamkernel.selection.problem import gather_step, unfilled_basis
+from streamkernel.settings.gaussian import DEGREES_ROWS, EVIDENCE, CommitteeSettings, GaussianSettings
+from streamkernel.solvers import GaussianSolution, GaussianSystem
+from streamkernel.solvers.tuning import Tuning
+from streamkernel.table import Table
+
+__all__ = ["GaussianFitted", "fit_gaussian", "plan_gaussian"]
+
+_LIFTS = 6  # of the noise of members, each to ten times as much, at most
+
+
+def fit_gaussian(
+    table: Table, settings: GaussianSettings, session: Session, *, estimator: str = "gp", **options: Any
+) -> GaussianModel:
+    """Fit a Gaussian process; parameters and errors are those of `fit_supervised`."""
+    check_numbers(table, estimator)
+    settings = settings.matched(table)
+    parts = fit_supervised(
+        table,
+        settings,
+        session,
+        lambda n: _fit(table, settings, session, n),
+        lambda machine, n: plan_gaussian(table, settings, machine, n),
+        estimator=estimator,
+        **options,
+    )
+    return GaussianModel(parts.config, parts.arrays)
+
+
+def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> GaussianFitted:
+    """Find the hyper-parameters, basis, sums and posterior."""
+    tuner = GaussianTuner(settings, session)
+    chosen, found = tuner.polished(choose_basis(table, settings, session, n, tuner if settings.tunes else None))
+    queries = _queries(settings)
+    if queries is not None:
+        points = chosen.table.scaled(queries)
+        chosen = replace(chosen, selection=chosen.selection.joined(query_set(chosen.selection.basis, points)[0]))
+    basis = chosen.selection.basis
+    noise = _row_noise(settings, chosen, session)
+    if found is not None and settings.sums_of_polish:
+        sums, weights = found, None
+    else:
+        noise, sums, weights = _swept(chosen, noise, session, settings)
+    system = GaussianSystem(basis, sums, noise, scale=chosen.scale, independent=chosen.independent)
+    solution = solved(system, settings.signal_variance, settings.noise_variance)
+    rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
+    return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
+
+
+def _swept(
+    chosen: Chosen, noise: RowNoise, session: Session, settings: GaussianSettings
+) -> tuple[RowNoise, GaussianSums, NDArray[np.float64] | None]:
+    """The sums of the final sweep, the noise that they were made with, and the shares of blocks in them."""
+    table = chosen.table
+    equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
+    if not isinstance(noise, BlockNoise):
+        return noise, session.sweep(equations, table, "final sweep"), None
+    for last in [False] * (_LIFTS if settings.searches_variances else 0) + [True]:
+        try:
+            work = MemberWeights(replace(equations, row_noise=noise), table.n_rows)
+            members = session.sweep(work, table, "final sweep")
+            break
+        except NumericalError:
+            # The sampled rows did not tell how few digits this member has.
+            if last or noise.noise >= noise.signal:
+                raise
+            noise = _lifted(noise, 10.0 * noise.noise / noise.signal, settings, session)
+    return noise, members.sums, members.weights
+
+
+def _lifted(noise: BlockNoise, ratio: float, settings: GaussianSettings, session: Session) -> BlockNoise:
+    """Noise and signal of a larger ratio: of the two what was searched moves."""
+    if settings.noise_variance == EVIDENCE:
+        found = replace(noise, noise=ratio * noise.signal)
+    else:
+        found = replace(noise, signal=noise.noise / ratio)
+    session.progress.note(
+        f"noise variance / signal variance = {noise.noise / noise.signal:.3g} is lost in rounding: {ratio:.3g} "
+        "instead, the least that the members' digits carry"
+    )
+    return found
+
+
+def _queries(settings: GaussianSettings) -> NDArray[Any] | None:
+    """(q, p) points that predictions are asked for, or None."""
+    asked = settings.queries if isinstance(settings, CommitteeSettings) else None
+    return None if asked is None else asked.points
+
+
+def _query_set(chosen: Chosen, noise: BlockNoise) -> QuerySetRule | None:
+    """Check on sampled rows that the basis is large enough for members to be independent given f at its points."""
+    sample = chosen.sample
+    if sample is None or len(sample) == 0:
+        return None
+    X = sample.X[:DEGREES_ROWS]
+    rows = max(round(chosen.independent * chosen.table.n_rows), len(X))
+    degrees = degrees_of_sample(X, rows, chosen.kernel, noise.signal, noise.noise)
+    rule = QuerySetRule(len(chosen.selection.basis), from_sample=degrees, sample=len(X))
+    if rule.warning is not None:
+        warn_user(rule.warning)
+    return rule
+
+
+def _row_noise(settings: GaussianSettings, chosen: Chosen, session: Session) -> RowNoise:
+    """The model of cov(y | f at the basis); variances are in squared units of the targets' spread."""
+    if not settings.whitens_rows:
+        return ConstantNoise()
+    variances = _variances(settings, chosen)
+    assert variances is not None
+    signal, noise = variances
+    if settings.approximation == "fitc":
+        return DiagonalNoise(signal, noise)
+    cells = cells_of(settings.partition, chosen.table, chosen.kernel, session=session, seed=settings.seed)
+    found = BlockNoise(signal, noise, settings.block_size, cells)
+    if not settings.searches_variances or chosen.sample is None:
+        return found
+    size = min(settings.block_size, chosen.table.n_rows)
+    least = least_ratio(chosen.selection.basis, chosen.sample.X[:DEGREES_ROWS], size, noise / signal)
+    return _lifted(found, least, settings, session) if least > noise / signal else found
+
+
+def _variances(settings: GaussianSettings, chosen: Chosen) -> tuple[float, float] | None:
+    """Signal and noise variance before the final sweep, found or given; None for "dtc" where neither is the case."""
+    if isinstance(chosen.tuning, Tuning):
+        return chosen.tuning.signal, chosen.tuning.noise
+    signal, noise = settings.signal_variance, settings.noise_variance
+    return None if EVIDENCE in (signal, noise) else (float(signal), float(noise))
+
+
+def plan_gaussian(table: Table, settings: GaussianSettings, machine: Machine, n: int | None = None) -> Plan:
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    n, settings = settings.components(table) if n is None else n, settings.matched(table)
+    problem, steps = steps_of_choice(table, settings, n)
+    if settings.tunes:
+        steps += tuning_steps(problem, settings.sampled_rows(table), ard=settings.ard)
+        machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
+    queries = _queries(settings)
+    basis = unfilled_basis(problem, n + (0 if queries is None else len(queries)))
+    n = len(basis)
+    held = 16 * n * n
+    if settings.polishes:
+        steps += evidence_steps(problem, n, table.n_rows, times=FULL_EVALUATIONS)
+    noise: RowNoise = ConstantNoise()
+    if settings.approximation == "fitc":
+        noise = DiagonalNoise(1.0, 1.0)
+    elif settings.approximation == "pitc":
+        cells = None
+        if settings.partition == "cells":
+            cells = np.zeros((1, table.n_features))
+            steps.append(gather_step(problem, settings.sampled_rows(table)))
+        noise = BlockNoise(1.0, 1.0, min(settings.block_size, table.n_rows), cells)
+    final = GaussianEquations(basis, problem.centre, noise)
+    algebra = 8 * n * (8 * n + 4 * table.n_targets)
+    if not settings.sums_of_polish:
+        steps.append(step_of("final sweep", final, table, kernel_columns=n, held_bytes=held))
+    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra))
+    if isinstance(noise, BlockNoise):
+        # The kernel matrix of the sample for the degrees of freedom, and LAPACK's copies of it.
+        asked = 24 * min(DEGREES_ROWS, table.n_rows) ** 2
+        steps.append(Step("degrees of freedom", "driver", 0, 1, 0.0, 0, 0, 0, 0, asked))
+    disk = final.state_bytes() * 3 + n * table.n_features * 8
+    steps.append(check_step(problem, n))
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
+
+
+@dataclass(frozen=True)
+class GaussianFitted:
+    """The results of a fit's steps.
+
+    Parameters
+    ----------
+    chosen : the basis, how hyper-parameters were tuned, and the rows as the basis sees them.
+    settings : options of the fit.
+    n : basis size that was asked for.
+    sums : sums of the final sweep.
+    row_noise : noise model that the sums were computed with.
+    solution : the posterior.
+    member_weights : (B,) share of each block in the combined prediction, for "pitc".
+    query_set : check that the basis is large enough for blocks to be independent given f there, for "pitc".
+    sweeps : passes over the rows.
+    """
+
+    chosen: Chosen
+    settings: GaussianSettings
+    n: int
+    sums: GaussianSums
+    row_noise: RowNoise
+    solution: GaussianSolution
+    member_weights: NDArray[np.float64] | None
+    query_set: QuerySetRule | None
+    sweeps: int
+
+    def predictions(self) -> GaussianPredictions:
+        """The row map that predicts, on rows that are scaled already."""
+        return self.solution.predictions(self.chosen.selection.basis)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of the model, by name."""
+        cells = self.row_noise.cells if isinstance(self.row_noise, BlockNoise) else None
+        optional = {"member_weights": self.member_weights, "cells": cells}
+        return {
+            **basis_arrays(self.chosen, path_of(self.sums.trace, self.sums.squares)),
+            **gaussian_arrays(self.sums, self.solution),
+            **tuning_arrays(self.chosen),
+            **{name: values for name, values in optional.items() if values is not None},
+        }
+
+    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
+        noise = self.row_noise
+        made = [noise.signal, noise.noise] if isinstance(noise, (DiagonalNoise, BlockNoise)) else None
+        return {
+            **model_record(
+                self.chosen,
+                self.settings,
+                self.n,
+                estimator=estimator,
+                targets_are_2d=targets_are_2d,
+                sweeps=self.sweeps,
+            ),
+            "approximation": self.settings.approximation,
+            "row_noise": made,
+            "block_size": self.settings.block_size if isinstance(noise, BlockNoise) else None,
+            "tuning": tuning_record(self.chosen),
+            "query_set": None if self.query_set is None else asdict(self.query_set),
+            **seen_by_fit(self.chosen.table),
+            **gaussian_record(self.sums, self.solution),
+        }

@@ -1,0 +1,273 @@
+"""Generalised Gaussian process regression: hyper-parameters -> basis -> Newton's method over sweeps -> Laplace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.fits.choose_basis import Chosen, choose_basis
+from streamkernel.fits.gaussian_tuning import TUNING_BYTES, points_step, tuning_arrays, tuning_record
+from streamkernel.fits.plan_steps import check_step, steps_of_choice
+from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.supervised import fit_supervised
+from streamkernel.kernels import Kernel
+from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.generalised import GeneralisedModel
+from streamkernel.reductions import Reduction, Sample, Weighed
+from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep, StartSums, likelihood_of
+from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions
+from streamkernel.reductions.sums import Features
+from streamkernel.selection import Problem
+from streamkernel.selection.problem import unfilled_basis
+from streamkernel.settings.gaussian import EVIDENCE
+from streamkernel.settings.generalised import GeneralisedSettings
+from streamkernel.solvers import (
+    LaplaceApproximation,
+    LikelihoodTuning,
+    calibrated,
+    solve_generalised,
+    tune_likelihood,
+)
+from streamkernel.table import Table
+
+__all__ = ["GeneralisedFitted", "check_counts", "fit_generalised", "plan_generalised"]
+
+
+@dataclass(frozen=True)
+class GeneralisedFitted:
+    """The results of a fit's steps.
+
+    Parameters
+    ----------
+    chosen : the basis, how hyper-parameters were tuned, and the rows as the basis sees them.
+    settings : options of the fit.
+    n : basis size that was asked for.
+    likelihood : likelihood of the targets.
+    start : sums of the first sweep.
+    laplace : the minimum, and the normal distribution around it.
+    posterior : calibrated posterior, which predicts.
+    sweeps : passes over the rows.
+    """
+
+    chosen: Chosen
+    settings: GeneralisedSettings
+    n: int
+    likelihood: Likelihood
+    start: StartSums
+    laplace: LaplaceApproximation
+    posterior: LatentPosterior
+    sweeps: int
+
+    def predictions(self) -> ClassProbabilities | PoissonPredictions:
+        """The row map that predicts, on rows that are scaled already."""
+        posterior = self.posterior
+        return PoissonPredictions(posterior) if self.likelihood.name == "poisson" else ClassProbabilities(posterior)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of the model, by name."""
+        posterior = self.posterior
+        squares = np.diagonal(self.start.gram)[:-1]
+        return {
+            **basis_arrays(self.chosen, path_of(self.start.trace, squares)),
+            "dual_coef": posterior.coefficients,
+            "intercept": posterior.intercept,
+            "contrasts": posterior.contrasts,
+            **posterior.covariance.to_arrays(),
+            **tuning_arrays(self.chosen),
+        }
+
+    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
+        fit = self.laplace.fit
+        return {
+            **model_record(
+                self.chosen,
+                self.settings,
+                self.n,
+                estimator=estimator,
+                targets_are_2d=targets_are_2d,
+                sweeps=self.sweeps,
+            ),
+            "likelihood": self.likelihood.name,
+            "signal_variance": fit.signal_variance,
+            "residual_share": self.posterior.residual_share,
+            "covariance_share": self.posterior.covariance_share,
+            "totals": {"rows": self.start.count, "trace": self.start.trace},
+            "certificate": certificate_of(self.start.trace, self.start.residual_trace),
+            "tuning": tuning_record(self.chosen),
+            "solution": {
+                **{name: value for name, value in fit.to_config().items() if name != "iterations"},
+                "path": fit.to_config()["iterations"],
+                "iterations": len(fit.iterations),
+                "log_evidence": self.laplace.log_evidence,
+                "effective_df": self.laplace.effective_parameters,
+            },
+        }
+
+
+Float = NDArray[np.float64]
+
+SAMPLE_BASIS = 300  # points of the sparse process on the sample
+_NEWTON_SWEEPS = 10  # expected
+_CHOICES = 8  # of points on the sample, five of them to look around
+_MOST_UNKNOWNS = 1000  # of a Hessian on the sample
+
+
+def fit_generalised(
+    table: Table, settings: GeneralisedSettings, session: Session, *, estimator: str, **options: Any
+) -> GeneralisedModel:
+    """Fit a classifier or a regression of counts; parameters and errors are those of `fit_supervised`."""
+    if estimator == "poisson":
+        check_counts(table, estimator)
+    parts = fit_supervised(
+        table,
+        settings,
+        session,
+        lambda n: _fit(table, settings, session, n),
+        lambda machine, n: plan_generalised(table, settings, machine, n),
+        estimator=estimator,
+        **options,
+    )
+    return GeneralisedModel(parts.config, parts.arrays)
+
+
+def check_counts(table: Table, estimator: str) -> None:
+    """Raise ParameterError unless the targets are one column of numbers."""
+    if table.classes is not None:
+        raise ParameterError(f"the target holds class labels, {estimator} is a regression of counts; use gp-classifier")
+    if table.n_targets > 1:
+        raise ParameterError(f"{estimator} takes one target, the table has {table.n_targets}; fit one at a time")
+
+
+def likelihood_for(table: Table) -> Likelihood:
+    """The likelihood of the table's targets: two classes, more classes, or counts."""
+    if table.classes is None:
+        return likelihood_of("poisson", 1)
+    # A table of one class can be planned, but not fitted.
+    return likelihood_of("softmax" if len(table.classes) > 2 else "bernoulli", len(table.classes))
+
+
+@dataclass(frozen=True)
+class _Tuner:
+    """Find the lengthscales and signal variance that maximise Laplace's approximation of the evidence on a sample."""
+
+    settings: GeneralisedSettings
+    likelihood: Likelihood
+    session: Session
+
+    def __call__(self, sample: Sample, kernel: Kernel, centre: Float, scale: Float) -> LikelihoodTuning:
+        settings = self.settings
+        given = settings.signal_variance
+        fixed = [] if settings.tunes_lengthscale else ["lengthscale"]
+        if given != EVIDENCE:
+            fixed.append("signal")
+        found = tune_likelihood(
+            sample,
+            kernel,
+            self.likelihood,
+            ard=settings.ard,
+            n_basis=SAMPLE_BASIS,
+            signal=None if given == EVIDENCE else float(given),
+            fixed=fixed,
+            seed=settings.seed,
+            run=self.session.local,
+        )
+        self.session.progress.note(f"hyper-parameters of {len(found.points)} looks at {found.rows} sampled rows")
+        return found
+
+
+def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) -> GeneralisedFitted:
+    """Find the hyper-parameters, basis, the minimum and its covariance."""
+    likelihood = likelihood_for(table)
+    tuner = _Tuner(settings, likelihood, session)
+    chosen = choose_basis(table, settings, session, n, tuner if settings.tunes else None)
+    basis, table = chosen.selection.basis, chosen.table
+    started: list[StartSums] = []
+    share = chosen.independent
+
+    def sweep(reduction: Reduction[Any], name: str) -> Any:
+        if isinstance(reduction, NewtonStart):
+            # The model's totals and certificate count every row with weight 1.
+            started.append(session.sweep(reduction, table, name))
+            return started[-1] if share == 1.0 else started[-1].times(share)
+        return session.sweep(reduction if share == 1.0 else Weighed(reduction, share), table, name)
+
+    tuning = chosen.tuning
+    signal = tuning.signal if isinstance(tuning, LikelihoodTuning) else float(settings.signal_variance)
+    fit = solve_generalised(
+        sweep,
+        Features.of_basis(basis),
+        likelihood,
+        table.n_rows,
+        signal_variance=signal,
+        intercept=settings.fit_intercept,
+        tolerance=settings.newton_tol,
+        most_iterations=settings.max_iterations,
+        sample=chosen.sample or None,
+    )
+    laplace = LaplaceApproximation.of(fit)
+    posterior, sample = laplace.posterior(basis), chosen.sample
+    if sample is not None:
+        posterior = calibrated(posterior, likelihood, sample)
+    return GeneralisedFitted(
+        chosen, settings, n, likelihood, started[0], laplace, posterior, sweeps=len(session.records)
+    )
+
+
+def _tuning_steps(problem: Problem, rows: int, likelihood: Likelihood) -> list[Step]:
+    """Some 60 modes on the sample, each found in some 8 steps, with the Hessian, its factors and their derivatives."""
+    n = min(SAMPLE_BASIS, rows)
+    features = Features.of_basis(unfilled_basis(problem, n))
+    nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
+    hessian = 8 * min(likelihood.free * (n + 1), _MOST_UNKNOWNS) ** 2
+    held = 8 * hessian + 8 * rows * (n + 1) * 4
+    step = NewtonStep(features, likelihood, nothing, nothing, (1.0,))
+    p, item = problem.table.n_features, problem.table.dtype.itemsize
+    # The sample in float64, that of the points before too until the next are chosen.
+    wide = 8 * rows * p
+    points = points_step(problem, n, rows, times=3 * _CHOICES)
+    return [
+        replace(points, rows_bytes=points.rows_bytes + wide),
+        step_of(
+            "tuning",
+            step,
+            problem.table,
+            sampled=rows,
+            kernel_columns=n,
+            where="sample",
+            times=480,
+            held_bytes=held,
+            packings=2,  # of the kernel that is looked at, and of its slopes
+            # And the points that were chosen, as they are joined to a basis for each kernel that is looked at.
+            rows_bytes=wide + 2 * n * p * item,
+        ),
+    ]
+
+
+def plan_generalised(table: Table, settings: GeneralisedSettings, machine: Machine, n: int | None = None) -> Plan:
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    n = settings.components(table) if n is None else n
+    problem, steps = steps_of_choice(table, settings, n)
+    likelihood = likelihood_for(table)
+    if settings.tunes:
+        machine = replace(machine, driver_base=machine.driver_base + TUNING_BYTES)
+        steps += _tuning_steps(problem, settings.sampled_rows(table), likelihood)
+    features = Features.of_basis(unfilled_basis(problem, n))
+    nothing = Latent(np.zeros((n, likelihood.width)), np.zeros(likelihood.width))
+    step = NewtonStep(features, likelihood, nothing, nothing, (1.0,) * 7)
+    hessian = 8 * (likelihood.free * (n + 1)) ** 2
+    steps.append(step_of("newton start", NewtonStart(features, likelihood), table, kernel_columns=n))
+    # The sums at the end of a step, and the factor of their Hessian. Steps by the Hessian of a sample also hold its
+    # features, weighted for each class, and its factors.
+    rows, c = settings.sampled_rows(table), likelihood.width
+    held = 3 * hessian + 2 * step.state_bytes() + 8 * (n + 1) * (3 * rows + 4 * c * (n + 1))
+    steps.append(step_of("newton step", step, table, kernel_columns=n, times=_NEWTON_SWEEPS - 1, held_bytes=held))
+    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 4 * hessian))
+    disk = 2 * hessian + step.state_bytes()
+    steps.append(check_step(problem, n))
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)

@@ -1,0 +1,233 @@
+"""A fit of kernel canonical correlations: scalers and lengthscales -> pairs of functions -> one sweep -> variates."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import PeakMeter, Session
+from streamkernel.errors import DegenerateBandwidthError, ParameterError, warn_user
+from streamkernel.factors import FactorCCA
+from streamkernel.fits.choose_basis import Chosen, checked_plan, standard_scaler
+from streamkernel.fits.kernel_cca_plan import CCASettings, curve_sizes, needs_statistics, plan_cca, sampled_rows
+from streamkernel.fits.kernel_cca_views import Paired
+from streamkernel.fits.record import basis_record, run_record
+from streamkernel.kernels import Kernel
+from streamkernel.linalg import single_threaded_blas, within_range
+from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.reductions import Moments, Sample, View, stream_generator
+from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, CrossGram, Features, FeatureTimes
+from streamkernel.selection import RowCache, Selection
+from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
+from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
+from streamkernel.table import ColumnStatistics
+
+__all__ = ["fit_cca"]
+
+Float = NDArray[np.float64]
+
+_SAMPLE_STREAM = (6,)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A view with its scaler, and the kernel with its lengthscale."""
+
+    view: View
+    kernel: Kernel
+    choice: LengthscaleChoice | None
+
+    def to_config(self, names: tuple[str, ...], certificate: dict[str, float]) -> dict[str, Any]:
+        lengthscale = getattr(self.kernel, "lengthscale", None)
+        scaler, columns = self.view.scaler, self.view.columns
+        return {
+            "names": list(names),
+            "columns": None if columns is None else list(columns),
+            "kernel": self.kernel.to_config(),
+            "lengthscale": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
+            "lengthscale_choice": None if self.choice is None else self.choice.to_config(),
+            "scaler": None if scaler is None else scaler.to_config(),
+            "certificate": certificate,
+        }
+
+
+def fit_cca(
+    paired: Paired, settings: CCASettings, session: Session, *, memory_limit: int | None, driver_bytes: int
+) -> KernelCCAModel:
+    """Choose pairs of functions, sum their features over all rows, decompose.
+
+    Raises
+    ------
+    ResourceLimitError
+        The plan exceeds a limit.
+    DataError, StoreError, NumericalError
+        See `streamkernel.errors`.
+    """
+    table = paired.table
+    if settings.size > table.n_rows:
+        raise ParameterError(f"basis_size is {settings.size}, more than the {table.n_rows} rows; give at most that")
+    for each, width in zip(settings.views, paired.widths, strict=True):
+        each.kernel_template().check_features(width)
+    plan = checked_plan(
+        lambda machine, n: plan_cca(paired, replace(settings, size=n), machine),
+        settings.size,
+        table,
+        session,
+        memory_limit,
+        driver_bytes,
+    )
+    began = time.perf_counter()
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
+        looks, cache = _look(paired, settings, session)
+        views = looks[0].view, looks[1].view
+        problem = settings.problem(paired, views, (looks[0].kernel, looks[1].kernel))
+        chosen = settings.rule.select(problem, session, cache)
+        bases = chosen.bases
+        if len(bases[0]) < settings.size:
+            warn_user(
+                f"only {len(bases[0])} of {settings.size} pairs of basis functions are linearly independent in both "
+                "views; the others were left out (duplicate rows, or a lengthscale that is large for the data)"
+            )
+        features = Features.of_basis(bases[0]), Features.of_basis(bases[1])
+        sums = session.sweep(CrossGram(features, views), table, "final sweep")
+        ridges = settings.regularization * sums.traces
+        cca = FactorCCA.of(sums, (ridges[0], ridges[1]), settings.components, at_basis=bases[0].L)
+        curve = {} if settings.gamma is None else _curve(problem, features, bases[0].rows, sums, settings, session)
+    if len(cca.correlations) < settings.components:
+        warn_user(
+            f"only {len(cca.correlations)} of {settings.components} pairs of components are independent; the others "
+            "were left out"
+        )
+    peak = meter.peak + session.executor.peak_bytes()
+    run = run_record(session, plan, time.perf_counter() - began, peak)
+    return _model(paired, settings, looks, chosen, sums, cca, curve, run)
+
+
+def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tuple[_Look, _Look], RowCache]:
+    """Scalers, then lengthscales from a sample that is fetched together with all candidates."""
+    table, views = paired.table, list(paired.views)
+    if settings.views[0].scale == "standard":
+        statistics = table.statistics
+        if statistics is None or needs_statistics(paired, settings):
+            statistics = session.sweep(Moments(table.n_features, table.n_targets), table, "column statistics")
+        for position, (view, names) in enumerate(zip(paired.views, paired.names, strict=True)):
+            of = statistics.y if view.of_targets else statistics.X
+            assert of is not None
+            scaler = standard_scaler(of if view.columns is None else _part(of, view.columns), names)
+            views[position] = replace(view, scaler=scaler)
+    cache = RowCache(table, session)
+    generator = stream_generator(settings.seed, _SAMPLE_STREAM)
+    drawn = generator.choice(table.n_rows, sampled_rows(paired, settings), replace=False)
+    sampled = table.start + drawn.astype(np.int64)
+    kernels = [each.kernel_template() for each in settings.views]
+    problem = settings.problem(paired, (views[0], views[1]), (kernels[0], kernels[1]))
+    cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
+    sample = cache.get(sampled)
+    looks = []
+    for view, kernel, each, name in zip(views, kernels, settings.views, ("first", "second"), strict=True):
+        choice = None
+        if each.searches_lengthscale:
+            try:
+                choice = _median(view.of(sample.X, sample.Y), kernel)
+            except DegenerateBandwidthError as error:
+                raise DegenerateBandwidthError(f"the {name} view: {error}") from None
+            kernel = kernel.with_lengthscale(choice.value)
+            session.progress.note(f"lengthscale {choice.value:.6g}")
+        looks.append(_Look(view, kernel, choice))
+    return (looks[0], looks[1]), cache
+
+
+def _median(points: Float, kernel: Kernel) -> LengthscaleChoice:
+    """The median distance of distinct rows."""
+    sample = Sample(np.arange(len(points)), points, np.zeros((len(points), 0)), np.ones(len(points)))
+    return choose_lengthscale(sample, kernel, search=False, intercept=True, scale=np.zeros(0))
+
+
+def _part(statistics: ColumnStatistics, columns: tuple[int, ...]) -> ColumnStatistics:
+    kept = list(columns)
+    rest = (getattr(statistics, name)[kept] for name in ("mean", "std", "minimum", "maximum"))
+    return ColumnStatistics(statistics.count, *rest)
+
+
+def _curve(
+    problem: CrossProblem,
+    features: tuple[Features, Features],
+    rows: NDArray[np.int64],
+    sums: CrossFeatureSums,
+    settings: CCASettings,
+    session: Session,
+) -> dict[str, NDArray[Any]]:
+    """For the first t functions: the number of other rows on which the first pair of variates is apart."""
+    n, ridges = sums.size, settings.regularization * sums.traces
+    sizes = curve_sizes(n)
+    A, offsets = np.zeros((2, n, len(sizes))), np.zeros((2, len(sizes)))
+    for position, size in enumerate(sizes):
+        first = FactorCCA.of(sums.first(int(size)), (ridges[0], ridges[1]), 1)
+        for view in range(2):
+            A[view, :size, position] = first.directions[view][:, 0]
+            offsets[view, position] = -(first.means[view] @ first.directions[view][:, 0])
+    x, y = (FeatureTimes.of(features[view], A[view], offsets[view]) for view in range(2))
+    assert settings.gamma is not None
+    work = CrossDisagreements((x, y), problem.views, settings.gamma, rows, sizes)
+    errors = session.sweep(work, problem.table, "rows on which the views disagree")
+    return {"bound_sizes": sizes, "bound_errors": errors}
+
+
+def _model(
+    paired: Paired,
+    settings: CCASettings,
+    looks: tuple[_Look, _Look],
+    found: CrossSelection,
+    sums: CrossFeatureSums,
+    cca: FactorCCA,
+    curve: dict[str, NDArray[Any]],
+    run: dict[str, Any],
+) -> KernelCCAModel:
+    paths = [path_of(float(trace), squares) for trace, squares in zip(sums.traces, sums.squares, strict=True)]
+    certificates = [certificate_of(float(path[0]), float(path[-1])) for path in paths]
+    views = [
+        look.to_config(names, certificate)
+        for look, names, certificate in zip(looks, paired.names, certificates, strict=True)
+    ]
+    selection = Selection(found.bases[0], found.quotients, found.rounds, found.ended)
+    none = np.zeros(0)
+    chosen = Chosen(paired.table, looks[0].view.scaler, looks[0].kernel, looks[0].choice, selection, none, none)
+    ridges = settings.regularization * sums.traces
+    views[1]["named"] = paired.named
+    config = {
+        "estimator": KernelCCAModel.KIND,
+        **basis_record(chosen, settings.views[0], settings.size),
+        "rule": "cross-quotient",
+        "settings": settings.to_config(),
+        "columns": list(paired.table.columns),
+        "named_columns": paired.table.named,
+        "views": views,
+        "cca": {"requested": settings.components, "count": len(cca.correlations), "ridges": ridges.tolist()},
+        "bound": None if settings.gamma is None else {"gamma": settings.gamma, "delta": settings.delta},
+        "sweep_count": len(run["sweeps"]),
+        "certificate": certificates[0],
+        "run": run,
+    }
+    features = Features.of_basis(found.bases[0]), Features.of_basis(found.bases[1])
+    x, y = cca.variates(features)
+    arrays = {
+        "components": found.bases[0].points,
+        "components_y": found.bases[1].points,
+        "component_indices": found.bases[0].rows,
+        "gains": found.quotients,
+        "residual_path": paths[0],
+        "residual_path_y": paths[1],
+        "correlations": cca.correlations,
+        "singular_values": cca.singular_values,
+        "dual_coef": x.coefficients,
+        "dual_coef_y": y.coefficients,
+        "intercept": x.offset,
+        "intercept_y": y.offset,
+        **curve,
+    }
+    return KernelCCAModel(config, arrays).with_bases(found.bases)

@@ -1,0 +1,187 @@
+"""The options and the plan of a fit of kernel canonical correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.fits.kernel_cca_views import Paired
+from streamkernel.fits.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
+from streamkernel.kernels import Kernel, packing_bytes
+from streamkernel.kernels.parameters import checked_probability
+from streamkernel.reductions import Moments, Reduction, View
+from streamkernel.reductions.sums import CrossDisagreements, CrossGram, Features, FeatureTimes
+from streamkernel.selection.cross_greedy import POOLS, CrossGreedy, CrossProblem, cross_rule
+from streamkernel.selection.problem import gather_step
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.checks import checked_choice, checked_number, checked_seed
+from streamkernel.solvers import choice_bytes
+
+__all__ = ["CCASettings", "curve_sizes", "needs_statistics", "plan_cca", "sampled_rows"]
+
+_CURVE = 48  # most sizes at which the bound is evaluated
+_DEFAULT_SIZE = 100
+_LEVEL = (0.05, 0.95)  # eps and quantile of candidates in a split pool
+_PAIRED = ("kernel", "lengthscale", "gamma", "degree", "coef0", "kernel_params")
+
+
+@dataclass(frozen=True)
+class CCASettings:
+    """The options of a fit.
+
+    Parameters
+    ----------
+    views : kernel, lengthscale and scaling of either view.
+    components : pairs of variates r.
+    size : pairs of basis functions n.
+    rule, options : rule that chooses the pairs, and its options as given.
+    regularization : ridge of either view as a share of the trace of its kernel matrix.
+    gamma : gamma of Theorem 4; None for no bound.
+    delta : probability that the bound fails.
+    seed : seed of every draw.
+    """
+
+    views: tuple[BasisSettings, BasisSettings]
+    components: int
+    size: int
+    rule: CrossGreedy
+    options: dict[str, Any]
+    regularization: float
+    gamma: float | None
+    delta: float
+    seed: int
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any], rows: int | None) -> Self:
+        """Make settings from the estimator's parameters, for this number of rows; None only checks them.
+
+        Raises
+        ------
+        ParameterError
+            One of them is wrong.
+        """
+        counts = {name: parameters[name] for name in ("n_components", "basis_size", "picks", "candidates")}
+        for name, value in counts.items():
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+            if (value is not None or name == "n_components") and not (whole and value > 0):
+                raise ParameterError(f"{name} must be a whole number > 0, not {value!r}")
+        r, size, picks, candidates = counts.values()
+        if size is not None and r > size:
+            raise ParameterError(f"{r} components of a basis of {size}: give basis_size >= n_components")
+        checked_choice("pool", parameters["pool"], POOLS)
+        gamma, delta = parameters["bound_gamma"], parameters["delta"]
+        n = int(size or min(max(_DEFAULT_SIZE, r), rows or _DEFAULT_SIZE))
+        picks = int(picks or picks_of_a_sweep(n))
+        if candidates is None and parameters["pool"] == "shared":
+            candidates = candidates_of_a_pick(min(picks, n))
+        options: dict[str, Any] = {"pool": parameters["pool"]}
+        if parameters["pool"] != "all":
+            options |= {"picks": picks} | ({} if candidates is None else {"candidates": int(candidates)})
+        seed = checked_seed(parameters["random_state"])
+        return cls(
+            views=(_view(parameters, 0, seed), _view(parameters, 1, seed)),
+            components=int(r),
+            size=n,
+            rule=cross_rule(parameters["pool"], picks, candidates, _LEVEL),
+            options=options,
+            regularization=checked_number("regularization", parameters["regularization"], least=0.0),
+            gamma=None if gamma is None else checked_number("bound_gamma", gamma, least=0.0, exclusive=True),
+            delta=checked_probability("delta", delta),
+            seed=seed,
+        )
+
+    def problem(self, paired: Paired, views: tuple[View, View], kernels: tuple[Kernel, Kernel]) -> CrossProblem:
+        return CrossProblem(paired.table, views, kernels, paired.widths, self.size, self.regularization, self.seed)
+
+    def to_config(self) -> dict[str, Any]:
+        first, second = (each.to_config() for each in self.views)
+        return {
+            **first,
+            "n_components": self.components,
+            "basis_size": self.size,
+            "rule": "cross-quotient",
+            "rule_options": self.options,
+            "second_view": {name: second[name] for name in ("kernel", "lengthscale")},
+            "regularization": self.regularization,
+            "bound_gamma": self.gamma,
+            "delta": self.delta,
+        }
+
+
+def _view(parameters: Mapping[str, Any], view: int, seed: int) -> BasisSettings:
+    """Settings of one view; a tuple of two has one value per view."""
+    given = {name: parameters[name] for name in _PAIRED}
+    for name, value in given.items():
+        if isinstance(value, tuple):
+            if len(value) != 2:
+                raise ParameterError(
+                    f"{name} is a tuple of {len(value)}; give one for each view, or a list for the columns of one"
+                )
+            given[name] = value[view]
+    settings = BasisSettings(**given, objective="trace", scale=parameters["scale"], seed=seed)
+    if settings.searches_lengthscale and settings.lengthscale != "median":
+        raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
+    return settings
+
+
+def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
+    table, n = paired.table, settings.size
+    kernels = settings.views[0].kernel_template(), settings.views[1].kernel_template()
+    problem = settings.problem(paired, paired.views, kernels)
+    steps = []
+    if needs_statistics(paired, settings):
+        moments = Moments(table.n_features, table.n_targets)
+        steps.append(step_of("column statistics", moments, table, kernel_columns=0))
+    gathered = len(settings.rule.prefetch(problem)) + sampled_rows(paired, settings)
+    choice = settings.rule.steps(problem)
+    steps += [gather_step(problem.draws, gathered), *_lengthscale_steps(paired, settings), *choice[1:]]
+    unfilled = problem.unfilled(n)
+    features = Features.of_basis(unfilled[0]), Features.of_basis(unfilled[1])
+    final = CrossGram(features, paired.views)
+
+    # Points are of either view, and not of the table's width.
+    def sweep(name: str, work: Reduction[Any], held: int) -> Step:
+        packed, rows = problem.packed_bytes(n) + packing_bytes(max(paired.widths)), 8 * n * sum(paired.widths)
+        step = step_of(name, work, table, kernel_columns=2 * n, points=0, held_bytes=held, packed_bytes=packed)
+        return replace(step, rows_bytes=rows)
+
+    steps.append(sweep("final sweep", final, 32 * n * n))
+    # The sums, centred; eigenvectors of either block with LAPACK's workspace; the product between, and its vectors.
+    steps.append(Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, 8 * 24 * n * n))
+    if settings.gamma is not None:
+        sizes = curve_sizes(n)
+        zeros = np.broadcast_to(np.zeros(()), (n, len(sizes)))
+        x, y = (FeatureTimes(each, zeros, np.zeros(len(sizes))) for each in features)
+        work = CrossDisagreements((x, y), paired.views, settings.gamma, unfilled[0].rows, sizes)
+        held = 8 * 24 * n * n + 32 * n * len(sizes)
+        steps.append(sweep("bound", work, held))
+    return make_plan(steps, TableShape.of(table), machine, disk_bytes=8 * n * (sum(paired.widths) + 4 * n))
+
+
+def _lengthscale_steps(paired: Paired, settings: CCASettings) -> list[Step]:
+    """Distances of sampled rows, in one view after the other, which is float64."""
+    rows = sampled_rows(paired, settings)
+    held = (8 * rows * width + choice_bytes(rows, width, 8) for width in paired.widths)
+    return [Step("lengthscale", "driver", 0, 1, 0.0, 0, 0, 0, 0, max(held))] if rows else []
+
+
+def needs_statistics(paired: Paired, settings: CCASettings) -> bool:
+    known = paired.own_statistics and paired.table.statistics is not None
+    return settings.views[0].scale == "standard" and not known
+
+
+def sampled_rows(paired: Paired, settings: CCASettings) -> int:
+    return max(each.sampled_rows(paired.table) for each in settings.views)
+
+
+def curve_sizes(n: int) -> NDArray[np.int64]:
+    """Sizes at which the bound is evaluated: all up to 48, else 48 sizes in geometric steps."""
+    if n <= _CURVE:
+        return np.arange(1, n + 1, dtype=np.int64)
+    return np.unique(np.geomspace(1, n, _CURVE).round().astype(np.int64))

@@ -1,0 +1,82 @@
+"""The steps of a plan that the fits of all kinds share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from streamkernel.engine import Step, TableShape, step_of
+from streamkernel.fits.check_rows import check_bytes
+from streamkernel.kernels import packed_bytes
+from streamkernel.reductions import Moments
+from streamkernel.selection import Problem
+from streamkernel.selection.problem import counting, gather_step
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.solvers import choice_bytes
+from streamkernel.table import Table
+
+__all__ = ["check_step", "needs_moments", "steps_of_choice"]
+
+
+def needs_moments(table: Table, settings: BasisSettings) -> bool:
+    """Whether the fit needs a sweep for means and deviations of the columns, because the store has none."""
+    wanted = settings.scale == "standard" or (table.n_targets > 0 and table.classes is None)
+    return table.statistics is None and wanted
+
+
+def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Problem, list[Step]]:
+    """The steps up to a chosen basis, which all fits have in common."""
+    d = table.n_targets
+    problem = Problem(table, settings.kernel_template(), n, settings.tol, settings.seed, np.zeros(d), np.ones(d))
+    steps: list[Step] = []
+    if needs_moments(table, settings):
+        moments = Moments(table.n_features, 0 if table.classes is not None else d)
+        steps.append(step_of("column statistics", moments, table, kernel_columns=0))
+    rule = settings.selection_rule(has_targets=d > 0)
+    chosen = _with_sample(rule.steps(problem), problem, settings.sampled_rows(table))
+    steps += counting(chosen, problem) if d else chosen
+    if settings.searches_lengthscale:
+        # Once the first rows are there, before any is chosen.
+        fetched = next((i for i, step in enumerate(steps) if step.kept_bytes), len(steps) - 1) + 1
+        steps.insert(fetched, _lengthscale_step(problem, settings))
+    return problem, steps
+
+
+def check_step(problem: Problem, n: int) -> Step:
+    """The picture on some rows, which a fit of n functions ends with: the driver reads them, with the basis packed."""
+    table, shape = problem.table, TableShape.of(problem.table)
+    held = check_bytes(table) + packed_bytes(n, table.n_features, problem.kernel.formulas)
+    held += 0 if shape.in_memory else 3 * shape.chunk_bytes
+    return Step("check", "driver", 0, 1, 0.0, 0, 0, 0, 0, held)
+
+
+def _lengthscale_step(problem: Problem, settings: BasisSettings) -> Step:
+    """Distances of sampled rows, and the fits to them where a lengthscale is searched for."""
+    table, kernel = problem.table, problem.kernel
+    held = choice_bytes(
+        settings.sampled_rows(table),
+        table.n_features,
+        table.dtype.itemsize,
+        formulas=kernel.formulas,
+        search=settings.lengthscale == "auto",
+    )
+    return Step("lengthscale", "driver", 0, 1, 0.0, 0, 0, 0, 0, held)
+
+
+def _with_sample(steps: list[Step], problem: Problem, rows: int) -> list[Step]:
+    """The rule's steps, with sampled rows added to its first sweep for rows by number, or in a sweep of their own."""
+    if rows == 0:
+        return steps
+    sample, whole = gather_step(problem, rows), gather_step(problem, problem.table.n_rows)
+    for index, step in enumerate(steps):
+        if step.name == sample.name:
+            # Rows that both want are fetched once: never more than there are.
+            both = replace(
+                step,
+                state_bytes=min(step.state_bytes + sample.state_bytes, whole.state_bytes),
+                held_bytes=min(step.held_bytes + sample.held_bytes, whole.held_bytes),
+                kept_bytes=min(step.kept_bytes + sample.kept_bytes, whole.kept_bytes),
+            )
+            return [*steps[:index], both, *steps[index + 1 :]]
+    return [sample, *steps]

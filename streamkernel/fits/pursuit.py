@@ -1,0 +1,193 @@
+"""Matching pursuit: lengthscale -> functions picked over sweeps -> model from the sums of the last sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
+from streamkernel.errors import warn_user
+from streamkernel.fits.choose_basis import Chosen, choose_basis
+from streamkernel.fits.plan_steps import check_step, steps_of_choice
+from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.supervised import FittedSteps, Watched, fit_supervised
+from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.pursuit import PursuitModel
+from streamkernel.pursuit import PursuitSelection, Stages
+from streamkernel.reductions import Predictions
+from streamkernel.reductions.predictions import OddsProbabilities
+from streamkernel.selection import Problem
+from streamkernel.settings.pursuit import PursuitSettings
+from streamkernel.table import Table
+
+__all__ = ["PursuitFitted", "fit_pursuit", "plan_pursuit"]
+
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PursuitFitted:
+    """The results of a fit's steps.
+
+    Parameters
+    ----------
+    chosen : functions with their coefficients, and the scaled rows of the fit.
+    settings : options of the fit.
+    n : number of terms that was asked for.
+    sweeps : passes over the rows.
+    """
+
+    chosen: Chosen
+    settings: PursuitSettings
+    n: int
+    sweeps: int
+
+    @property
+    def selection(self) -> PursuitSelection:
+        """The chosen functions, with their coefficients and path."""
+        assert isinstance(self.chosen.selection, PursuitSelection)
+        return self.chosen.selection
+
+    def _values(self) -> tuple[Stages, Float]:
+        """The stages of the predictions, and the offset (d,) to add; two classes have one column each.
+
+        For two classes the target is f = -1 or 1, and the indicators are ``(1 - f) / 2, (1 + f) / 2``.
+        """
+        stages, offset = self.selection.stages, self.selection.offset
+        classes = self.chosen.table.classes
+        if classes is None or len(classes) > 2:
+            return stages, offset
+        halves = np.array([[-0.5, 0.5]])
+        return Stages(stages.directions, stages.amounts @ halves, stages.constant), (offset @ halves) + 0.5
+
+    def predictions(self) -> Predictions | OddsProbabilities:
+        """The row map that predicts, on rows that are scaled already."""
+        stages, offset = self._values()
+        values = Predictions(self.selection.basis, stages.coefficients, stages.intercept + offset)
+        return OddsProbabilities(values) if self.settings.loss == "logistic" else values
+
+    def _residual_path(self) -> Float:
+        """(n + 1,) residual traces; all of the trace for kernels without whitened features, which certifies nothing."""
+        trace, squares = self.selection.trace, self.selection.squares
+        if squares is None:
+            return np.full(len(self.selection.basis) + 1, max(trace, 0.0))
+        return path_of(trace, squares)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of the model, by name."""
+        stages, offset = self._values()
+        return {
+            **basis_arrays(self.chosen, self._residual_path()),
+            "dual_coef": stages.coefficients,
+            "intercept": stages.intercept + offset,
+            "directions": stages.directions,
+            "amounts": stages.amounts,
+            "offset": offset,
+            **self.selection.path.to_arrays(),
+        }
+
+    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
+        selection = self.selection
+        path, terms, trail = selection.path, selection.stages.terms, self._residual_path()
+        return {
+            **model_record(
+                self.chosen,
+                self.settings,
+                self.n,
+                estimator=estimator,
+                targets_are_2d=targets_are_2d,
+                sweeps=self.sweeps,
+            ),
+            "totals": {
+                "rows": path.fitted_rows,
+                "validation_rows": path.validation_rows,
+                "counted_rows": path.counted,
+                "trace": selection.trace,
+            },
+            "certificate": certificate_of(float(trail[0]), float(trail[-1])),
+            "solution": {
+                "terms": terms,
+                "terms_tried": path.terms,
+                "constant": selection.stages.constant,
+                "ridge": selection.ridge,
+                "training_rmse": np.sqrt(path.rss[terms] / max(path.fitted_rows, 1.0)).tolist(),
+                "relative_rss": _share(path.rss, terms),
+                "validation_rmse": None
+                if path.validation is None
+                else np.sqrt(path.validation[terms] / path.validation_rows).tolist(),
+                "training_error": path.error_rate(terms, held_out=False),
+                "validation_error": path.error_rate(terms, held_out=True),
+                "least_weakness": float(path.weakness.min(initial=1.0)),
+            },
+        }
+
+
+def _share(rss: Float, terms: int) -> list[float]:
+    """Residual squares of each target as a share of those of a constant; 0 for a constant target."""
+    first = np.where(rss[0] > 0.0, rss[0], 1.0)
+    shares: list[float] = (rss[terms] / first).tolist()
+    return shares
+
+
+def fit_pursuit(
+    table: Table, settings: PursuitSettings, session: Session, *, estimator: str = "kmp", **options: Any
+) -> PursuitModel:
+    """Fit by matching pursuit; labels give a classifier. Parameters and errors are those of `fit_supervised`."""
+    if table.classes is not None:
+        estimator = "kmp-classifier"
+    settings = settings.watching(table)
+    parts = fit_supervised(
+        table,
+        settings,
+        session,
+        lambda n: _fit(table, settings, session, n),
+        lambda machine, n: plan_pursuit(table, settings, machine, n),
+        estimator=estimator,
+        watched=_watched,
+        **options,
+    )
+    model = PursuitModel(parts.config, parts.arrays)
+    if model.path.terms == 0 and not model.path.rss.any():
+        warn_user("all rows of the fit have the same targets: the model is that constant, and has no functions")
+    return model
+
+
+def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> PursuitFitted:
+    """Choose the functions; the selection contains the coefficients too."""
+    chosen = choose_basis(table, settings, session, n)
+    selection = chosen.selection
+    assert isinstance(selection, PursuitSelection)
+    settings = settings.held_out(selection.path.validation_rows, table.n_rows)
+    return PursuitFitted(chosen, settings, n, sweeps=len(session.records))
+
+
+def _watched(fitted: FittedSteps) -> Watched:
+    """The rows that chose the size; the report's picture uses them where the table has no other rows."""
+    assert isinstance(fitted, PursuitFitted)
+    chosen, settings = fitted.chosen, fitted.settings
+    problem = Problem(chosen.table, chosen.kernel, len(chosen.selection.basis), seed=settings.seed)
+    watch = settings.selection_rule(has_targets=True).watch
+    held_out = watch.held_out(problem)
+    return watch.table(problem), None if held_out is None else held_out.of
+
+
+def plan_pursuit(table: Table, settings: PursuitSettings, machine: Machine, n: int | None = None) -> Plan:
+    """The cost of the fit: sweeps, bytes, flops, memory; parameters are those of `plan_ridge`."""
+    n, settings = settings.components(table) if n is None else n, settings.watching(table)
+    problem, steps = steps_of_choice(table, settings, n)
+    steps.append(check_step(problem, n))
+    # The state of every sweep is kept until the model is there, and so is a square of directions.
+    disk = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
+    disk += 8 * n * (n + table.n_features + 4)
+    shape = TableShape.of(table)
+    if isinstance(settings.validation, Table):
+        # All sweeps are planned with one shape: that of the larger chunks. A table in memory has no chunks.
+        other = TableShape.of(settings.validation)
+        if other.in_memory < shape.in_memory or other.chunk_bytes > shape.chunk_bytes:
+            shape = replace(shape, chunk_rows=other.chunk_rows, in_memory=other.in_memory and shape.in_memory)
+    return make_plan(steps, shape, machine, disk_bytes=disk, kernel=problem.kernel)

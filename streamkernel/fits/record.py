@@ -1,0 +1,133 @@
+"""The fields and arrays that the fits of all kinds write: basis, rows, targets, software, and the run."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_info
+
+from streamkernel.engine import Plan, Session
+from streamkernel.fits.choose_basis import Chosen
+from streamkernel.settings.basis import BasisSettings
+
+__all__ = ["basis_arrays", "basis_record", "model_record", "run_record", "software_record"]
+
+Float = NDArray[np.float64]
+
+
+def basis_record(chosen: Chosen, settings: BasisSettings, n: int) -> dict[str, Any]:
+    """Configuration of a chosen basis: the fields that depend only on the rows and the settings, and the software.
+
+    Parameters
+    ----------
+    n : basis size that was asked for.
+    """
+    table, selection = chosen.table, chosen.selection
+    lengthscale = getattr(chosen.kernel, "lengthscale", None)
+    return {
+        "settings": settings.to_config(),
+        "kernel": chosen.kernel.to_config(),
+        "lengthscale": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
+        "lengthscale_choice": None if chosen.lengthscale is None else chosen.lengthscale.to_config(),
+        "scaler": None if chosen.scaler is None else chosen.scaler.to_config(),
+        "rows": {"start": table.start, "stop": table.stop, "count": table.n_rows},
+        "table_fingerprint": table.fingerprint,
+        "requested_basis": n,
+        "basis_size": len(selection.basis),
+        "rule": settings.selection_rule(has_targets=table.n_targets > 0).name,
+        "ended": selection.ended,
+        "rounds": [record.to_config() for record in selection.rounds],
+        "volatile": ["run", "volatile", "software"],
+        "software": software_record(),
+    }
+
+
+def model_record(
+    chosen: Chosen, settings: BasisSettings, n: int, *, estimator: str, targets_are_2d: bool, sweeps: int
+) -> dict[str, Any]:
+    """Configuration of every model of targets: `basis_record`, and fields of its rows and targets.
+
+    Parameters
+    ----------
+    sweeps : passes over the rows.
+    """
+    table = chosen.table
+    return {
+        "estimator": estimator,
+        **basis_record(chosen, settings, n),
+        "columns": list(table.columns),
+        "named_columns": table.named,
+        "target_names": list(table.target_names),
+        "classes": None if table.classes is None else table.classes.tolist(),
+        "targets_are_2d": targets_are_2d,
+        "target_scale": chosen.scale.tolist(),
+        "independent": chosen.independent,
+        "dtype": str(table.dtype),
+        "sweep_count": sweeps,
+    }
+
+
+def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, NDArray[Any]]:
+    """The basis, and the path of its selection: score and residual of each pick."""
+    selection = chosen.selection
+    followed = {
+        "gain_parts": selection.gain_parts,
+        "predicted_gains": selection.predicted_gains,
+        "selection_traces": selection.traces,
+    }
+    return {
+        "components": selection.basis.points,
+        "component_indices": selection.basis.rows,
+        "gains": selection.gains,
+        "residual_path": residual_path,
+        **{name: values for name, values in followed.items() if values is not None},
+    }
+
+
+def run_record(session: Session, plan: Plan, seconds: float, peak_bytes: int) -> dict[str, Any]:
+    """Times, memory and executor of a run; not part of the digest."""
+    executor = session.executor
+    return {
+        "seconds": seconds,
+        "sweeps": [record.to_config() for record in session.records],
+        "planned_memory_bytes": plan.memory_bytes,
+        "peak_memory_bytes": peak_bytes,
+        "executor": {
+            "name": executor.name,
+            "workers": executor.n_workers if executor.name == "cluster" else 0,
+            "threads": executor.threads_per_worker,
+        },
+    }
+
+
+_PACKAGES = ("streamkernel", "numpy", "scipy", "numba", "zarr", "dask")
+
+
+def software_record() -> dict[str, str]:
+    """Versions of Python, the packages and the BLAS; system and processor."""
+    libraries = {library["filepath"].rpartition("/")[2]: library for library in threadpool_info()}
+    blas = [
+        f"{library.get('internal_api')} {library.get('version')} {library.get('architecture', '')}".strip()
+        for _, library in sorted(libraries.items())
+        if library["user_api"] == "blas"
+    ]
+    return {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()} {_cpu()}".strip(),
+        "blas": ", ".join(sorted(set(blas))),
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+def _cpu() -> str:
+    """Model of the processor, where the system reports it."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()

@@ -1,0 +1,215 @@
+"""Kernel ridge: table -> lengthscale -> basis -> one sweep of sums, or one per iteration -> alpha -> model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
+from streamkernel.errors import warn_user
+from streamkernel.fits.choose_basis import Chosen, choose_basis
+from streamkernel.fits.plan_steps import check_step, steps_of_choice
+from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.supervised import check_numbers, fit_supervised
+from streamkernel.models.ridge import RidgeModel, falkon_arrays, falkon_record, solution_arrays, solution_record
+from streamkernel.models.seen_rows import seen_by_fit
+from streamkernel.reductions import Predictions
+from streamkernel.reductions.sums import NormalEquations
+from streamkernel.selection import Problem
+from streamkernel.selection.problem import gather_step, unfilled_basis
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem, falkon_steps, sampled_rows
+from streamkernel.table import Table
+
+__all__ = ["Fitted", "fit_ridge", "plan_ridge"]
+
+# Largest root mean square error of fitted values without a warning, in deviations of the target.
+_ENOUGH = 1e-3
+
+
+def fit_ridge(
+    table: Table, settings: RidgeSettings, session: Session, *, estimator: str = "ridge", **options: Any
+) -> RidgeModel:
+    """Fit a kernel ridge model; parameters and errors are those of `fit_supervised`."""
+    if estimator == "ridge":
+        check_numbers(table, estimator)
+    parts = fit_supervised(
+        table,
+        settings,
+        session,
+        lambda n: _fit(table, settings, session, n),
+        lambda machine, n: plan_ridge(table, settings, machine, n),
+        estimator=estimator,
+        **options,
+    )
+    return RidgeModel(parts.config, parts.arrays)
+
+
+def _fit(table: Table, settings: RidgeSettings, session: Session, n: int) -> Fitted:
+    """Find the basis, sums, alpha and coefficients."""
+    solver = settings.solver_for(table, n)
+    chosen = choose_basis(table, settings, session, n)
+    if solver == "cg":
+        return _fit_by_iterations(chosen, settings, session, n)
+    basis, table = chosen.selection.basis, chosen.table
+    equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
+    sums = session.sweep(equations, table, "final sweep")
+    scale = None if table.classes is not None else chosen.scale**2
+    system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale, independent=chosen.independent)
+    alpha = settings.given_alpha
+    solution = system.solve(system.choose_alpha() if alpha is None else alpha)
+    return Fitted(
+        chosen,
+        settings,
+        n,
+        solution,
+        system.residual_path,
+        solution_arrays(sums, system, solution, scale),
+        solution_record(sums, system, solution),
+        sweeps=len(session.records),
+    )
+
+
+def _fit_by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session, n: int) -> Fitted:
+    """Coefficients for one alpha by conjugate gradients, and the exact certificate from their first sweep."""
+    table = chosen.table
+    system = FalkonSystem(
+        chosen.selection.basis,
+        table,
+        session,
+        centre=chosen.centre,
+        intercept=settings.fit_intercept,
+        sample=sampled_rows(table, session, settings.preconditioner_rows(table, n), settings.seed),
+    )
+    solution = system.solve(float(settings.alpha))
+    _warn_of_error(system, solution, chosen.scale)
+    assert system.residual_path is not None
+    return Fitted(
+        chosen,
+        settings,
+        n,
+        solution,
+        system.residual_path,
+        falkon_arrays(solution),
+        falkon_record(system, solution),
+        sweeps=len(session.records),
+    )
+
+
+def _warn_of_error(system: FalkonSystem, solution: FalkonSolution, scale: NDArray[np.float64]) -> None:
+    """Warn where the iterations ended before they reached the solution: by their number, or by rounding."""
+    # |f - f*|^2 over the rows is at most the excess of the regularised risk.
+    off = np.sqrt(solution.excess / max(system.sums.weight, np.finfo(np.float64).tiny)) / scale
+    if solution.converged and (off <= _ENOUGH).all():
+        return
+    stopped = "by rounding" if solution.converged else "by their number"
+    warn_user(
+        f"conjugate gradients were ended {stopped} after {solution.iterations} iterations, at a relative residual of "
+        f"{solution.residuals[-1].max():.2g}: fitted values may be off by {off.max():.2g} deviations of the target; "
+        "give a larger alpha (--alpha), or solve directly (solver='direct', --solver direct)"
+    )
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The results of a fit's steps.
+
+    Parameters
+    ----------
+    chosen : basis, and the scaled rows of the fit.
+    settings : options of the fit.
+    n : basis size that was asked for.
+    solution : coefficients and intercept.
+    residual_path : (n + 1,) exact residual traces.
+    own_arrays, own_record : arrays and fields of the solution that the model stores; they depend on the solver.
+    sweeps : passes over the rows.
+    """
+
+    chosen: Chosen
+    settings: RidgeSettings
+    n: int
+    solution: RidgeSolution | FalkonSolution
+    residual_path: NDArray[np.float64]
+    own_arrays: dict[str, NDArray[Any]]
+    own_record: dict[str, Any]
+    sweeps: int
+
+    def predictions(self) -> Predictions:
+        """The row map that predicts, on rows that are scaled already."""
+        return Predictions(self.chosen.selection.basis, self.solution.coefficients, self.solution.intercept)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays of the model, by name."""
+        return {**basis_arrays(self.chosen, self.residual_path), **self.own_arrays}
+
+    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
+        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
+        return {
+            **model_record(
+                self.chosen,
+                self.settings,
+                self.n,
+                estimator=estimator,
+                targets_are_2d=targets_are_2d,
+                sweeps=self.sweeps,
+            ),
+            **seen_by_fit(self.chosen.table),
+            **self.own_record,
+        }
+
+
+def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:
+    """The cost of the fit: sweeps, bytes, flops, memory.
+
+    Parameters
+    ----------
+    machine : workers and threads, with the bytes their processes hold already.
+    n : basis size in place of the settings', to find one that fits.
+    """
+    n = settings.components(table) if n is None else n
+    problem, steps = steps_of_choice(table, settings, n)
+    if isinstance(settings, RidgeSettings) and settings.solver_for(table, n) == "cg":
+        further, disk = _iterations(problem, n, settings.preconditioner_rows(table, n), machine)
+    else:
+        way_out = "--solver cg with a number for --alpha" if isinstance(settings, RidgeSettings) else ""
+        further, disk = _decomposition(problem, n, way_out)
+    if table.n_targets:
+        further.append(check_step(problem, n))
+    return make_plan(steps + further, TableShape.of(table), machine, disk_bytes=disk, kernel=problem.kernel)
+
+
+def _decomposition(problem: Problem, n: int, way_out: str) -> tuple[list[Step], int]:
+    """Steps and bytes on disk of the direct solve."""
+    table = problem.table
+    final = NormalEquations(unfilled_basis(problem, n), problem.centre)
+    # The sums, their whitened copy, its eigenvectors and LAPACK's workspace (evd takes 2 n^2 beside the matrix).
+    algebra = 8 * n * (8 * n + 4 * table.n_targets)
+    steps = [
+        step_of("final sweep", final, table, kernel_columns=n, held_bytes=16 * n * n),
+        Step("solve", "driver", 0, 1, 0.0, 0, 0, 0, 0, algebra, way_out),
+    ]
+    return steps, final.state_bytes() * 2 + n * table.n_features * 8
+
+
+def _iterations(problem: Problem, n: int, sample: int, machine: Machine) -> tuple[list[Step], int]:
+    """Steps and bytes on disk of conjugate gradients, for the usual number of iterations.
+
+    Parameters
+    ----------
+    sample : number of rows that the preconditioner is computed from.
+    """
+    table = problem.table
+    basis, d = unfilled_basis(problem, n), table.n_targets
+    gather = gather_step(problem, sample)
+    gather = replace(gather, name="rows for the preconditioner", held_bytes=gather.held_bytes + 8 * n * n)
+    steps = [gather, *falkon_steps(basis, table, d, sample=sample)]
+    # Threads end with their sweep; what the allocator holds for them does not, and the factors come on top of it.
+    here = [step for step in steps if step.where == "sample" or not machine.workers]
+    kept = machine.driver_threads * sum(step.scratch_bytes for step in here)
+    steps[-1] = replace(steps[-1], held_bytes=steps[-1].held_bytes + kept)
+    states = sum(step.times * step.state_bytes for step in steps if step.where == "sweep")
+    return steps, states + 8 * n * (table.n_features + d)

@@ -1,0 +1,62 @@
+"""A job with damaged records: it is listed with its error, so that it does not hide other jobs and is not hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamkernel.errors import StoreError
+from streamkernel.jobs.job import Job
+from streamkernel.jobs.records import UNREADABLE, JobRecords
+from streamkernel.jobs.specification import Work
+
+__all__ = ["UnreadableJob"]
+
+
+class UnreadableJob(Job):
+    """A job with `status` "unreadable" and an `error`; all other attributes and methods raise this error.
+
+    Parameters
+    ----------
+    records : records of the job.
+    damage : error that was raised when they were read.
+    """
+
+    def __init__(self, records: JobRecords, damage: StoreError) -> None:
+        self._records, self._client, self._damage = records, None, damage
+        self.id, self.jobs = records.id, records.location
+
+    @property
+    def status(self) -> str:
+        return UNREADABLE
+
+    def look(self) -> str:
+        return UNREADABLE
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        return {"type": type(self._damage).__name__, "message": str(self._damage)}
+
+    def to_config(self) -> dict[str, Any]:
+        told = dict.fromkeys(("estimator", "table", "rows", "model", "submitted", "changed", "result"))
+        return {"id": self.id, "status": UNREADABLE, "jobs": self.jobs, **told, "progress": {}, "error": self.error}
+
+    @property
+    def work(self) -> Work:
+        raise self._damage
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        raise self._damage
+
+    def logs(self, *, follow: bool = False) -> Iterator[dict[str, Any]]:
+        raise self._damage
+
+    def wait(self, timeout: float | None = None) -> bool:
+        raise self._damage
+
+    def cancel(self, *, keep_checkpoints: bool = False) -> None:
+        raise self._damage
+
+    def resume(self) -> int:
+        raise self._damage

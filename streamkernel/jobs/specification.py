@@ -1,0 +1,176 @@
+"""The work of a job as plain JSON: an estimator's name and settings, and locations. No pickle, no arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from streamkernel.blobs import spelled
+from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.errors import CorruptMetadataError, ParameterError
+from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.kernels import Kernel, own_kernels
+from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of
+from streamkernel.named_stores import with_stores_opened
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.pursuit import AUTO
+from streamkernel.store.plain import plain
+from streamkernel.table import Table, open_table
+
+__all__ = ["Work", "described", "location_of"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One fit.
+
+    Attributes
+    ----------
+    estimator : name of the estimator, a key of `PREDICTORS`.
+    settings : its settings by name, plain JSON.
+    table, model : locations of the rows and of the fitted model.
+    rows : half-open slice of the stored rows, None for all.
+    queries : location of the query points of a committee.
+    overwrite : whether an existing model may be replaced.
+    memory_limit : bytes, for all processes together; None for the machines' memory.
+    lease_seconds : seconds without a record of the driver after which it is replaced.
+    """
+
+    estimator: str
+    settings: dict[str, Any]
+    table: str
+    model: str
+    rows: tuple[int | None, int | None] | None = None
+    queries: str | None = None
+    overwrite: bool = False
+    memory_limit: int | None = None
+    lease_seconds: float = 15.0
+
+    def to_config(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], where: str) -> Work:
+        """The work in JSON that was read at `where`."""
+        try:
+            values = {each.name: config[each.name] for each in fields(cls)}
+            if not all(isinstance(values[name], str) for name in ("estimator", "table", "model")):
+                raise TypeError("a location is no text")
+            rows = values["rows"]
+            work = cls(**{**values, "rows": None if rows is None else (rows[0], rows[1])})
+            if not (work.estimator in PREDICTORS and isinstance(work.settings, dict) and work.lease_seconds > 0):
+                raise ValueError("unknown estimator")
+            return work
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise CorruptMetadataError(
+                f"{where} is no job that this release reads ({error}); submit it again"
+            ) from error
+
+    @property
+    def kind(self) -> Predictor:
+        return PREDICTORS[self.estimator]
+
+    def made_settings(self) -> Any:
+        """The settings as an object; the query points are read."""
+        asked = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
+        check_options(self.kind, asked)
+        # Not `settings_of`: here all settings are given, with the defaults among them; a None is a chosen value, and
+        # the default may differ from it.
+        return self.kind.settings(**with_stores_opened(self.kind, asked))
+
+    def tables(self) -> tuple[Table, Table]:
+        """All rows of the table, and those of the fit."""
+        whole = open_table(self.table, classify=self.kind.classify)
+        if self.rows is None:
+            return whole, whole
+        first, last = self.rows
+        return whole, whole.slice(whole.start if first is None else first, whole.stop if last is None else last)
+
+
+def described(
+    estimator: SupervisedEstimator | str, settings: Mapping[str, Any] | None
+) -> tuple[str, dict[str, Any], int | None]:
+    """Name, plain settings and memory limit of an estimator.
+
+    Raises
+    ------
+    ParameterError
+        JSON cannot hold a part of it, or jobs do not know this estimator.
+    """
+    if isinstance(estimator, str):
+        if estimator not in PREDICTORS:
+            raise ParameterError(f"there is no estimator {estimator!r}; choose one of {', '.join(PREDICTORS)}")
+        made = settings_of(PREDICTORS[estimator], dict(settings or {}))
+        return estimator, _plain_settings(made), None
+    if settings:
+        raise ParameterError("settings belong to an estimator's name; an estimator has its own parameters")
+    kind = getattr(estimator, "_kind", None)
+    if not isinstance(estimator, SupervisedEstimator) or kind not in PREDICTORS:
+        raise ParameterError(
+            f"a job cannot fit a {type(estimator).__name__}; give one of "
+            f"{', '.join(each.estimator.__name__ for each in PREDICTORS.values())}, or its name"
+        )
+    for name in ("client", "progress"):
+        if getattr(estimator, name) is not None:
+            raise ParameterError(
+                f"{name} is of this process, which a job outlives; leave it out: the job runs on the session's "
+                "cluster, and job.progress tells how far it is"
+            )
+    return kind, _plain_settings(estimator._settings()), parse_bytes(estimator.memory_limit)
+
+
+def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if isinstance(value, Kernel):
+            if own := own_kernels(value):
+                raise ParameterError(
+                    f"a job cannot fit with the kernel {own[0].__name__}: its process takes no code of yours; fit it "
+                    "with an estimator and client="
+                )
+            value = value.to_config()
+        is_share = isinstance(value, (int, float, type(None))) or (isinstance(value, str) and value == AUTO)
+        if each.name == "validation" and not is_share:
+            value = location_of("validation rows", value)
+        if each.name == "queries":
+            if value is not None:
+                raise ParameterError(
+                    "queries are an array, which a job's record does not hold; ingest them and give submit their "
+                    "location: submit(..., queries='queries.zarr')"
+                )
+            continue
+        if isinstance(value, np.ndarray) and value.size > 10_000:
+            raise ParameterError(
+                f"{each.name} has {value.size} values, too many for a job's record; give names or numbers"
+            )
+        try:
+            told[each.name] = plain(value, each.name)
+        except ParameterError as error:
+            raise ParameterError(
+                f"{error}; a job is described by plain values: give a rule by its name and rule_options, a kernel by "
+                "its name and parameters, or fit in this process"
+            ) from error
+    return told
+
+
+def location_of(what: str, value: Any) -> str:
+    """A location as text that has the same meaning in another process.
+
+    Raises
+    ------
+    ParameterError
+        The value is an array or a table of this process.
+    """
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str) and value:
+        return str(spelled(value))
+    raise ParameterError(
+        f"a job needs the location of the {what}, not a {type(value).__name__}: the cluster cannot see what is in this "
+        "process; streamkernel.ingest(X, 'rows.zarr') writes rows to a store, and rows=(a, b) takes a part of them"
+    )

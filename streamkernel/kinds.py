@@ -1,0 +1,301 @@
+"""The registry of kinds: what can be fitted, saved, loaded and served. All other tables of kinds are derived from it.
+
+A new estimator is a class in this folder and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from os import PathLike
+from typing import Any, cast
+
+from streamkernel.engine import Plan
+from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.estimators._saved import SavedEstimator
+from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators.bayesian_committee_machine import BayesianCommitteeMachine
+from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
+from streamkernel.estimators.generalised_gaussian_process import (
+    GaussianProcessClassifier,
+    GaussianProcessPoissonRegressor,
+)
+from streamkernel.estimators.kernel_cca import KernelCCA
+from streamkernel.estimators.kernel_matching_pursuit import KernelMatchingPursuit, KernelMatchingPursuitClassifier
+from streamkernel.estimators.kernel_pca import KernelPCA
+from streamkernel.estimators.kernel_ridge import KernelRidge, KernelRidgeClassifier
+from streamkernel.estimators.nystroem import Nystroem
+from streamkernel.factors import Factor
+from streamkernel.fits.gaussian import fit_gaussian, plan_gaussian
+from streamkernel.fits.generalised import check_counts, fit_generalised, plan_generalised
+from streamkernel.fits.pursuit import fit_pursuit, plan_pursuit
+from streamkernel.fits.ridge import fit_ridge, plan_ridge
+from streamkernel.fits.supervised import check_numbers
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.saved import SavedModel
+from streamkernel.models.transformers import TransformerModel
+from streamkernel.models.updatable import Updatable
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.gaussian import GaussianSettings
+from streamkernel.table import Table
+
+__all__ = [
+    "OPTION_SETTINGS",
+    "PREDICTORS",
+    "TRANSFORMERS",
+    "Predictor",
+    "Transformer",
+    "check_options",
+    "predicting_class",
+    "predictor_of",
+    "settings_of",
+    "title_of",
+    "transformer_class",
+    "updatable",
+]
+
+# Options of the command line whose settings have other names.
+OPTION_SETTINGS = {"basis": "n_components", "intercept": "fit_intercept"}
+
+# Settings of sums over blocks of rows, which only some approximations have.
+_OF_BLOCKS = frozenset({"block_size", "partition"})
+
+
+def _any(table: Table, estimator: str) -> None:
+    """Accept targets of any kind."""
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A kind of model that predicts targets.
+
+    Attributes
+    ----------
+    estimator : its scikit-learn class, which names the kind, its settings and its model.
+    title : its name on pages and in messages.
+    fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `fit_supervised`.
+    plan : ``plan(table, settings, machine, n)``.
+    std : whether predictions can have standard deviations.
+    probabilities : whether predictions can have class probabilities, for some settings at least.
+    updates : whether new rows can be folded into a model, for some settings at least.
+    check : ``check(table, name)`` refuses targets of a wrong kind before any row is read.
+    """
+
+    estimator: type[SupervisedEstimator]
+    title: str
+    fit: Callable[..., PredictingModel]
+    plan: Callable[..., Plan]
+    std: bool = False
+    probabilities: bool = False
+    updates: bool = False
+    check: Callable[[Table, str], None] = check_numbers
+
+    @property
+    def name(self) -> str:
+        """Value of `--estimator`, and of ``config["estimator"]``."""
+        return self.estimator._kind
+
+    @property
+    def settings(self) -> type[BasisSettings]:
+        """Class of the settings."""
+        return self.estimator._settings_class
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of the settings."""
+        return frozenset(field.name for field in fields(self.settings))
+
+    @property
+    def model(self) -> type[PredictingModel]:
+        """Class of the fitted model."""
+        return self.estimator._model
+
+    @property
+    def classify(self) -> bool:
+        """Whether targets are labels, whatever their dtype."""
+        return self.estimator._classify
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A kind of model that transforms rows.
+
+    Attributes
+    ----------
+    estimator : its scikit-learn class, which names the kind and its model.
+    title : its name on pages and in messages.
+    """
+
+    estimator: type[SavedEstimator]
+    title: str
+
+    @property
+    def name(self) -> str:
+        """Value of ``config["estimator"]``."""
+        return self.estimator._kind
+
+    @property
+    def model(self) -> type[TransformerModel]:
+        """Class of the fitted model."""
+        model = self.estimator._model
+        assert issubclass(model, TransformerModel)
+        return model
+
+
+PREDICTORS: dict[str, Predictor] = {
+    kind.name: kind
+    for kind in (
+        Predictor(KernelRidge, "kernel ridge regression", fit_ridge, plan_ridge, updates=True),
+        Predictor(KernelRidgeClassifier, "kernel ridge classifier", fit_ridge, plan_ridge, updates=True, check=_any),
+        # Class labels make a classifier of this one too.
+        Predictor(
+            KernelMatchingPursuit,
+            "matching pursuit regression",
+            fit_pursuit,
+            plan_pursuit,
+            probabilities=True,
+            check=_any,
+        ),
+        Predictor(
+            KernelMatchingPursuitClassifier,
+            "matching pursuit classifier",
+            fit_pursuit,
+            plan_pursuit,
+            probabilities=True,
+            check=_any,
+        ),
+        Predictor(
+            GaussianProcessRegressor, "Gaussian process regression", fit_gaussian, plan_gaussian, std=True, updates=True
+        ),
+        Predictor(
+            GaussianProcessClassifier,
+            "Gaussian process classifier",
+            fit_generalised,
+            plan_generalised,
+            probabilities=True,
+            check=_any,
+        ),
+        Predictor(
+            GaussianProcessPoissonRegressor,
+            "Poisson regression by a Gaussian process",
+            fit_generalised,
+            plan_generalised,
+            std=True,
+            check=check_counts,
+        ),
+        Predictor(
+            BayesianCommitteeMachine, "Bayesian committee machine", fit_gaussian, plan_gaussian, std=True, updates=True
+        ),
+    )
+}
+
+TRANSFORMERS: dict[str, Transformer] = {
+    kind.name: kind
+    for kind in (
+        Transformer(Nystroem, "Nystroem transformer"),
+        Transformer(KernelPCA, "kernel PCA"),
+        Transformer(KernelCCA, "kernel CCA"),
+    )
+}
+
+# Several predictors may share a class of models, and so what is stored as its kind.
+_PREDICTING = {kind.model.KIND: kind.model for kind in PREDICTORS.values()}
+
+
+def predictor_of(model: SavedModel) -> Predictor | None:
+    """The kind of a model that predicts; None for a name that this release does not know."""
+    return PREDICTORS.get(str(model.config.get("estimator")))
+
+
+def title_of(model: SavedModel) -> str:
+    """The title of a model's kind; a name that this release does not know stands for itself."""
+    kind = predictor_of(model)
+    return str(model.config.get("estimator", "model")) if kind is None else kind.title
+
+
+def transformer_class(stored: str | None) -> type[TransformerModel] | None:
+    """The class that loads a transformer of a stored kind; None if that is no transformer's."""
+    return next((kind.model for kind in TRANSFORMERS.values() if stored == kind.model.KIND), None)
+
+
+def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
+    """The class that loads a model that predicts.
+
+    Parameters
+    ----------
+    stored : the kind that is stored at `where`; None, or an unknown one, is left to `KernelRidge`'s model to refuse.
+    where : its path or name, for the message.
+
+    Raises
+    ------
+    ModelFormatError
+        The kind does not predict.
+    """
+    if stored == Factor.KIND:
+        raise ModelFormatError(f"{where} is a factor, not a model that predicts; make a model with streamkernel fit")
+    for kind in TRANSFORMERS.values():
+        if stored == kind.model.KIND:
+            raise ModelFormatError(
+                f"{where} is a {kind.title}, not a model that predicts; {kind.estimator.__name__}.load transforms "
+                "rows, from Python"
+            )
+    return _PREDICTING.get(stored or "", KernelRidge._model)
+
+
+def updatable(model: PredictingModel, where: str | PathLike[str]) -> Updatable[Any]:
+    """The same model, as one into which new rows can be folded.
+
+    Raises
+    ------
+    ModelFormatError
+        Its kind cannot be updated.
+    """
+    kind = predictor_of(model)
+    if kind is None or not kind.updates:
+        able = ", ".join(each.name for each in PREDICTORS.values() if each.updates)
+        name = model.config.get("estimator")
+        raise ModelFormatError(f"{where} is a {name} model, which cannot be updated (these can: {able}); fit it again")
+    return cast("Updatable[Any]", model)
+
+
+def takers(option: str) -> list[str]:
+    """Names of the estimators that have a setting of this name."""
+    return [kind.name for kind in PREDICTORS.values() if option in kind.options]
+
+
+def settings_of(kind: Predictor, given: dict[str, Any]) -> Any:
+    """The kind's settings. A value of None stands for the default.
+
+    Raises
+    ------
+    ParameterError
+        An option is given that the estimator does not have; or one is out of range.
+    """
+    wanted = {name: value for name, value in given.items() if value is not None}
+    check_options(kind, wanted)
+    settings = kind.settings(**wanted)
+    if isinstance(settings, GaussianSettings) and settings.approximation != "pitc":
+        for name in sorted(_OF_BLOCKS & wanted.keys()):
+            raise ParameterError(
+                f"--{name.replace('_', '-')} means nothing to the approximation {settings.approximation}; it is an "
+                "option of pitc (--approximation pitc), and of the estimator committee"
+            )
+    return settings
+
+
+def check_options(kind: Predictor, names: Iterable[str]) -> None:
+    """Refuse options that the kind does not have: `ParameterError`."""
+    for name in names:
+        if name not in kind.options:
+            option, others = f"--{name.replace('_', '-')}", takers(name)
+            raise ParameterError(
+                f"{option} means nothing to the estimator {kind.name}; it is an option of {', '.join(others)}"
+                if others
+                else f"there is no option {name}{_nearest(kind, name)}; streamkernel fit --help lists them"
+            )
+
+
+def _nearest(kind: Predictor, name: str) -> str:
+    near = get_close_matches(name, sorted(kind.options | OPTION_SETTINGS.keys()), 1)
+    return "".join(f", but {OPTION_SETTINGS.get(one, one)}" for one in near)

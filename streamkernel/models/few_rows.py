@@ -1,0 +1,113 @@
+"""Predictions of rows in memory without tables and sweeps: for the service, which often predicts few rows.
+
+The bits are those of `predict`. The result of BLAS for a row depends on the block that contains it. Rows that belong
+together are therefore cut into the blocks of a sweep over them (`blocks`, `of_block`). Rows that merely arrived
+together are predicted as if each had come alone (`each_alone`). So a prediction never depends on other requests.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.engine import layout_of
+from streamkernel.engine.layout import aligned_blocks
+from streamkernel.errors import ShapeError
+from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions import Collect, Predictions, RowMap
+from streamkernel.reductions.predictions import GaussianPredictions
+from streamkernel.table import RowBlock, Table
+from streamkernel.table.rows import NumpyRows
+from streamkernel.table.values import cast_rows, check_rows, float_dtype
+
+__all__ = ["DirectPredictions"]
+
+Values = dict[str, NDArray[Any]]
+
+
+class DirectPredictions:
+    """The outputs of a model's row map for rows in memory.
+
+    Parameters
+    ----------
+    model : model whose scaler and columns prepare the rows.
+    work : one of its row maps; `model.outputs()` by default. Threads may share one.
+    """
+
+    def __init__(self, model: PredictingModel, work: RowMap | None = None) -> None:
+        self.work = model.outputs() if work is None else work
+        self.columns = tuple(model.column_names)
+        self.scaler = model.scaler
+        self._held = threading.local()
+
+    def prepared(self, X: NDArray[Any], start: int = 0, where: str = "the request") -> NDArray[Any]:
+        """Rows X (b, p), checked, cast and scaled as by `predict`; `start` is the number of the first row, for
+        messages.
+
+        Raises
+        ------
+        ShapeError, DTypeError, NonFiniteDataError, NumericRangeError
+        """
+        dtype = float_dtype(X.dtype, "X")
+        if X.ndim != 2 or X.shape[1] != len(self.columns):
+            raise ShapeError(f"the rows have shape {X.shape}; the model takes {len(self.columns)} columns")
+        rows = cast_rows(X, dtype) if self.scaler is None else self.scaler.apply(X, dtype)
+        check_rows(X, rows, start, self.columns, lambda row: where)
+        return rows
+
+    def blocks(self, m: int, dtype: np.dtype[Any]) -> list[tuple[int, int]]:
+        """The blocks into which `predict` cuts m rows in memory: half-open ranges, in order."""
+        if isinstance(self.work, GaussianPredictions) and self.work.std:
+            # Means and deviations come from one computation on all rows, by panels
+            # (`GaussianProcessRegressor.predict`).
+            panels = -(-m // PANEL_ROWS)
+            return [(m * i // panels, m * (i + 1) // panels) for i in range(panels)]
+        rows = NumpyRows(np.broadcast_to(np.zeros(1, dtype), (m, len(self.columns))), "X")
+        table = Table(rows, np.dtype(dtype), self.columns, 0, m)
+        layout = layout_of(Collect(self.work, next(iter(self.work.columns)), m), table)
+        return [block for span in layout.spans for block in aligned_blocks(*span, layout.block_rows, 1)]
+
+    def of_block(self, rows: NDArray[Any]) -> Values:
+        """The outputs of one block of prepared rows, (b,) or (b, d) each."""
+        with single_threaded_blas():
+            if not isinstance(self.work, Predictions):
+                return self.work.map_block(RowBlock(0, rows, None))
+            values = self._kernel_values(rows) @ self._coefficients + self.work.intercept
+            return self._named(values)
+
+    def each_alone(self, rows: NDArray[Any]) -> Values:
+        """The outputs of prepared rows, each with the bits that it has as the only row of a call."""
+        work = self.work
+        with single_threaded_blas():
+            if isinstance(work, Predictions) or (isinstance(work, GaussianPredictions) and not work.std):
+                # A stack of (1, n) x (n, d) products keeps the rows apart; kernel values of a row do not depend on
+                # other rows.
+                values = np.matmul(self._kernel_values(rows)[:, None, :], self._coefficients)[:, 0, :]
+                return self._named(values + work.intercept)
+            found = [work.map_block(RowBlock(0, rows[i : i + 1], None)) for i in range(len(rows))]
+            return {name: np.concatenate([values[name] for values in found]) for name in found[0]}
+
+    @cached_property
+    def _coefficients(self) -> NDArray[np.float64]:
+        assert isinstance(self.work, (Predictions, GaussianPredictions))
+        return np.ascontiguousarray(self.work.coefficients)
+
+    def _kernel_values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """k(rows, Z) (b, n), in a buffer of this thread: new memory pages cost more than the values."""
+        assert isinstance(self.work, (Predictions, GaussianPredictions))
+        shape = (len(rows), len(self.work.basis))
+        held = getattr(self._held, "values", None)
+        if held is None or held.size < shape[0] * shape[1]:
+            held = self._held.values = np.empty(shape[0] * shape[1])
+        out = held[: shape[0] * shape[1]].reshape(shape)
+        return self.work.basis.prepared.block(np.ascontiguousarray(rows, dtype=np.float64), out=out)
+
+    def _named(self, values: NDArray[np.float64]) -> Values:
+        if getattr(self.work, "argmax", False):
+            return {"prediction": values.argmax(axis=1)}
+        return {"prediction": values[:, 0] if self.work.columns["prediction"][0] is None else values}

@@ -1,0 +1,211 @@
+"""A fitted Gaussian process or committee: configuration and named arrays, in memory as on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError
+from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.predictions import GaussianPredictions
+from streamkernel.reductions.scores import GaussianScores
+from streamkernel.reductions.sums import (
+    BlockNoise,
+    ConstantNoise,
+    DiagonalNoise,
+    GaussianEquations,
+    GaussianSums,
+    RowNoise,
+)
+from streamkernel.settings.checks import checked_choice
+from streamkernel.settings.gaussian import EVIDENCE
+from streamkernel.solvers import GaussianSolution, GaussianSystem
+
+__all__ = ["GaussianModel", "gaussian_arrays", "gaussian_record", "solved"]
+
+VARIANCES = ("evidence", "keep")
+
+
+@dataclass(frozen=True)
+class GaussianModel(PredictingModel):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : arrays by name; `components` are basis points in scaled units.
+    """
+
+    KIND: ClassVar[str] = "gaussian-process"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.SHAPES,
+        "dual_coef": ("n", "d"),
+        "intercept": ("d",),
+        "rotation": ("n", "n"),
+        "shares": ("n", "d"),
+        "signal_variance": ("d",),
+        "noise_variance": ("d",),
+        "sum_H": ("n", "n"),
+        "sum_g": ("n", "d"),
+        "sum_YY": ("d", "d"),
+        "sum_G1": ("n",),
+        "sum_Y1": ("d",),
+        "sum_squares": ("n",),
+        "centre": ("d",),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.OPTIONAL,
+        "tuning_parameters": ("t", "k"),
+        "tuning_values": ("t",),
+        "tuning_stage": ("t",),
+        "member_weights": ("B",),
+        "cells": ("c", "p"),
+    }
+    _NOUN: ClassVar[str] = "Gaussian process model"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def sums(self) -> GaussianSums:
+        """The sums of the final sweep; an update adds appended rows to them."""
+        totals = self.config["totals"]
+        return GaussianSums(
+            **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1", "squares")},
+            centre=self.arrays["centre"],
+            log_det=totals["log_det"],
+            trace=totals["trace"],
+            residual_trace=totals["residual_trace"],
+            count=totals["rows"],
+        )
+
+    @property
+    def row_noise(self) -> RowNoise:
+        """The model of cov(y | f at the basis) that the sums were computed with."""
+        made = self.config["row_noise"]
+        if made is None:
+            return ConstantNoise()
+        signal, noise = made
+        if self.config["block_size"] is None:
+            return DiagonalNoise(signal, noise)
+        return BlockNoise(signal, noise, self.config["block_size"], self.arrays.get("cells"))
+
+    def reduction_of_rows(self, rows: int) -> GaussianEquations:
+        """The sums of rows that are scaled already; see `Updatable`. Blocks begin with the first of these rows."""
+        return GaussianEquations(self.basis, self.arrays["centre"], self.row_noise)
+
+    def check_choices(self, choices: Mapping[str, Any]) -> None:
+        """Refuse choices that `with_sums` does not take; see `Updatable`."""
+        for name, value in choices.items():
+            if name != "variances":
+                raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has variances")
+            checked_choice("variances", value, VARIANCES)
+
+    def with_sums(self, sums: GaussianSums, choices: Mapping[str, Any] | None = None) -> Self:
+        """The model of the rows in these sums; see `Updatable`.
+
+        Parameters
+        ----------
+        choices : `variances` is "keep" (those of the model stay) or "evidence" (the sums give all of them). The default
+            is as in the fit: a variance that was given stays.
+        """
+        settings, arrays = self.config["settings"], self.arrays
+        variances = (choices or {}).get("variances")
+        independent = self.config.get("independent", 1.0)
+        system = GaussianSystem(self.basis, sums, self.row_noise, independent=independent)
+        if variances == "keep":
+            solution = system.solve(arrays["signal_variance"], arrays["noise_variance"])
+        else:
+            names = ("signal_variance", "noise_variance")
+            signal, noise = (settings[name] if variances is None else variances for name in names)
+            solution = solved(system, signal, noise)
+        parts = {**arrays, "residual_path": path_of(sums.trace, sums.squares), **gaussian_arrays(sums, solution)}
+        parts.pop("member_weights", None)
+        return self.with_parts({**self.config, **gaussian_record(sums, solution)}, parts).with_basis(self.basis)
+
+    def told(self) -> dict[str, Any]:
+        solution = self.config["solution"]
+        return {
+            "approximation": self.config["approximation"],
+            "signal_variance": self.arrays["signal_variance"].tolist(),
+            "noise_variance": self.arrays["noise_variance"].tolist(),
+            "log_evidence": solution["log_evidence"],
+            "bound": solution["bound"],
+            "effective_df": solution["effective_df"],
+        }
+
+    def outputs(self, *, std: bool = False) -> GaussianPredictions:
+        return self.predictions(std=std)
+
+    def scores(self) -> Reduction[Any]:
+        return GaussianScores(self.predictions())
+
+    def predictions(self, *, std: bool = False, latent: bool = False) -> GaussianPredictions:
+        """The row map that predicts, on rows that are scaled already.
+
+        Parameters
+        ----------
+        std : also give standard deviations.
+        latent : predict the function, without the noise of a target.
+        """
+        arrays = self.arrays
+        return GaussianPredictions(
+            self.basis,
+            arrays["dual_coef"],
+            arrays["intercept"],
+            np.ascontiguousarray(arrays["rotation"]),
+            arrays["shares"],
+            arrays["signal_variance"],
+            arrays["noise_variance"],
+            flat=not self.config["targets_are_2d"],
+            std=std,
+            latent=latent,
+        )
+
+
+def gaussian_arrays(sums: GaussianSums, solution: GaussianSolution) -> dict[str, NDArray[Any]]:
+    """Arrays that follow from the sums."""
+    return {
+        "dual_coef": solution.coefficients,
+        "intercept": solution.intercept,
+        "rotation": solution.rotation,
+        "shares": solution.shares,
+        "signal_variance": solution.signal,
+        "noise_variance": solution.noise,
+        "sum_H": sums.H,
+        "sum_g": sums.g,
+        "sum_YY": sums.YY,
+        "sum_G1": sums.G1,
+        "sum_Y1": sums.Y1,
+        "sum_squares": sums.squares,
+        "centre": sums.centre,
+    }
+
+
+def gaussian_record(sums: GaussianSums, solution: GaussianSolution) -> dict[str, Any]:
+    """Fields that follow from the sums."""
+    return {
+        "totals": {
+            "rows": sums.count,
+            "trace": sums.trace,
+            "residual_trace": sums.residual_trace,
+            "log_det": sums.log_det,
+        },
+        "certificate": certificate_of(sums.trace, sums.residual_trace),
+        "solution": {
+            "log_evidence": float(solution.log_evidence.sum()),
+            "bound": None if solution.bound is None else float(solution.bound.sum()),
+            "effective_df": solution.effective_df.tolist(),
+        },
+    }
+
+
+def solved(system: GaussianSystem, signal: Any, noise: Any) -> GaussianSolution:
+    """The posterior for given variances; "evidence" stands for those that maximise the evidence of the sums."""
+    signal, noise = (None if value == EVIDENCE else float(value) for value in (signal, noise))
+    found = system.choose(signal=signal, noise=noise)
+    return system.solve(found.signal, found.noise)

@@ -1,0 +1,117 @@
+"""A fitted generalised Gaussian process, of classes or counts: configuration and arrays (docs/model.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions import Reduction
+from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of
+from streamkernel.reductions.scores import CountScores, ProbabilityScores
+
+__all__ = ["GeneralisedModel"]
+
+
+@dataclass(frozen=True)
+class GeneralisedModel(PredictingModel):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : arrays by name; `components` are basis points in scaled units.
+    """
+
+    KIND: ClassVar[str] = "generalised-gaussian-process"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.SHAPES,
+        "dual_coef": ("n", "c"),
+        "intercept": ("c",),
+        "contrasts": ("c", "r"),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.OPTIONAL,
+        "covariance": ("k", "n", "n"),
+        "covariance_vectors": ("n", "n"),
+        "covariance_class_vectors": ("r", "r"),
+        "covariance_shrinkage": ("n", "r"),
+        "tuning_parameters": ("t", "q"),
+        "tuning_values": ("t",),
+        "tuning_stage": ("t",),
+    }
+    _NOUN: ClassVar[str] = "generalised Gaussian process model"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def target_count(self) -> int:
+        return 1 if self.classes is None else len(self.classes)
+
+    @property
+    def has_probabilities(self) -> bool:
+        return self.classes is not None
+
+    @property
+    def posterior(self) -> LatentPosterior:
+        """The latent functions, on rows that are scaled already."""
+        arrays = self.arrays
+        covariance = {name: np.ascontiguousarray(arrays[name]) for name in arrays if name.startswith("covariance")}
+        return LatentPosterior(
+            self.basis,
+            np.ascontiguousarray(arrays["dual_coef"]),
+            arrays["intercept"],
+            arrays["contrasts"],
+            self.config["signal_variance"],
+            covariance_of(covariance),
+            self.config["residual_share"],
+            self.config.get("covariance_share", 1.0),
+        )
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        with self._of_fields(path):
+            posterior = self.posterior
+            for share in (posterior.signal_variance, posterior.residual_share, posterior.covariance_share):
+                if not 0.0 <= share < np.inf:
+                    raise ValueError(f"a variance of it is {share!r:.40}")
+            functions, free = self.arrays["contrasts"].shape
+            # Two classes are the signs of one function.
+            fits = functions == (1 if self.target_count == 2 else self.target_count)
+            fits = fits and posterior.covariance.free == free
+        if not fits:
+            raise ModelFormatError(f"{path}: its functions are not those of its arrays; {self._AGAIN}")
+        return self
+
+    def predictions(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:
+        """The row map that predicts, on rows that are scaled already."""
+        if self.classes is not None:
+            return ClassProbabilities(self.posterior)
+        return PoissonPredictions(self.posterior, std=std)
+
+    def outputs(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:
+        if std and self.classes is not None:
+            raise ParameterError(
+                f"this is a {self.config['estimator']} model: its uncertainty is in the probabilities, which are "
+                "always written; leave --std out"
+            )
+        return self.predictions(std=std)
+
+    def scores(self) -> Reduction[Any]:
+        work = self.predictions()
+        return ProbabilityScores(work) if isinstance(work, ClassProbabilities) else CountScores(work)
+
+    def told(self) -> dict[str, Any]:
+        solution = self.config["solution"]
+        return {
+            "likelihood": self.config["likelihood"],
+            "signal_variance": self.config["signal_variance"],
+            "log_evidence": solution["log_evidence"],
+            "effective_df": solution["effective_df"],
+            "iterations": solution["iterations"],
+            "converged": solution["converged"],
+        }

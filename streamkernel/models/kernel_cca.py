@@ -1,0 +1,184 @@
+"""The model of a fitted KernelCCA: two bases of the same rows, and the canonical variates on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
+from streamkernel.errors import ModelFormatError, ParameterError, ShapeError
+from streamkernel.kernels import kernel_from_config
+from streamkernel.models.transformers import TransformerModel
+from streamkernel.reductions import View
+from streamkernel.reductions.predictions import ViewTimes
+from streamkernel.reductions.sums import Features, FeatureTimes
+from streamkernel.table import KnownColumns, Scaler, Table
+from streamkernel.table.columns import are_real
+
+__all__ = ["KernelCCAModel"]
+
+
+@dataclass(frozen=True)
+class KernelCCAModel(TransformerModel):
+    """Canonical variates ``k_v(x_v, Z_v) dual_coef_v + intercept_v``; arrays of the second view end in ``_y``."""
+
+    KIND: ClassVar[str] = "kernel-cca"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **TransformerModel.SHAPES,
+        "components_y": ("n", "q"),
+        "residual_path_y": ("n + 1",),
+        "correlations": ("r",),
+        "singular_values": ("r",),
+        "dual_coef": ("n", "r"),
+        "dual_coef_y": ("n", "r"),
+        "intercept": ("r",),
+        "intercept_y": ("r",),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **TransformerModel.OPTIONAL,
+        "bound_sizes": ("s",),
+        "bound_errors": ("s",),
+    }
+    _NOUN: ClassVar[str] = "kernel CCA"
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns of the first view."""
+        names: list[str] = self.config["views"][0]["names"]
+        return names
+
+    @property
+    def from_columns(self) -> bool:
+        """Whether both views are groups of columns of one input."""
+        return self.config["views"][1]["columns"] is not None
+
+    @cached_property
+    def bases(self) -> tuple[Basis, Basis]:
+        """The same rows as functions of either view."""
+        kernel = kernel_from_config(self.config["views"][1]["kernel"])
+        points = np.ascontiguousarray(self.arrays["components_y"])
+        return self.basis, Basis(kernel, points, self.arrays["component_indices"])
+
+    def with_bases(self, bases: tuple[Basis, Basis]) -> Self:
+        """Return this model; it uses the given bases, whose factors are computed already."""
+        self.__dict__["bases"] = bases
+        return self.with_basis(bases[0])
+
+    def scaler_of(self, view: int) -> Scaler | None:
+        """The scaler of a view's columns; None where they are not scaled."""
+        stored = self.config["views"][view]["scaler"]
+        return None if stored is None else Scaler.from_config(stored)
+
+    @property
+    def bound(self) -> MatchingPursuitBound | None:
+        """Theorem 4 along the path of picks; None without a gamma."""
+        told = self.config["bound"]
+        if told is None:
+            return None
+        rows = self.config["rows"]["count"]
+        sizes, errors = self.arrays["bound_sizes"], self.arrays["bound_errors"]
+        return matching_pursuit_bound(rows, sizes, errors, told["delta"], views=2)
+
+    def points_of(self, view: int) -> NDArray[Any]:
+        """(n, p) basis points of a view, in the units of the rows."""
+        Z, scaler = self.bases[view].points, self.scaler_of(view)
+        return Z if scaler is None else Z * scaler.scale + scaler.mean
+
+    def variates(self, view: int, *, of_targets: bool = False) -> ViewTimes:
+        """The row map of one view's variates, on rows of an input that holds that view, or has it as targets."""
+        suffix = ("", "_y")[view]
+        times = FeatureTimes(
+            Features.of_basis(self.bases[view]),
+            np.ascontiguousarray(self.arrays[f"dual_coef{suffix}"]),
+            self.arrays[f"intercept{suffix}"],
+            "variates",
+        )
+        columns = self.config["views"][view]["columns"]
+        own = None if columns is None else tuple(columns)
+        return ViewTimes(View(own, of_targets, self.scaler_of(view)), times)
+
+    def rows_of(self, table: Table, view: int, *, of_targets: bool = False) -> Table:
+        """A table whose rows the row map `variates` of this view takes.
+
+        Raises
+        ------
+        ParameterError
+            The view is the table's targets, but it has no targets, or labels.
+        ShapeError
+            The number of columns differs from that of the fit.
+        """
+        if of_targets:
+            if table.targets is None or table.classes is not None:
+                raise ParameterError("there is no second view of numbers; give y")
+            known = self.columns_of(1)
+            if table.n_targets != len(known.names):
+                raise ShapeError(
+                    f"the table has {table.n_targets} targets, {self._MADE} {len(known.names)}; {self._GIVE}"
+                )
+            return replace(table, targets=known.matched_targets(table.targets), weights=None)
+        return replace(self.columns_of(view).matched(table), targets=None, weights=None)
+
+    def columns_of(self, view: int) -> KnownColumns:
+        """Columns of the input that holds a view."""
+        config = self.config
+        if self.from_columns or view == 0:
+            names, told = tuple(config["columns"]), config.get("named_columns")
+        else:
+            names, told = tuple(config["views"][1]["names"]), config["views"][1].get("named")
+        named = are_real(names) if told is None else bool(told)
+        what = "the table" if view == 0 else "the table of the second view"
+        return KnownColumns(names, named, self._MADE, self._GIVE, what)
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        """Columns of the first input."""
+        return self.columns_of(0)
+
+    def told(self) -> dict[str, Any]:
+        """The fields that `info` prints in addition to those of every basis; for a bound also whether it is vacuous."""
+        second, bound = self.config["views"][1], self.bound
+        told = {
+            "components": self.config["cca"]["count"],
+            "correlations": self.arrays["correlations"].tolist(),
+            "features_of_second_view": len(second["names"]),
+            "lengthscale_of_second_view": second["lengthscale"],
+            "relative_residual_of_second_view": second["certificate"]["relative_residual_trace"],
+        }
+        if bound is not None:
+            told["bound"] = bound.minimum
+            told["bound_is_vacuous"] = bound.says_nothing
+        return told
+
+    def prepare(self, table: Table) -> Table:
+        return self.rows_of(table, 0)
+
+    def transformation(self) -> Any:
+        return self.variates(0)
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        with self._of_fields(path):
+            scaler, q = self.scaler_of(1), len(self.config["views"][1]["names"])
+            fits = self.bases[1].points.shape[1] == q and (scaler is None or scaler.n_features == q)
+            fits = fits and self._columns_fit()
+            assert self.bound is None or self.bound.minimum is not None
+        if not fits:
+            raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
+        return self
+
+    def _columns_fit(self) -> bool:
+        """Whether the views are of columns that the input of the fit had."""
+        width, (first, second) = len(self.config["columns"]), self.config["views"]
+        if second["columns"] is None:
+            return first["columns"] is None and len(first["names"]) == width
+        return all(
+            len(view["columns"]) == len(view["names"])
+            and all(type(column) is int and 0 <= column < width for column in view["columns"])
+            for view in (first, second)
+        )

@@ -1,0 +1,168 @@
+"""A fitted matching pursuit: configuration and named arrays, in memory as on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
+from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.pursuit import PursuitPath, Stages
+from streamkernel.reductions import Predictions, Reduction
+from streamkernel.reductions.predictions import OddsProbabilities
+from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
+
+__all__ = ["PursuitModel"]
+
+
+@dataclass(frozen=True)
+class PursuitModel(PredictingModel):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : arrays by name; `components` are basis points in scaled units.
+    """
+
+    KIND: ClassVar[str] = "matching-pursuit"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.SHAPES,
+        "dual_coef": ("n", "d"),
+        "intercept": ("d",),
+        "directions": ("r", "s"),
+        "amounts": ("s", "d"),
+        "offset": ("d",),
+        "path_rows": ("t",),
+        "path_rss": ("t + 1", "e"),
+        "path_gains": ("t",),
+        "path_weakness": ("t",),
+        "path_sizes": ("u",),
+        "path_losses": ("u", "2"),
+        "path_wrong": ("u", "2"),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.OPTIONAL,
+        "path_validation": ("t + 1", "e"),
+        "path_errors": ("v", "2"),
+        "path_outside": ("v",),
+    }
+    _NOUN: ClassVar[str] = "matching pursuit model"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def terms(self) -> int:
+        """Number of steps of the model."""
+        return int(self.config["solution"]["terms"])
+
+    @cached_property
+    def stages(self) -> Stages:
+        """The model step by step, without `arrays["offset"]`, which must be added."""
+        arrays = self.arrays
+        return Stages(arrays["directions"], arrays["amounts"], bool(self.config["solution"]["constant"]))
+
+    @property
+    def path(self) -> PursuitPath:
+        """The path of the fit, including steps beyond the size that was kept."""
+        totals = self.config["totals"]
+        counted = int(totals.get("counted_rows", 0))
+        return PursuitPath.from_arrays(self.arrays, totals["rows"], totals["validation_rows"], counted)
+
+    @property
+    def bound(self) -> MatchingPursuitBound | None:
+        """Theorem 3 for the first 1, 2, ... terms, with probability .95; None where wrong rows were not counted.
+
+        With two classes, a row is wrong when its predicted class is wrong. With one target, a row is wrong when the
+        error is larger than ``bound_gamma``. There is no bound for more classes, or several targets.
+        """
+        path, labels = self.path, self.classes
+        if path.outside is None or len(path.outside) < 2 or (labels is not None and len(labels) != 2):
+            return None
+        terms = path.rows[: len(path.outside) - 1]
+        # Basic may pick a function twice, which does not add a function.
+        first = np.unique(terms, return_index=True)[1]
+        functions = np.cumsum(np.isin(np.arange(len(terms)), first))
+        return matching_pursuit_bound(path.counted, functions, path.outside[1:])
+
+    @property
+    def active_set(self) -> NDArray[np.int64]:
+        """(terms,) row number of the function of each step; basic may pick a function twice."""
+        return np.asarray(self.arrays["path_rows"][: self.terms])
+
+    def predictions(self, *, argmax: bool = False, terms: int | None = None) -> Predictions:
+        """The row map that predicts, on rows that are scaled already; by the first `terms` steps alone where given."""
+        coefficients, intercept = self.arrays["dual_coef"], self.arrays["intercept"]
+        if terms is not None:
+            stages = self.stages.first(terms, len(coefficients))
+            coefficients, intercept = stages.coefficients, stages.intercept + self.arrays["offset"]
+        flat = not self.config.get("targets_are_2d", False)
+        return Predictions(self.basis, coefficients, intercept, argmax=argmax, flat=flat)
+
+    @property
+    def has_probabilities(self) -> bool:
+        return bool(self.config["settings"]["loss"] == "logistic")
+
+    def checking(self) -> Predictions | OddsProbabilities:
+        values = self.predictions()
+        return OddsProbabilities(values) if self.has_probabilities else values
+
+    def outputs(self, *, std: bool = False) -> Predictions | OddsProbabilities:
+        if std:
+            raise ParameterError(
+                f"this is a {self.config['estimator']} model, which has no standard deviations; leave --std out, or "
+                "fit with --estimator gp"
+            )
+        found = self.checking()
+        return found if isinstance(found, OddsProbabilities) else self.predictions(argmax=self.classes is not None)
+
+    def scores(self) -> Reduction[Any]:
+        found = self.checking()
+        if isinstance(found, OddsProbabilities):
+            return ProbabilityScores(found)
+        return RegressionScores(found) if self.classes is None else ClassificationScores(found)
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        with self._of_fields(path):
+            solution, size = self.config["solution"], len(self.arrays["components"])
+            told, steps = int(solution["terms"]), self.stages.terms
+            fits = told == steps <= len(self.arrays["path_rows"]) and told >= 0
+            fits = fits and len(self.arrays["directions"]) == size + int(self.stages.constant)
+            errors = self.path.errors
+            fits = fits and (errors is None or steps <= len(errors) - 1 <= len(self.arrays["path_rows"]))
+            labels, loss = self.classes, self.config["settings"]["loss"]
+            if loss not in ("squared", "logistic") or (loss == "logistic" and labels is None):
+                raise ValueError(f"its loss is {loss!r:.40}")
+            assert self.bound is None or self.bound.minimum is not None
+        if not fits:
+            raise ModelFormatError(f"{path}: its steps are not those of its arrays; {self._AGAIN}")
+        return self
+
+    def told(self) -> dict[str, Any]:
+        solution, settings = self.config["solution"], self.config["settings"]
+        told = {
+            "variant": settings["variant"],
+            "terms": solution["terms"],
+            "terms_tried": solution["terms_tried"],
+            "least_weakness": solution["least_weakness"],
+        }
+        if settings["loss"] == "squared":
+            # Squares of the logistic loss are squares of weighted responses, whose units mean nothing to a user.
+            told["relative_rss"] = float(np.mean(solution["relative_rss"]))
+        if settings["loss"] == "squared" and solution["validation_rmse"] is not None:
+            told["validation_rmse"] = float(np.mean(solution["validation_rmse"]))
+        for name in ("training_error", "validation_error"):
+            if solution.get(name) is not None:
+                told[name] = solution[name]
+        bound = self.bound
+        if bound is not None:
+            # Infinite where hardly a row is right; JSON has no infinity.
+            told["bound"] = bound.minimum if np.isfinite(bound.minimum) else None
+            told |= {"bound_size": bound.best_size, "bound_is_vacuous": bound.says_nothing}
+        return told

@@ -1,0 +1,239 @@
+"""A fitted kernel ridge model: configuration and named arrays, in memory as on disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ModelFormatError, ParameterError
+from streamkernel.models.certificate import certificate_of
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.reductions import Predictions, Reduction
+from streamkernel.reductions.scores import ClassificationScores, RegressionScores
+from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
+from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
+
+__all__ = ["RidgeModel", "falkon_arrays", "falkon_record", "solution_arrays", "solution_record"]
+
+
+@dataclass(frozen=True)
+class RidgeModel(PredictingModel):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : arrays by name; `components` are basis points in scaled units.
+    """
+
+    KIND: ClassVar[str] = "kernel-ridge"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.SHAPES,
+        "dual_coef": ("n", "d"),
+        "intercept": ("d",),
+    }
+    # Arrays of a direct solve, which must have them all.
+    OF_SUMS: ClassVar[dict[str, tuple[str, ...]]] = {
+        "sum_H": ("n", "n"),
+        "sum_g": ("n", "d"),
+        "sum_YY": ("d", "d"),
+        "sum_G1": ("n",),
+        "sum_Y1": ("d",),
+        "centre": ("d",),
+    }
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {**PredictingModel.OPTIONAL, **OF_SUMS}
+    _NOUN: ClassVar[str] = "kernel ridge model"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @property
+    def solver(self) -> str:
+        """The solver of its coefficients: "direct", or "cg", which stores no sums."""
+        return str(self.config["solution"].get("solver", "direct"))
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        lost = [name for name in self.OF_SUMS if name not in self.arrays]
+        if lost and self.solver == "direct":
+            raise ModelFormatError(f"{path} lacks the array {lost[0]}; {self._AGAIN}")
+        whole, labels = super().checked(path), self.config.get("classes")
+        if labels is not None and not (isinstance(labels, list) and len(labels) == self.target_count):
+            raise ModelFormatError(f"{path} has {self.target_count} outputs and not as many classes; {self._AGAIN}")
+        return whole
+
+    @property
+    def sums(self) -> RidgeSums:
+        """The sums of the final sweep; an update adds appended rows to them.
+
+        Raises
+        ------
+        ParameterError
+            The model was solved by conjugate gradients, which compute no sums.
+        """
+        self._check_sums()
+        totals = self.config["totals"]
+        return RidgeSums(
+            **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1")},
+            centre=self.arrays["centre"],
+            weight=totals["weight"],
+            trace=totals["trace"],
+            count=totals["rows"],
+        )
+
+    def reduction_of_rows(self, rows: int) -> NormalEquations:
+        """The sums of rows that are scaled already; see `Updatable`."""
+        alpha = self.config["settings"]["alpha"]
+        return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if alpha == "gcv" else alpha)
+
+    def check_choices(self, choices: Mapping[str, Any]) -> None:
+        """Refuse choices that `with_sums` does not take; see `Updatable`."""
+        self._check_sums()
+        for name, value in choices.items():
+            if name != "alpha":
+                raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has alpha")
+            if value != "keep":
+                RidgeSettings(alpha=value)
+
+    def _check_sums(self) -> None:
+        if self.solver == "cg":
+            raise ParameterError(
+                "the model was solved for by conjugate gradients (--solver cg) and keeps no sums, which other alphas "
+                "and new rows need; fit it again with solver='direct' (--solver direct)"
+            )
+
+    def with_sums(self, sums: RidgeSums, choices: Mapping[str, Any] | None = None) -> Self:
+        """The model of the rows in these sums; see `Updatable`.
+
+        Parameters
+        ----------
+        choices : `alpha` may be "gcv", "keep" or a number; the default is the setting of the fit.
+        """
+        settings = self.config["settings"]
+        alpha = (choices or {}).get("alpha")
+        scale = None if self.classes is not None else np.asarray(self.config["target_scale"]) ** 2
+        system = RidgeSystem(
+            self.basis,
+            sums,
+            intercept=settings["fit_intercept"],
+            scale=scale,
+            independent=self.config.get("independent", 1.0),
+        )
+        wanted = settings["alpha"] if alpha is None else self.config["alpha"] if alpha == "keep" else alpha
+        solution = system.solve(system.choose_alpha() if wanted == "gcv" else float(wanted))
+        arrays = {
+            **self.arrays,
+            "residual_path": system.residual_path,
+            **solution_arrays(sums, system, solution, scale),
+        }
+        config = {**self.config, **solution_record(sums, system, solution)}
+        return self.with_parts(config, arrays).with_basis(self.basis)
+
+    def outputs(self, *, std: bool = False) -> Predictions:
+        if std:
+            raise ParameterError(
+                f"this is a {self.config['estimator']} model, which has no standard deviations; leave --std out, or "
+                "fit with --estimator gp"
+            )
+        return self.predictions(argmax=self.classes is not None)
+
+    def told(self) -> dict[str, Any]:
+        solution = self.config["solution"]
+        told = {name: solution[name] for name in ("gcv", "effective_df", "iterations") if name in solution}
+        return {"alpha": self.config["alpha"], "solver": self.solver, **told}
+
+    def scores(self) -> Reduction[dict[str, float]]:
+        if self.classes is None:
+            return RegressionScores(self.predictions())
+        return ClassificationScores(self.predictions())
+
+    def predictions(self, *, argmax: bool = False) -> Predictions:
+        """The row map that predicts, on rows that are scaled already."""
+        return Predictions(
+            self.basis,
+            self.arrays["dual_coef"],
+            self.arrays["intercept"],
+            argmax=argmax,
+            flat=not self.config.get("targets_are_2d", False),
+        )
+
+
+def solution_arrays(
+    sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution, scale: NDArray[np.float64] | None
+) -> dict[str, NDArray[Any]]:
+    """The sums and what follows from them.
+
+    Parameters
+    ----------
+    scale : (d,) squared units in which GCV adds the errors of several targets; None for common units.
+    """
+    path = system.path
+    alphas = path.grid()
+    return {
+        "dual_coef": solution.coefficients,
+        "intercept": solution.intercept,
+        "sum_H": sums.H,
+        "sum_g": sums.g,
+        "sum_YY": sums.YY,
+        "sum_G1": sums.G1,
+        "sum_Y1": sums.Y1,
+        "centre": sums.centre,
+        "gcv_alphas": alphas,
+        "gcv_scores": np.array([path.gcv(float(alpha), scale) for alpha in alphas]),
+        "gcv_effective_df": np.array([path.effective_df(float(alpha)) for alpha in alphas]),
+    }
+
+
+def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution) -> dict[str, Any]:
+    """The fields of the sums and of the solution that are not arrays."""
+    return {
+        "alpha": solution.alpha,
+        **_of_rows(sums, system.residual_trace),
+        "solution": {
+            "solver": "direct",
+            # Infinite where all degrees of freedom are used; JSON has no infinity.
+            "gcv": solution.gcv if math.isfinite(solution.gcv) else None,
+            "effective_df": solution.effective_df,
+            "training_rmse": _rmse(solution, sums.count),
+        },
+    }
+
+
+def falkon_arrays(solution: FalkonSolution) -> dict[str, NDArray[Any]]:
+    """The coefficients only: there are no n x n sums, from which other values of alpha could be solved."""
+    return {"dual_coef": solution.coefficients, "intercept": solution.intercept}
+
+
+def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> dict[str, Any]:
+    """The fields of `solution_record`, and the record of the iterations."""
+    assert system.residual_trace is not None
+    return {
+        "alpha": solution.alpha,
+        **_of_rows(system.sums, system.residual_trace),
+        "solution": {
+            "solver": "cg",
+            "gcv": None,
+            "effective_df": None,
+            "training_rmse": _rmse(solution, system.sums.count),
+            "iterations": solution.iterations,
+            "ended": solution.ended,
+            "relative_residual": solution.residuals[-1].tolist(),
+            "excess": solution.excess.tolist(),
+        },
+    }
+
+
+def _of_rows(sums: RidgeSums | TargetSums, residual_trace: float) -> dict[str, Any]:
+    return {
+        "totals": {"rows": sums.count, "weight": sums.weight, "trace": sums.trace},
+        "certificate": certificate_of(sums.trace, residual_trace),
+    }
+
+
+def _rmse(solution: RidgeSolution | FalkonSolution, rows: int) -> list[float]:
+    found: list[float] = np.sqrt(solution.residual_square / max(rows, 1)).tolist()
+    return found

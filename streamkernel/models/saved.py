@@ -1,0 +1,41 @@
+"""The base class of the models: saving and loading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import Self
+
+from streamkernel.factors import KeptBasis
+from streamkernel.kernels import Kernel
+
+__all__ = ["SavedModel"]
+
+
+class SavedModel(KeptBasis):
+    """Base of the models: everything that `save` writes and `load` reads back."""
+
+    def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the model as a Zarr group with JSON beside it, in one step: a reader never sees a part of it.
+
+        Raises
+        ------
+        ModelFormatError
+            `load` would refuse it; nothing was written.
+        """
+        self.write(path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, kernels: Iterable[type[Kernel]] = ()) -> Self:
+        """Read a model back.
+
+        Parameters
+        ----------
+        kernels : classes of the user's own kernels that the model may have; nothing is imported by a name in a file.
+
+        Raises
+        ------
+        StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
+        """
+        bundle = cls.read(path, kernels)
+        return cls(bundle.config, bundle.arrays).checked(path)  # type: ignore[call-arg]  # a dataclass of these two

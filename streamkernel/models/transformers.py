@@ -1,0 +1,127 @@
+"""The models of the transformers: configuration and named arrays, in memory as on disk."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.bounds import CompressionBound, compression_bound
+from streamkernel.errors import ModelFormatError
+from streamkernel.factors import FactorEigen
+from streamkernel.models.saved import SavedModel
+from streamkernel.reductions.sums import FeatureMap, Features, FeatureTimes
+
+__all__ = ["KernelPCAModel", "NystroemModel", "TransformerModel"]
+
+
+@dataclass(frozen=True)
+class TransformerModel(SavedModel, ABC):
+    """Parameters
+    ----------
+    config : everything that is not an array; docs/model.md describes each field.
+    arrays : arrays by name; `components` are basis points in scaled units.
+    """
+
+    _MADE: ClassVar[str] = "the transformer was fitted on"
+    _GIVE: ClassVar[str] = "transform rows with the same columns"
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    @abstractmethod
+    def transformation(self) -> FeatureMap | FeatureTimes:
+        """The row map that transforms, on rows that are scaled already."""
+
+
+@dataclass(frozen=True)
+class NystroemModel(TransformerModel):
+    """Whitened features; `normalization` is ``L^-1``."""
+
+    KIND: ClassVar[str] = "nystroem"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {**TransformerModel.SHAPES, "normalization": ("n", "n")}
+    _NOUN: ClassVar[str] = "Nystroem transformer"
+
+    def transformation(self) -> FeatureMap:
+        # Features by solves with L, which are more accurate than products with its inverse.
+        return FeatureMap(Features.of_basis(self.basis))
+
+
+@dataclass(frozen=True)
+class KernelPCAModel(TransformerModel):
+    """Principal components: ``k(x, Z) dual_coef + intercept``."""
+
+    KIND: ClassVar[str] = "kernel-pca"
+    SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
+        **TransformerModel.SHAPES,
+        "eigenvalues": ("r",),
+        "directions": ("n", "r"),
+        "mean": ("n",),
+        "dual_coef": ("n", "r"),
+        "intercept": ("r",),
+    }
+    _NOUN: ClassVar[str] = "kernel PCA"
+
+    @classmethod
+    def of(
+        cls, eigen: FactorEigen, config: dict[str, Any], arrays: dict[str, NDArray[Any]], wanted: int | None
+    ) -> KernelPCAModel:
+        """Make the model from a decomposition; `config` and `arrays` are those of its basis."""
+        scores, residual, trace = eigen.scores(), eigen.residual_trace, config["certificate"]["trace"]
+        assert residual is not None
+        told = {
+            "requested": None if wanted is None else int(wanted),
+            "count": len(eigen.values),
+            "unexplained": eigen.unexplained,
+            "left_by_basis": eigen.left_by_basis,
+            "residual_trace": residual,
+            "relative_residual_trace": residual / trace if trace else 0.0,
+        }
+        solved = {
+            "eigenvalues": eigen.values,
+            "directions": eigen.directions,
+            "mean": eigen.mean,
+            "dual_coef": scores.coefficients,
+            "intercept": scores.offset,
+        }
+        return cls({**config, "eigen": told}, {**arrays, **solved})
+
+    @property
+    def bound(self) -> CompressionBound | None:
+        """Theorem 2 along the path of picks; None where k(x, x) has no bound, and for points that are not rows."""
+        kernel, points, rows = self.basis.kernel, self.basis.points, self.component_indices
+        if not kernel.stationary or np.any(rows < 0):
+            return None
+        largest = float(kernel.diagonal(points[:1])[0])
+        return compression_bound(self.residual_path[1:], self.config["rows"]["count"], largest=largest)
+
+    @cached_property
+    def eigen(self) -> FactorEigen:
+        """The decomposition of ``C K~ C``."""
+        told = self.config["eigen"]
+        return FactorEigen(
+            values=self.arrays["eigenvalues"],
+            directions=np.ascontiguousarray(self.arrays["directions"]),
+            mean=self.arrays["mean"],
+            features=Features.of_basis(self.basis),
+            unexplained=told["unexplained"],
+            left_by_basis=told["left_by_basis"],
+        )
+
+    def transformation(self) -> FeatureTimes:
+        coefficients = np.ascontiguousarray(self.arrays["dual_coef"])
+        return FeatureTimes(Features.of_basis(self.basis), coefficients, self.arrays["intercept"], "scores")
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        super().checked(path)
+        with self._of_fields(path):
+            # The number of rows is the only other input of the bound.
+            fits = int(self.config["rows"]["count"]) >= len(self.residual_path) - 1
+        if not fits:
+            raise ModelFormatError(f"{path} has more functions than rows; {self._AGAIN}")
+        return self

@@ -1,0 +1,193 @@
+"""Rules for replacing: only a whole output of the same kind is replaced, and only files that we wrote are removed.
+
+A mistyped path must not cost anybody's files: not a folder that only looks like ours, not one of our folders in which
+somebody stores other files, and not the target of a link or a mount.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from streamkernel.blobs import Generations
+from streamkernel.errors import ParameterError, StoreExistsError, warn_user
+from streamkernel.outputs.complete import WORDS, Kind, Whole, said_to_be, whole_at
+from streamkernel.outputs.files import mounted_at, read_small
+from streamkernel.outputs.nesting import refuse_inside
+
+__all__ = ["check_name_length", "check_output", "is_empty_folder", "plain_copy", "remove_former", "whole_in"]
+
+# Checkpoints and unfinished folders lie beside an output; their names are its name plus up to this many bytes.
+_MOST_NAME_BYTES = 255 - 32
+
+
+def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
+    """Refuse a path or URL that holds something that may not be replaced; nothing is changed.
+
+    Raises
+    ------
+    StoreExistsError
+        Something is there and `overwrite` is false, or it is no whole output of this kind, or there is something in it
+        that we did not write, or what is not there yet would be inside of another output.
+    """
+    if isinstance(target, str):
+        _check_url(target, kind, overwrite)
+        return
+    check_name_length(target)
+    if not os.path.lexists(target):
+        refuse_inside(target)
+        return
+    mounts = mounted_at()
+    if str(target) in mounts:
+        raise StoreExistsError(f"{target} is a mount point, which cannot be replaced; choose a path in it")
+    if is_empty_folder(target):
+        refuse_inside(target)
+        return
+    if not overwrite:
+        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+    if target.is_symlink():
+        raise StoreExistsError(
+            f"{target} is a symbolic link to {os.readlink(target)}, which is not followed to be overwritten; give that "
+            "path, or remove it yourself"
+        )
+    whole = _check_kind(str(target), lambda name: read_small(target / name), kind)
+    for stranger in _strangers(target, whole, mounts):
+        raise _not_ours(str(target), stranger)
+
+
+def check_name_length(target: Path) -> None:
+    """Raise `ParameterError` for a name that is too long for the names of the folders beside it."""
+    size = len(os.fsencode(target.name))
+    if size > _MOST_NAME_BYTES:
+        raise ParameterError(
+            f"the name of {target} has {size} bytes, and those of outputs {_MOST_NAME_BYTES} at most, since what is "
+            "built beside them is named after them; choose a shorter one"
+        )
+
+
+def _check_kind(where: str, read: Callable[[str], bytes | None], kind: Kind) -> Whole:
+    """The whole output at a place; raises unless it is of this kind."""
+    whole = whole_at(read)
+    if whole is not None and whole.kind == kind:
+        return whole
+    found = whole.kind if whole is not None else said_to_be(read)
+    if kind != "table":
+        others = "" if whole is None else f" but {WORDS[whole.kind]}"
+        parts = " or not a whole one" if found == kind else others
+        raise StoreExistsError(
+            f"{where} exists and is not {WORDS[kind]}{parts}; remove it yourself or choose another path"
+        )
+    if found not in (None, "table"):
+        raise StoreExistsError(f"{where} is {WORDS[found]}, not a table; remove it yourself or choose another path")
+    what = "a Zarr store" if read("zarr.json") is None else "a whole table that streamkernel wrote"
+    raise StoreExistsError(f"{where} is not {what} and is not overwritten; remove it yourself or choose another path")
+
+
+def _not_ours(where: str, stranger: str) -> StoreExistsError:
+    shown = stranger if stranger.isprintable() else ascii(stranger)
+    return StoreExistsError(
+        f"{where} is not overwritten, as it holds {shown}, which streamkernel did not write; move that away, or "
+        "choose another path"
+    )
+
+
+def _check_url(url: str, kind: Kind, overwrite: bool) -> None:
+    place = Generations(url)
+    if place.taken():
+        _check_replaced(place, kind, overwrite)
+    else:
+        refuse_inside(url)
+    place.blobs.prove_create()
+
+
+def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
+    url = place.location
+    if not overwrite:
+        raise StoreExistsError(f"{url} exists; choose another path or ask for overwrite")
+    generation = place.latest_or_plain()
+    whole = _check_kind(url, lambda name: place.blobs.read(generation.prefix + name), kind)
+    for stranger in place.strangers(whole.owns):
+        raise _not_ours(url, stranger)
+
+
+def plain_copy(place: Generations) -> Callable[[str], bool] | None:
+    """A function that recognises the keys of a plain copy of an output at the URL itself; None if there is no copy."""
+    whole = whole_at(place.blobs.read)
+    return None if whole is None else whole.owns
+
+
+def whole_in(folder: Path) -> Whole | None:
+    """The whole output in a folder; None if there is none."""
+    return whole_at(lambda name: read_small(folder / name))
+
+
+def is_empty_folder(path: Path) -> bool:
+    """Whether this is an empty folder, and not a link to one."""
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def _strangers(folder: Path, whole: Whole, mounts: frozenset[str], prefix: str = "") -> Iterator[str]:
+    """Keys in an output's folder that are not ours: other names, links, other kinds of files, mounts."""
+    with os.scandir(folder / prefix) as entries:
+        for entry in entries:
+            key, mode = prefix + entry.name, entry.stat(follow_symlinks=False).st_mode
+            if str(folder / key) in mounts:
+                yield f"{key} (a mount)"
+            elif stat.S_ISDIR(mode) and whole.owns_folder(key):
+                yield from _strangers(folder, whole, mounts, f"{key}/")
+            elif not (stat.S_ISREG(mode) and whole.owns(key)):
+                yield f"{key} (a link)" if stat.S_ISLNK(mode) else key
+
+
+def remove_former(folder: Path, successor: Path | None = None) -> None:
+    """Remove an output that its successor has replaced: the files that we wrote, and files that the successor has too.
+
+    Any other files in it are moved to a name beside it, and a warning gives this name.
+    """
+    whole = whole_in(folder)
+    mounts = mounted_at()
+    if whole is not None and next(_strangers(folder, whole, mounts), None) is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    for path, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
+        here = os.path.relpath(path, folder)
+        prefix = "" if here == "." else f"{here}/"
+        if any(path == mount or path.startswith(f"{mount}/") for mount in mounts if mount.startswith(str(folder))):
+            continue
+        for name in [*files, *(name for name in folders if os.path.islink(os.path.join(path, name)))]:
+            key = prefix + name
+            if (whole is not None and whole.owns(key)) or (successor is not None and _same(folder, successor, key)):
+                # The successor has this content already, so a failure to remove it here is harmless.
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=descriptor)
+        for name in folders:
+            with suppress(OSError):
+                os.rmdir(name, dir_fd=descriptor)
+    with suppress(OSError):
+        os.rmdir(folder)
+    if os.path.lexists(folder):
+        _keep(folder, successor)
+
+
+def _keep(folder: Path, successor: Path | None) -> None:
+    # A name that `remove_stray_partials` does not match.
+    kept = folder.with_suffix(".former")
+    os.rename(folder, kept)
+    warn_user(
+        f"{successor or folder} was replaced, and what was in it that streamkernel did not write, or may not remove, "
+        f"is in {kept} ({', '.join(sorted(os.listdir(kept))[:3])}); move it away"
+    )
+
+
+def _same(former: Path, successor: Path, key: str) -> bool:
+    """Whether two folders have the same file under a key: the same inode, or a copy."""
+    try:
+        one, other = os.lstat(former / key), os.lstat(successor / key)
+    except OSError:
+        return False
+    described = [(status.st_mode, status.st_size, status.st_mtime_ns) for status in (one, other)]
+    return os.path.samestat(one, other) or described[0] == described[1]

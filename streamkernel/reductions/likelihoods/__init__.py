@@ -1,0 +1,36 @@
+"""Likelihoods of classes and counts, and the sums of Newton's method for them."""
+
+from streamkernel.reductions.likelihoods.families import (
+    LIKELIHOODS,
+    Bernoulli,
+    Likelihood,
+    Poisson,
+    Softmax,
+    likelihood_of,
+)
+from streamkernel.reductions.likelihoods.gradient_step import GradientStep, GradientSums
+from streamkernel.reductions.likelihoods.newton import (
+    Latent,
+    NewtonStart,
+    NewtonStep,
+    NewtonSums,
+    StartSums,
+    add_weighted_gram,
+)
+
+__all__ = [
+    "Bernoulli",
+    "GradientStep",
+    "GradientSums",
+    "LIKELIHOODS",
+    "Latent",
+    "Likelihood",
+    "NewtonStart",
+    "NewtonStep",
+    "NewtonSums",
+    "Poisson",
+    "Softmax",
+    "StartSums",
+    "add_weighted_gram",
+    "likelihood_of",
+]

@@ -1,0 +1,1 @@
+"""Members of committees: their sums, their predictions and their combination."""

@@ -1,0 +1,58 @@
+"""The rows of each member of a committee, and the factor of its covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import NumericalError
+from streamkernel.kernels import Kernel
+from streamkernel.linalg import InPlaceCholesky
+from streamkernel.reductions.sums.row_noise import BlockNoise
+from streamkernel.table import RowBlock
+
+__all__ = ["each_member", "factor_member", "where_of"]
+
+Float = NDArray[np.float64]
+
+
+def each_member(
+    noise: BlockNoise, block: RowBlock, kernel: Kernel, without: NDArray[np.int64] | None = None
+) -> Iterator[NDArray[np.int64]]:
+    """Positions in the block of the rows of each member.
+
+    Rows of weight 0 are left out, and so are the row numbers `without` (ascending). Members without rows are left out.
+    """
+    everything = np.arange(len(block), dtype=np.int64)
+    heard = np.ones(len(block), np.bool_) if block.weights is None else block.weights > 0.0
+    if without is not None:
+        first, last = np.searchsorted(without, [block.start, block.stop])
+        heard[without[first:last] - block.start] = False
+    for members in noise.members(block.X, kernel):
+        for rows in np.split(everything[members.rows], np.cumsum(members.sizes)[:-1]):
+            found = rows[heard[rows]]
+            if len(found):
+                yield found
+
+
+def where_of(rows: NDArray[np.int64]) -> str:
+    """Description of a member by its row numbers, for error messages."""
+    return f"of a member, {len(rows)} rows of {rows.min()}:{rows.max() + 1},"
+
+
+def factor_member(C: Float, rows: NDArray[np.int64], way_out: str) -> InPlaceCholesky:
+    """Cholesky factor of the covariance (b, b) of a member, computed in place.
+
+    Raises
+    ------
+    NumericalError
+        The covariance is not positive definite or not finite; the message names the rows and ends with `way_out`.
+    """
+    factor = InPlaceCholesky(C)
+    if factor.failed is not None:
+        raise NumericalError(
+            f"the covariance {where_of(rows)} is not positive definite at row {rows[factor.failed]}: {way_out}"
+        )
+    return factor

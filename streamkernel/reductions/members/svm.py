@@ -1,0 +1,194 @@
+"""Sums of a Bayesian committee of support vector machines. Experimental: there is no published formula.
+
+Schwaighofer & Tresp (2001) combine SVMs by Tresp 2001, eqs. (8), (9). The review does not give the covariances. The
+choice here (ALGORITHMS 6.3): the kernel is ``kappa = s k + offset``, and its constant replaces the bias. Member i of b
+rows is the machine without a bias that minimises ``|f|^2 / 2 + C sum_j w_j (1 - t_j f(x_j))_+``. Its mean at the query
+points Z is f(Z). Its covariance is that of the prior given f at the support vectors S inside the box, ``0 < a < C w``,
+which lie at the kink of the loss. With ``L L^T = kappa(Z, Z)`` and ``V = L^-1 kappa(Z, S)``::
+
+    Om = kappa(S, S) - V^T V + tau I        D = V Om^-1 V^T
+    A += D                                  c += (I + D) L^-1 f(Z)          (A starts at I)
+
+A member without support vectors inside the box has D = 0. A dual value counts as at an end of the box if it is within
+``1e-6 C w`` of it.
+
+libsvm always fits a bias b. To fit without one, the rows are doubled: each row has a mirror image with features -phi(x)
+and class -t, and both have half the cost. The mirror image of a solution, with bias -b, is a solution too, so that the
+mean of the two is a solution with b = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+
+from streamkernel.basis import Basis
+from streamkernel.errors import ParameterError
+from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, subtract_gram
+from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
+from streamkernel.reductions.likelihoods.families import Bernoulli
+from streamkernel.reductions.members.members import each_member, factor_member
+from streamkernel.reductions.sums.row_noise import BlockNoise
+from streamkernel.table import RowBlock
+
+__all__ = ["SVMMembers", "SVMSums"]
+
+Float = NDArray[np.float64]
+
+_TOLERANCE = 1e-8  # of the stopping rule of libsvm
+_AT_BOUND = 1e-6
+_CACHE = 200  # of libsvm, in MB
+_JITTER = 1e-12  # of the mean of the diagonal: rounding limits the independence of points to about this
+
+
+@dataclass(frozen=True)
+class SVMSums:
+    """Sums over the members.
+
+    Attributes
+    ----------
+    A : (n, n), without the I of the prior; c : (n,)
+    count, members : numbers of rows and of members.
+    vectors, inside : numbers of support vectors, and of those inside the box.
+    """
+
+    A: Float
+    c: Float
+    count: int
+    members: int
+    vectors: int
+    inside: int
+
+    def merge(self, other: SVMSums) -> SVMSums:
+        """The sums over both sets of members.
+
+        Raises
+        ------
+        ParameterError
+            The two sums have different numbers of query points.
+        """
+        if len(self.c) != len(other.c):
+            raise ParameterError(
+                f"sums at {len(self.c)} and at {len(other.c)} query points cannot be added; sweep the new rows with "
+                "the query points of the model"
+            )
+        return SVMSums(
+            self.A + other.A,
+            self.c + other.c,
+            self.count + other.count,
+            self.members + other.members,
+            self.vectors + other.vectors,
+            self.inside + other.inside,
+        )
+
+
+@dataclass(frozen=True)
+class SVMMembers(SentAsFields, Reduction[SVMSums]):
+    """Accumulate `SVMSums` over the members of a table of two classes.
+
+    Parameters
+    ----------
+    basis : Basis of n functions, the query points Z, with the unit kernel k.
+    signal, offset : variances of the function (s) and of its constant.
+    C : cost of a row.
+    tau : remaining variance of the function at a support vector inside the box.
+    members : BlockNoise that forms the members; its variances are not used.
+    """
+
+    basis: Basis
+    signal: float
+    offset: float
+    C: float
+    tau: float
+    members: BlockNoise
+
+    @property
+    def row_multiple(self) -> int:
+        return self.members.row_multiple
+
+    @cached_property
+    def points(self) -> Float:
+        """Query points Z, (n, p) float64."""
+        return np.ascontiguousarray(self.basis.points, np.float64)
+
+    @cached_property
+    def L(self) -> Float:
+        """Lower factor of ``kappa(Z, Z)``, (n, n)."""
+        with single_threaded_blas():
+            prior = self.covariance(self.points, self.points)
+            prior.reshape(-1)[:: len(prior) + 1] += _JITTER * float(np.diagonal(prior).mean())
+            return cholesky(prior, "the covariance of the query points")
+
+    def covariance(self, X: Float, Z: Float) -> Float:
+        """``kappa(X, Z)``, (b, n)."""
+        K: Float = self.basis.kernel.prepare(Z).block(X)
+        K *= self.signal
+        K += self.offset
+        return K
+
+    def map_block(self, block: RowBlock) -> State:
+        n = len(self.basis)
+        return self.fold({"A": np.zeros((n, n)), "c": np.zeros(n), "totals": np.zeros(4)}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        t = 2.0 * Bernoulli().targets(block.Y, block.start)[:, 0] - 1.0
+        for rows in each_member(self.members, block, self.basis.kernel):
+            weights = np.ones(len(rows)) if block.weights is None else block.weights[rows]
+            self._add(state, np.ascontiguousarray(block.X[rows], np.float64), t[rows], weights, block.start + rows)
+        return state
+
+    def _add(self, state: State, X: Float, t: Float, weights: Float, rows: NDArray[np.int64]) -> None:
+        K = self.covariance(X, X)
+        a = dual_values(K, t, self.C, weights)
+        G = solve_lower(self.L, self.covariance(self.points, X)).T
+        mean = G.T @ (a * t)
+        state["c"] += mean
+        box = self.C * weights
+        inside = (a > _AT_BOUND * box) & (a < (1.0 - _AT_BOUND) * box)
+        if inside.any():
+            V = np.ascontiguousarray(G[inside])
+            Om = np.ascontiguousarray(K[np.ix_(inside, inside)])
+            subtract_gram(V, into=Om)
+            Om.reshape(-1)[:: len(Om) + 1] += self.tau
+            factor_member(Om, rows[inside], "give a larger tau").solve(V)
+            D = V.T @ V
+            state["A"] += D
+            state["c"] += D @ mean
+        state["totals"] += [len(rows), 1.0, np.count_nonzero(a > _AT_BOUND * box), np.count_nonzero(inside)]
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> SVMSums:
+        count, members, vectors, inside = (int(value) for value in state["totals"])
+        return SVMSums(state["A"], state["c"], count, members, vectors, inside)
+
+    def state_bytes(self) -> int:
+        n = len(self.basis)
+        return 8 * (n * n + n + 4)
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        b = min(self.members.block_size, rows)
+        # The doubled kernel matrix, which libsvm copies, and the cache of libsvm.
+        own = 8 * (b * (10 * b + 3 * n + 9 * p + 64) + n * (n + 4 * p) + 8 * rows)
+        return int(own) + (_CACHE << 20) + self.members.scratch_bytes(rows, p)
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        b = self.members.block_size
+        return float(40 * b + 2 * b * p + b * b / 3 + 2 * n * (n + p))
+
+
+def dual_values(K: Float, t: Float, C: float, weights: Float) -> Float:
+    """Dual values a (b,) in ``[0, C w]`` that maximise ``sum a - (t a)^T K (t a) / 2``."""
+    mirrored = np.block([[K, -K], [-K, K]])
+    machine = SVC(C=0.5 * C, kernel="precomputed", tol=_TOLERANCE, cache_size=_CACHE)
+    machine.fit(mirrored, np.concatenate([t, -t]), sample_weight=np.concatenate([weights, weights]))
+    both = np.zeros(2 * len(t))
+    both[machine.support_] = np.abs(machine.dual_coef_[0])
+    return both[: len(t)] + both[len(t) :]

@@ -1,0 +1,34 @@
+"""Pools of candidates and samples of rows: the sums by which selection rules pick a basis."""
+
+from streamkernel.reductions.pools.cross_pool import CrossPool, CrossSums
+from streamkernel.reductions.pools.dictionary import DictionarySums, Roots
+from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
+from streamkernel.reductions.pools.dictionary_rows import HeldOut, ResidualReservoir
+from streamkernel.reductions.pools.distinct_rows import CountRepeats, Origins, Repeats
+from streamkernel.reductions.pools.inner_products import Gram
+from streamkernel.reductions.pools.pool import PoolColumns, PoolGram, PoolSums
+from streamkernel.reductions.pools.pool_root import PoolRoot, RootSums
+from streamkernel.reductions.pools.residual_columns import ResidualColumns
+from streamkernel.reductions.pools.residual_sample import Look, LookResult
+
+__all__ = [
+    "CountRepeats",
+    "CrossPool",
+    "CrossSums",
+    "DictionaryColumns",
+    "DictionarySums",
+    "Gram",
+    "HeldOut",
+    "Look",
+    "LookResult",
+    "Origins",
+    "PoolColumns",
+    "PoolGram",
+    "PoolRoot",
+    "PoolSums",
+    "Repeats",
+    "ResidualColumns",
+    "ResidualReservoir",
+    "RootSums",
+    "Roots",
+]

@@ -1,0 +1,27 @@
+"""Predictions of distributions: means, variances and class probabilities for every row."""
+
+from streamkernel.reductions.predictions.canonical_variates import ViewTimes
+from streamkernel.reductions.predictions.class_probabilities import ClassProbabilities, PoissonPredictions
+from streamkernel.reductions.predictions.gaussian import GaussianPredictions
+from streamkernel.reductions.predictions.latent import (
+    FullCovariance,
+    KroneckerCovariance,
+    LatentCovariance,
+    LatentPosterior,
+    covariance_of,
+)
+from streamkernel.reductions.predictions.odds import OddsProbabilities, probabilities_of_indicators
+
+__all__ = [
+    "ClassProbabilities",
+    "FullCovariance",
+    "GaussianPredictions",
+    "KroneckerCovariance",
+    "LatentCovariance",
+    "LatentPosterior",
+    "OddsProbabilities",
+    "PoissonPredictions",
+    "ViewTimes",
+    "covariance_of",
+    "probabilities_of_indicators",
+]

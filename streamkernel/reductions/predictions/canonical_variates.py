@@ -1,0 +1,45 @@
+"""Canonical variates: values of one view, written for every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.reductions.row_map import RowMap
+from streamkernel.reductions.sums.feature_maps import FeatureTimes
+from streamkernel.reductions.views import View
+from streamkernel.table import RowBlock
+
+__all__ = ["ViewTimes"]
+
+
+@dataclass(frozen=True)
+class ViewTimes(RowMap):
+    """``G_v A + offset`` for a view v.
+
+    Parameters
+    ----------
+    view : the view v.
+    times : row map of the view.
+    """
+
+    view: View
+    times: FeatureTimes
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        return self.times.columns
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        return self.times.map_block(self.view.block(block))
+
+    def scratch_bytes(self, rows: int) -> int:
+        basis = self.times.features.basis
+        assert basis is not None
+        return int(self.times.scratch_bytes(rows) + 8 * rows * basis.points.shape[1])
+
+    def flops_per_row(self) -> float:
+        return self.times.flops_per_row()

@@ -1,0 +1,64 @@
+"""Class probabilities from predicted log odds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from streamkernel.reductions.row_map import Predictions, RowMap
+from streamkernel.table import RowBlock
+
+__all__ = ["OddsProbabilities", "probabilities_of_indicators"]
+
+Float = NDArray[np.float64]
+
+
+def probabilities_of_indicators(values: Float) -> Float:
+    """Softmax of the values of each row, (b, C).
+
+    For two classes with the values ``(1 - f) / 2, (1 + f) / 2``, the second probability is ``1 / (1 + e^-f)``.
+    """
+    return np.asarray(softmax(values, axis=1))
+
+
+@dataclass(frozen=True)
+class OddsProbabilities(RowMap):
+    """Class probabilities, and the code of the most probable class.
+
+    Parameters
+    ----------
+    indicators : Predictions of one function per class; for two classes ``(1 - f) / 2, (1 + f) / 2``, f the log odds of
+        the second class.
+    """
+
+    indicators: Predictions
+
+    @property
+    def _classes(self) -> int:
+        return int(self.indicators.coefficients.shape[1])
+
+    @property
+    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+        return {"probability": (self._classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
+
+    def probabilities(self, X: NDArray[Any]) -> Float:
+        """Class probabilities (b, C); each row sums to 1."""
+        return probabilities_of_indicators(self.indicators.values(X))
+
+    def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
+        """The values that are compared with the targets."""
+        return {"probability": self.probabilities(X)}
+
+    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+        values = self.indicators.values(block.X)
+        return {"probability": probabilities_of_indicators(values), "prediction": values.argmax(axis=1)}
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.indicators.scratch_bytes(rows) + 24 * rows * self._classes
+
+    def flops_per_row(self) -> float:
+        return self.indicators.flops_per_row() + 50.0 * self._classes

@@ -1,0 +1,23 @@
+"""Scores of predictions against true targets."""
+
+from streamkernel.reductions.scores.counts import CountCalibration, CountScores, score_counts
+from streamkernel.reductions.scores.errors import ClassificationScores, RegressionScores
+from streamkernel.reductions.scores.gaussian import GaussianCalibration, GaussianScores, score_gaussian
+from streamkernel.reductions.scores.probabilities import ProbabilityScores, Reliability, score_probabilities
+from streamkernel.reductions.scores.staged import StagedScores, StagedSums
+
+__all__ = [
+    "ClassificationScores",
+    "CountCalibration",
+    "CountScores",
+    "GaussianCalibration",
+    "GaussianScores",
+    "ProbabilityScores",
+    "RegressionScores",
+    "Reliability",
+    "StagedScores",
+    "StagedSums",
+    "score_counts",
+    "score_gaussian",
+    "score_probabilities",
+]

@@ -1,0 +1,139 @@
+"""Scores of Poisson predictions of counts: log density, deviance, and the share of the deviance that is explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, pdtr, xlog1py, xlogy
+
+from streamkernel.errors import DataError
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.scores.errors import (
+    combine_errors,
+    error_bytes,
+    error_scores,
+    error_sums,
+    share_explained,
+)
+from streamkernel.reductions.scores.predictive import TINY, TRANSFORM_BINS, Array, Predictive, width_of
+from streamkernel.table import RowBlock
+
+__all__ = ["CountCalibration", "CountScores", "score_counts"]
+
+
+class CountPredictive(Predictive, Protocol):
+    """A mean rate for every target."""
+
+    def values(self, X: NDArray[Any]) -> Array:
+        """(b, d), positive."""
+        ...
+
+
+@dataclass(frozen=True)
+class CountCalibration:
+    """Scores of Poisson predictions against the observed counts.
+
+    Attributes
+    ----------
+    scalars : ``rows``, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``deviance``, ``d2``; averages over targets.
+    transform : (d, 20) histogram of the probability integral transform. The transform of a count y is the interval from
+        P(y - 1) to P(y), and its row is spread evenly over it (Czado, Gneiting & Held 2009, eq. (2)).
+    """
+
+    scalars: dict[str, float]
+    transform: Array
+
+
+@dataclass(frozen=True)
+class CountScores(Reduction[CountCalibration]):
+    """Errors of predicted rates mu, and of the distributions Poisson(mu).
+
+    The predictive distribution is that of the mean rate, without the uncertainty of the rate:
+    ``nlpd = mean(mu - y log mu + log y!)``. ``deviance = 2 mean(y log(y / mu) - y + mu)``, as scikit-learn's
+    ``mean_poisson_deviance``; ``d2`` is the explained share of the deviance of the mean count. Logarithms replace a
+    rate below the smallest normal number by that number.
+
+    Raises
+    ------
+    DataError
+        A target is negative.
+    """
+
+    predictions: CountPredictive
+
+    def map_block(self, block: RowBlock) -> State:
+        assert block.Y is not None
+        if not (block.Y >= 0.0).all():
+            row = block.start + int((~(block.Y >= 0.0)).any(axis=1).argmax())
+            raise DataError(f"row {row} has a negative target, and a Poisson model is of counts; leave such rows out")
+        return _count_sums(block.Y, self.predictions.values(block.X))
+
+    def combine(self, left: State, right: State) -> State:
+        sums = {name: left[name] + right[name] for name in ("deviance", "log_density", "transform")}
+        errors = combine_errors(left, right)
+        # sum D(y, mean) = sum_a D(y, mean_a) + rows_a D(mean_a, mean), as for every Bregman divergence: all terms are
+        # positive, so no digits cancel.
+        least = sum(
+            part["least"] + part["y_count"] * _unit_deviance(part["y_mean"], errors["y_mean"]) for part in (left, right)
+        )
+        return errors | sums | {"least": np.asarray(least)}
+
+    def finalize(self, state: State) -> CountCalibration:
+        return _count_calibration(state)
+
+    def state_bytes(self) -> int:
+        d = width_of(self.predictions)
+        return error_bytes(d) + 8 * d * (3 + TRANSFORM_BINS)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.predictions.scratch_bytes(rows) + 8 * rows * width_of(self.predictions) * (8 + 2 * TRANSFORM_BINS)
+
+    def flops_per_row(self) -> float:
+        return self.predictions.flops_per_row()
+
+
+def score_counts(Y: Array, rate: Array) -> CountCalibration:
+    """Same scores as `CountScores`, for counts and rates in memory, (b, d) each."""
+    return _count_calibration(_count_sums(Y, rate))
+
+
+def _count_sums(Y: Array, rate: Array) -> State:
+    errors = error_sums(Y, rate)
+    return errors | {
+        "deviance": _unit_deviance(Y, rate).sum(axis=0),
+        "least": _unit_deviance(Y, errors["y_mean"]).sum(axis=0),
+        "log_density": (xlogy(Y, np.maximum(rate, TINY)) - rate - gammaln(Y + 1.0)).sum(axis=0),
+        "transform": _spread_transforms(Y, rate).sum(axis=0),
+    }
+
+
+def _unit_deviance(y: Array, mu: Array) -> Array:
+    """``2 (y log(y / mu) - y + mu)``, elementwise; mu may be 0 where y is 0."""
+    difference, mu = y - mu, np.maximum(mu, TINY)
+    near = np.abs(difference) < 0.5 * mu
+    # For large counts near their rates, log(y / mu) cancels to rounding; log1p of the difference does not.
+    logarithm = np.where(near, xlog1py(y, np.where(near, difference / mu, 0.0)), xlogy(y, y) - xlogy(y, mu))
+    return np.asarray(2.0 * (logarithm - difference))
+
+
+def _spread_transforms(Y: Array, rate: Array) -> Array:
+    """(b, d, 20): share of each interval from P(y - 1) to P(y) that lies in each twentieth of [0, 1]."""
+    below, upto = np.where(Y >= 1.0, pdtr(np.maximum(Y - 1.0, 0.0), rate), 0.0), pdtr(Y, rate)
+    edges = np.arange(1, TRANSFORM_BINS) / TRANSFORM_BINS
+    within = (edges - below[..., None]) / np.maximum(upto - below, TINY)[..., None]
+    ends = np.zeros((*Y.shape, 1)), np.ones((*Y.shape, 1))
+    return np.diff(np.concatenate([ends[0], np.clip(within, 0.0, 1.0), ends[1]], axis=-1))
+
+
+def _count_calibration(state: State) -> CountCalibration:
+    errors = error_scores(state)
+    scalars = {
+        **errors,
+        "nlpd": float(-(state["log_density"] / errors["rows"]).mean()),
+        "deviance": float((state["deviance"] / errors["rows"]).mean()),
+        "d2": share_explained(state["deviance"], state["least"]),
+    }
+    return CountCalibration(scalars, state["transform"])

@@ -1,0 +1,118 @@
+"""Scores of normal predictions of targets: errors of the mean, log density, and coverage of the intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.scores.errors import combine_errors, error_bytes, error_scores, error_sums
+from streamkernel.reductions.scores.predictive import (
+    TINY,
+    TRANSFORM_BINS,
+    Array,
+    Predictive,
+    bins_of,
+    tally,
+    width_of,
+)
+from streamkernel.table import RowBlock
+
+__all__ = ["GaussianCalibration", "GaussianScores", "score_gaussian"]
+
+LEVELS = np.append(np.arange(1, 20) / 20, 0.99)
+_HALF_WIDTHS = ndtri(0.5 + 0.5 * LEVELS)  # of the central intervals, in standard deviations; 1.959964 for 0.95
+_AT_95 = 18
+_LEAST_LOG_DENSITY = -1e290  # keeps sums over all rows finite, because JSON has no infinity
+
+
+class GaussianPredictive(Predictive, Protocol):
+    """A normal distribution for every target, noise included."""
+
+    def moments(self, X: NDArray[Any]) -> tuple[Array, Array]:
+        """Mean and variance of y, (b, d) each."""
+        ...
+
+
+@dataclass(frozen=True)
+class GaussianCalibration:
+    """Scores of normal predictions against the observed targets.
+
+    Attributes
+    ----------
+    scalars : ``rows``, ``rmse``, ``mae``, ``r2``, ``nlpd``, ``coverage95``; averages over targets.
+    levels : (k,) nominal levels of the central intervals.
+    coverage : (d, k) share of the targets inside them.
+    transform : (d, 20) number of probability integral transforms ``Phi((y - m) / sqrt v)`` in each twentieth of [0, 1];
+        the numbers are about equal if the distributions are right.
+    """
+
+    scalars: dict[str, float]
+    levels: Array
+    coverage: Array
+    transform: Array
+
+
+@dataclass(frozen=True)
+class GaussianScores(Reduction[GaussianCalibration]):
+    """Scores of the mean m and of the distribution N(m, v).
+
+    ``nlpd = mean(log(2 pi v) / 2 + (y - m)^2 / (2 v))`` over rows and targets; ``coverage95`` is the share of targets
+    in ``m +- 1.959964 sqrt v``. A variance below the smallest normal number counts as that number, a log density below
+    -1e290 as -1e290.
+    """
+
+    predictions: GaussianPredictive
+
+    def map_block(self, block: RowBlock) -> State:
+        assert block.Y is not None
+        return _gaussian_sums(block.Y, *self.predictions.moments(block.X))
+
+    def combine(self, left: State, right: State) -> State:
+        sums = {name: left[name] + right[name] for name in ("log_density", "inside", "transform")}
+        return combine_errors(left, right) | sums
+
+    def finalize(self, state: State) -> GaussianCalibration:
+        return _calibration(state)
+
+    def state_bytes(self) -> int:
+        d = width_of(self.predictions)
+        return error_bytes(d) + 8 * d * (2 + len(LEVELS) + TRANSFORM_BINS)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.predictions.scratch_bytes(rows) + 64 * rows * width_of(self.predictions)
+
+    def flops_per_row(self) -> float:
+        return self.predictions.flops_per_row()
+
+
+def score_gaussian(Y: Array, mean: Array, variance: Array) -> GaussianCalibration:
+    """Same scores as `GaussianScores`, for targets and predictions in memory, (b, d) each."""
+    return _calibration(_gaussian_sums(Y, mean, variance))
+
+
+def _gaussian_sums(Y: Array, mean: Array, variance: Array) -> State:
+    variance = np.maximum(variance, TINY)
+    z = (Y - mean) / np.sqrt(variance)
+    with np.errstate(over="ignore"):
+        log_density = np.maximum(-0.5 * (np.log(2.0 * np.pi * variance) + z * z), _LEAST_LOG_DENSITY)
+    return error_sums(Y, mean) | {
+        "log_density": log_density.sum(axis=0),
+        "inside": tally(np.searchsorted(_HALF_WIDTHS, np.abs(z)), len(LEVELS) + 1),
+        "transform": tally(bins_of(ndtr(z), TRANSFORM_BINS), TRANSFORM_BINS),
+    }
+
+
+def _calibration(state: State) -> GaussianCalibration:
+    errors = error_scores(state)
+    coverage = state["inside"].cumsum(axis=1)[:, :-1] / errors["rows"]
+    scalars = {
+        **errors,
+        "nlpd": float(-(state["log_density"] / errors["rows"]).mean()),
+        "coverage95": float(coverage[:, _AT_95].mean()),
+    }
+    return GaussianCalibration(scalars, LEVELS, coverage, state["transform"])

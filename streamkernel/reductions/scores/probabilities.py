@@ -1,0 +1,119 @@
+"""Scores of class probabilities against labels: accuracy, log loss, Brier score and calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.scores.predictive import Array, Predictive, bins_of, width_of
+from streamkernel.table import RowBlock
+
+__all__ = ["ProbabilityScores", "Reliability", "score_probabilities"]
+
+_CONFIDENCE_BINS = 15  # as in Guo et al. (2017) and most later papers
+
+
+class ClassPredictive(Predictive, Protocol):
+    """Predictions with a probability for every class."""
+
+    def probabilities(self, X: NDArray[Any]) -> Array:
+        """Class probabilities (b, C); each row sums to 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Predicted probabilities against observed frequencies.
+
+    Attributes
+    ----------
+    scalars : ``rows``, ``accuracy``, ``log_loss``, ``brier``, ``calibration_error``.
+    predicted, observed : (15,) mean probability, and share of the rows in the predicted class, for each fifteenth of
+        [0, 1]; NaN for a bin without rows. The predicted class is the second of two classes, and the most probable
+        class of each row of more than two.
+    count : (15,) number of rows in each bin.
+    """
+
+    scalars: dict[str, float]
+    predicted: Array
+    observed: Array
+    count: Array
+
+
+@dataclass(frozen=True)
+class ProbabilityScores(Reduction[Reliability]):
+    """Scores of class probabilities P (b, C) against indicators Y (b, C).
+
+    ``log_loss = -mean log p_true``, probabilities clipped to ``[eps, 1 - eps]`` of float64, as in scikit-learn.
+    ``brier``: for two classes ``mean (p - y)^2`` of the second class; for more ``mean sum_c (p_c - y_c)^2`` (Brier
+    1950), between 0 and 2; both as scikit-learn's ``brier_score_loss``. ``calibration_error`` is the expected
+    calibration error of Guo et al. (2017), eq. (3), ``sum_k (rows_k / rows) |observed_k - predicted_k|`` over the bins
+    of `Reliability`.
+    """
+
+    predictions: ClassPredictive
+
+    def map_block(self, block: RowBlock) -> State:
+        assert block.Y is not None
+        return _probability_sums(block.Y, self.predictions.probabilities(block.X))
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> Reliability:
+        return _reliability(state)
+
+    def state_bytes(self) -> int:
+        return 8 * (4 + 3 * _CONFIDENCE_BINS)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return self.predictions.scratch_bytes(rows) + 32 * rows * width_of(self.predictions, "probability")
+
+    def flops_per_row(self) -> float:
+        return self.predictions.flops_per_row()
+
+
+def score_probabilities(Y: Array, P: Array) -> Reliability:
+    """Same scores as `ProbabilityScores`, for indicators and probabilities in memory, (b, C) each."""
+    return _reliability(_probability_sums(Y, P))
+
+
+def _probability_sums(Y: Array, P: Array) -> State:
+    rows, true = np.arange(len(Y)), Y.argmax(axis=1)
+    right = P.argmax(axis=1) == true
+    eps = np.finfo(np.float64).eps
+    squares = ((P - Y) ** 2).sum(axis=1)
+    two = Y.shape[1] == 2
+    claimed, came = (P[:, 1], true == 1) if two else (P.max(axis=1), right)
+    bins = bins_of(claimed, _CONFIDENCE_BINS)
+    return {
+        "totals": np.array(
+            [
+                len(Y),
+                right.sum(),
+                -np.log(np.clip(P[rows, true], eps, 1.0 - eps)).sum(),
+                squares.sum() * (0.5 if two else 1.0),
+            ]
+        ),
+        "bins": np.array(
+            [np.bincount(bins, weights=values, minlength=_CONFIDENCE_BINS) for values in (claimed, came, None)]
+        ),
+    }
+
+
+def _reliability(state: State) -> Reliability:
+    rows, right, log_loss, squares = state["totals"]
+    claimed, came, count = state["bins"]
+    scalars = {
+        "rows": int(rows),
+        "accuracy": float(right / rows),
+        "log_loss": float(log_loss / rows),
+        "brier": float(squares / rows),
+        "calibration_error": float(np.abs(came - claimed).sum() / rows),
+    }
+    with np.errstate(invalid="ignore"):
+        return Reliability(scalars, claimed / count, came / count, count)

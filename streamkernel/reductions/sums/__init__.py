@@ -1,0 +1,39 @@
+"""Sums over rows that solvers need: whitened features, normal equations, sums of Gaussian processes."""
+
+from streamkernel.reductions.sums.cross_gram import CrossDisagreements, CrossFeatureSums, CrossGram
+from streamkernel.reductions.sums.evidence_gradient import EvidenceGradient, EvidenceSlopes
+from streamkernel.reductions.sums.feature_maps import ColumnSquares, FeatureMap, FeatureTimes
+from streamkernel.reductions.sums.features import FeatureGram, Features, FeatureSums, FeatureTransposed
+from streamkernel.reductions.sums.gaussian_equations import GaussianEquations, GaussianSums
+from streamkernel.reductions.sums.kernel_products import CrossProducts, KernelProducts
+from streamkernel.reductions.sums.normal_equations import NormalEquations, RidgeSums
+from streamkernel.reductions.sums.normal_products import NormalProduct, NormalTargets, TargetSums
+from streamkernel.reductions.sums.row_noise import BlockNoise, ConstantNoise, DiagonalNoise, RowNoise
+
+__all__ = [
+    "BlockNoise",
+    "ColumnSquares",
+    "ConstantNoise",
+    "CrossDisagreements",
+    "CrossFeatureSums",
+    "CrossGram",
+    "CrossProducts",
+    "DiagonalNoise",
+    "EvidenceGradient",
+    "EvidenceSlopes",
+    "FeatureGram",
+    "FeatureMap",
+    "FeatureSums",
+    "FeatureTimes",
+    "FeatureTransposed",
+    "Features",
+    "GaussianEquations",
+    "GaussianSums",
+    "KernelProducts",
+    "NormalEquations",
+    "NormalProduct",
+    "NormalTargets",
+    "RidgeSums",
+    "RowNoise",
+    "TargetSums",
+]

@@ -1,0 +1,157 @@
+"""Sums of the whitened features of two views, and the number of rows on which their projections disagree.
+
+With ``G = [G_x, G_y]`` (m, n_x + n_y)::
+
+    H = G^T G        G^T 1        m        sum_i k_v(x_i, x_i)
+
+where v is the view, x or y. These sums give the canonical correlations of the first t functions of each view, for every
+t, because whitening is triangular in the order of picking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.linalg import mirror_upper, syrk
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.sums.feature_maps import FeatureTimes
+from streamkernel.reductions.sums.features import Features
+from streamkernel.reductions.views import View
+from streamkernel.table import RowBlock
+
+__all__ = ["CrossDisagreements", "CrossFeatureSums", "CrossGram"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CrossFeatureSums:
+    """Sums over the rows, float64; each view has n functions.
+
+    Attributes
+    ----------
+    H : (2n, 2n), ``G^T G``; the first n columns are those of view x
+    G1 : (2n,), ``G^T 1``
+    count : number of rows m
+    traces : (2,) ``sum_i k_v(x_i, x_i)``
+    """
+
+    H: Float
+    G1: Float
+    count: int
+    traces: Float
+
+    @property
+    def size(self) -> int:
+        """Number of functions n of each view."""
+        return len(self.G1) // 2
+
+    def first(self, size: int) -> CrossFeatureSums:
+        """The sums of the first `size` functions of each view."""
+        kept = np.r_[:size, self.size : self.size + size]
+        return CrossFeatureSums(self.H[np.ix_(kept, kept)], self.G1[kept], self.count, self.traces)
+
+    @property
+    def squares(self) -> tuple[Float, Float]:
+        """(n,) each: the decrease of the residual trace of the view by each function."""
+        squares = np.diagonal(self.H).copy()
+        return squares[: self.size], squares[self.size :]
+
+
+@dataclass(frozen=True)
+class CrossGram(Reduction[CrossFeatureSums]):
+    """Accumulate `CrossFeatureSums`.
+
+    Parameters
+    ----------
+    features : Features of each view, of n functions, with a basis.
+    views : the two views.
+    """
+
+    features: tuple[Features, Features]
+    views: tuple[View, View]
+
+    @property
+    def width(self) -> int:
+        return sum(each.width for each in self.features)
+
+    def map_block(self, block: RowBlock) -> State:
+        return self.fold({"H": np.zeros((self.width,) * 2), "G1": np.zeros(self.width), "totals": np.zeros(3)}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        G, at, totals = np.empty((len(block), self.width)), 0, []
+        for features, view in zip(self.features, self.views, strict=True):
+            X = view.of(block.X, block.Y)
+            G[:, at : at + features.width] = features.of(X)
+            at += features.width
+            assert features.basis is not None
+            totals.append(features.basis.kernel.diagonal(X).sum())
+        syrk(G, into=state["H"])
+        state["G1"] += G.sum(axis=0)
+        state["totals"] += [*totals, len(G)]
+        return state
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> CrossFeatureSums:
+        totals = state["totals"]
+        return CrossFeatureSums(mirror_upper(state["H"]), state["G1"], int(totals[2]), totals[:2].copy())
+
+    def state_bytes(self) -> int:
+        return 8 * (self.width**2 + self.width + 3)
+
+    def scratch_bytes(self, rows: int) -> int:
+        views = sum(each.scratch_bytes(rows) for each in self.features)
+        return views + 8 * rows * self.width
+
+    def flops_per_row(self) -> float:
+        return sum(each.raw_flops() + each.width**2 for each in self.features) + float(self.width**2)
+
+
+@dataclass(frozen=True)
+class CrossDisagreements(Reduction[NDArray[np.int64]]):
+    """Number of rows outside the basis with ``|f_x(x) - f_y(y)| > gamma``, for each of s pairs of projections.
+
+    Parameters
+    ----------
+    projections : row maps of the two views, s columns each.
+    views : the two views.
+    gamma : threshold of the formula.
+    rows : (n,) row numbers of the basis, in the order of picking.
+    sizes : (s,) basis size of each pair: its basis is the first so many of `rows`.
+    """
+
+    projections: tuple[FeatureTimes, FeatureTimes]
+    views: tuple[View, View]
+    gamma: float
+    rows: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def map_block(self, block: RowBlock) -> State:
+        first, second = (
+            times.map_block(view.block(block))[times.name]
+            for times, view in zip(self.projections, self.views, strict=True)
+        )
+        wrong = np.abs(first - second) > self.gamma
+        for place in np.flatnonzero((self.rows >= block.start) & (self.rows < block.stop)):
+            wrong[self.rows[place] - block.start, self.sizes > place] = False
+        return {"wrong": wrong.sum(axis=0, dtype=np.int64)}
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> NDArray[np.int64]:
+        return state["wrong"].astype(np.int64)
+
+    def state_bytes(self) -> int:
+        return 8 * len(self.sizes)
+
+    def scratch_bytes(self, rows: int) -> int:
+        return sum(each.scratch_bytes(rows) for each in self.projections) + 9 * rows * len(self.sizes)
+
+    def flops_per_row(self) -> float:
+        return sum(each.flops_per_row() for each in self.projections)

@@ -1,0 +1,167 @@
+"""Sums of a sparse Gaussian process, for every choice of Om = cov(y | f at the basis).
+
+With unit whitened features ``G = k(X, Z) L^-T`` (m, n), targets ``Yc = Y - centre`` (m, d), and the covariance Om of
+the rows given f at the basis (`row_noise`)::
+
+    H = G^T Om^-1 G      g = G^T Om^-1 Yc      YY = Yc^T Om^-1 Yc      log det Om
+    G1 = G^T 1           Y1 = Yc^T 1           trace = sum_i k_ii      residual_trace = sum_i r_i,  r_i = k_ii - |G_i|^2
+
+`solvers.GaussianSystem` computes coefficients, variances and the evidence from them (Tresp 2001, eqs. (8) to (11);
+ALGORITHMS 6.1, 10). `GaussianSums.merge` adds the sums of appended rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.basis import Basis
+from streamkernel.errors import ParameterError
+from streamkernel.linalg import mirror_upper, syrk
+from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.sums.row_noise import Members, RowNoise
+from streamkernel.table import RowBlock
+
+__all__ = ["GaussianEquations", "GaussianSums"]
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GaussianSums:
+    """Sufficient statistics of a sparse Gaussian process, float64.
+
+    Attributes
+    ----------
+    H : (n, n), g : (n, d), YY : (d, d), with Om^-1 in them; `ConstantNoise` has the row weights in its place, and the
+        solver divides by the noise variance.
+    G1 : (n,), Y1 : (d,) column sums without Om^-1, with the row weights.
+    squares : (n,) ``diag G^T G`` without Om^-1, with the row weights: the decrease of the residual trace by each
+        function.
+    centre : (d,) prior mean, which was subtracted from the targets.
+    log_det : log det Om.
+    trace, residual_trace : traces of K and of K - K~, with the row weights.
+    count : number of rows of nonzero weight.
+    """
+
+    H: Float
+    g: Float
+    YY: Float
+    G1: Float
+    Y1: Float
+    squares: Float
+    centre: Float
+    log_det: float
+    trace: float
+    residual_trace: float
+    count: int
+
+    def merge(self, other: GaussianSums) -> GaussianSums:
+        """The sums over both sets of rows.
+
+        Raises
+        ------
+        ParameterError
+            The two sums have different numbers of functions or different centres.
+        """
+        if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
+            raise ParameterError(
+                f"sums of {len(self.H)} functions about {self.centre} and of {len(other.H)} about {other.centre} "
+                "cannot be added; sweep the new rows with the basis and the centre of the model"
+            )
+        both = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
+        return GaussianSums(**both | {"centre": self.centre})
+
+    def times(self, factor: float) -> GaussianSums:
+        """The sums as if every row occurred `factor` times."""
+        scaled = {field.name: getattr(self, field.name) * factor for field in fields(self)}
+        return GaussianSums(**scaled | {"centre": self.centre, "count": round(self.count * factor)})
+
+
+@dataclass(frozen=True)
+class GaussianEquations(Reduction[GaussianSums]):
+    """Accumulate `GaussianSums` over the rows of a table.
+
+    Every block is whitened before the sum, although for a constant noise it would take half the operations to whiten
+    the sums. With whitened blocks, merged sums of appended rows agree to the last bits with the sums over all rows, and
+    the sums are accurate for every noise variance.
+
+    Parameters
+    ----------
+    basis : Basis of n functions.
+    centre : (d,) prior mean of each target; d = 0 without targets.
+    row_noise : model of Om.
+    """
+
+    basis: Basis
+    centre: Float
+    row_noise: RowNoise
+
+    @property
+    def row_multiple(self) -> int:
+        return self.row_noise.row_multiple
+
+    def map_block(self, block: RowBlock) -> State:
+        n, d = len(self.basis), len(self.centre)
+        shapes = {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "squares": (n,)}
+        shapes |= {"totals": (3,), "noise": (2,)}
+        return self.fold({name: np.zeros(shape) for name, shape in shapes.items()}, block)
+
+    def fold(self, state: State, block: RowBlock) -> State:
+        # totals: rows, weight and trace; noise: log det Om, residual trace.
+        for members in self.row_noise.members(block.X, self.basis.kernel):
+            self._add(state, block, members)
+        return state
+
+    def _add(self, state: State, block: RowBlock, members: Members) -> None:
+        X = np.ascontiguousarray(block.X[members.rows], np.float64)
+        w = np.ones(len(X)) if block.weights is None else block.weights[members.rows]
+        Y = np.zeros((len(X), 0)) if block.Y is None else block.Y[members.rows] - self.centre
+        diagonal = self.basis.kernel.diagonal(X)
+        G = self.basis.features(X)
+        residual = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
+        state["G1"] += w @ G
+        state["Y1"] += w @ Y
+        state["squares"] += np.einsum("ij,ij->j", G, G if block.weights is None else w[:, None] * G)
+        log_det = self.row_noise.whiten(block, members, self.basis.kernel, residual, G, Y)
+        syrk(G, into=state["H"])
+        state["g"] += G.T @ Y
+        state["YY"] += Y.T @ Y
+        state["totals"] += [np.count_nonzero(w), w.sum(), w @ diagonal]
+        state["noise"] += [log_det, w @ residual]
+
+    def combine(self, left: State, right: State) -> State:
+        return add_states(left, right)
+
+    def finalize(self, state: State) -> GaussianSums:
+        log_det, residual_trace = (float(value) for value in state["noise"])
+        count, _, trace = (float(value) for value in state["totals"])
+        return GaussianSums(
+            H=mirror_upper(state["H"]),
+            g=state["g"],
+            YY=state["YY"],
+            G1=state["G1"],
+            Y1=state["Y1"],
+            squares=state["squares"],
+            centre=self.centre,
+            log_det=log_det,
+            trace=trace,
+            residual_trace=residual_trace,
+            count=int(count),
+        )
+
+    def state_bytes(self) -> int:
+        n, d = len(self.basis), len(self.centre)
+        return 8 * (n * n + n * (d + 2) + d * (d + 1) + 5)
+
+    def scratch_bytes(self, rows: int) -> int:
+        n, p = self.basis.points.shape
+        held = self.row_noise.held_rows(rows)
+        return int(8 * held * (n + p + 2 * len(self.centre) + 5)) + self.row_noise.scratch_bytes(rows, p)
+
+    def flops_per_row(self) -> float:
+        n, p = self.basis.points.shape
+        own = self.row_noise.flops_per_row(n, p)
+        return float(2 * n * n + 2 * n * (p + len(self.centre))) + own

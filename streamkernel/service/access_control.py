@@ -1,0 +1,227 @@
+"""Before everything else: who may ask, in what time, and what becomes of errors.
+
+Predictions go straight from here to `Predict`; the web framework's own way costs more than a prediction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hmac
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+
+from streamkernel.errors import StreamKernelError
+from streamkernel.service.formats.json_rows import json_of
+from streamkernel.service.http_errors import Refused, error_body, refusal_of
+from streamkernel.service.memory_budget import Rooms
+from streamkernel.service.metrics import Metrics
+from streamkernel.service.request import Receive, Request, Scope, Send
+from streamkernel.service.settings import JOBS, Settings
+
+__all__ = ["ADMITTED", "PREFIX", "SUFFIX", "Gate"]
+
+ADMITTED = "streamkernel.admitted"
+"""Of the scope of a request: whether it brought the token, or none is wanted."""
+PREFIX, SUFFIX = "/v1/models/", "/predict"
+_MOST_OF_A_JOB = 1 << 20
+
+log = logging.getLogger("streamkernel.service")
+
+# What holds no data: the page itself, which asks for the token.
+_OPEN = ("/static/",)
+_OPEN_EXACTLY = frozenset({"/", "/healthz", "/favicon.ico"})
+
+# Nothing of other origins, nothing inline, no frame around it.
+SECURITY_HEADERS = [
+    (b"content-security-policy",
+     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]  # fmt: skip
+CLOSE = (b"connection", b"close")
+_DRAIN_SECONDS, _DRAIN_BYTES = 2.0, 64 << 20
+# Of the machine, not of the request, and not of our code.
+_EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+Handler = Callable[[Request, Send], Awaitable[None]]
+
+
+class Gate:
+    """Parameters
+    ----------
+    predict : answers requests for predictions.
+    rest : the application that answers all others.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        predict: Handler,
+        rest: Callable[[Scope, Receive, Send], Awaitable[None]],
+    ) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._predict = predict
+        self._rest = rest
+        self._submits = settings.jobs is not None and settings.jobs.scheduler is not None
+        self._expected = None if settings.token is None else settings.token.encode()
+        self._rooms = Rooms.of(settings.limits)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        path: str = scope["path"]
+        predicting = path.endswith(SUFFIX) and path.startswith(PREFIX) and scope["method"] == "POST"
+        status = 0
+        limits = self._settings.limits
+        request = Request(scope, receive, limits, self._rooms)
+        connection = request.connection
+
+        async def answer(message: dict[str, object]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]  # type: ignore[assignment]
+                if connection is not None and connection.answering():
+                    # Requests behind this one in the connection are not begun.
+                    message["headers"] = [*message.get("headers", []), CLOSE]  # type: ignore[misc]
+            await send(message)
+            if connection is not None and message["type"] == "http.response.body" and not message.get("more_body"):
+                connection.answered(request)
+
+        try:
+            async with asyncio.timeout(limits.request_seconds) as deadline:
+                request.within(deadline)
+                self._admit(request, path)
+                if predicting:
+                    await self._predict(request, answer)  # type: ignore[arg-type]
+                else:
+                    await self._other(request, receive, answer)  # type: ignore[arg-type]
+        except ConnectionResetError:
+            pass  # whoever asked has gone
+        except Exception as error:
+            refused = _refused(error, working=request.working)
+            if status:
+                # A part of the answer is out: cutting it short is the one thing that cannot be taken for the whole.
+                raise Cut from None
+            await _tell(refused, request, answer)  # type: ignore[arg-type]
+        finally:
+            request.close()
+            route = "predict" if predicting else getattr(scope.get("route"), "path", "other")
+            self._metrics.answered(route, status or 499, time.perf_counter() - began)
+
+    def _admit(self, request: Request, path: str) -> None:
+        if len(request.scope["headers"]) > request.limits.headers:
+            raise Refused(431, f"there are more than {request.limits.headers} headers")
+        admitted = self._knows(request)
+        request.scope[ADMITTED] = admitted
+        if not admitted and path not in _OPEN_EXACTLY and not path.startswith(_OPEN):
+            raise Refused(401, "a token is wanted: Authorization: Bearer TOKEN")
+
+    def _knows(self, request: Request) -> bool:
+        """Whether who asks may see the models."""
+        expected = self._expected
+        if expected is None:
+            hosts = self._settings.hosts
+            if hosts is not None and sum(name == b"host" for name, _ in request.scope["headers"]) > 1:
+                raise Refused(400, "the request has more than one Host header")
+            if hosts is not None and _host(request.headers.get(b"host", b"")) not in hosts:
+                raise Refused(421, "a service without a token answers to the names of this machine only")
+            return True
+        # The name of the scheme is in either case, the token is not (RFC 9110, 11.1).
+        scheme, _, given = request.headers.get(b"authorization", b"").partition(b" ")
+        return hmac.compare_digest(given.strip(b" \t"), expected) and scheme.lower() == b"bearer"
+
+    async def _other(self, request: Request, receive: Receive, send: Send) -> None:
+        async def secured(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message.get("headers", []), *SECURITY_HEADERS]  # type: ignore[misc]
+                message["headers"] = [*headers, CLOSE] if _is_unread(request) else headers
+            elif _is_unread(request) and not message.get("more_body"):
+                await _drained(message, request, send)
+                return
+            await send(message)
+
+        async def nothing() -> dict[str, object]:
+            # No more requests have a body that anyone reads; what was sent is left to the connection.
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def whole() -> dict[str, object]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        request.complete = not (request.declared_bytes() or request.in_chunks)
+        if self._submits and request.scope["method"] == "POST" and request.path == JOBS:
+            if request.media_type() != "application/json" or b"content-encoding" in request.headers:
+                # Of any other type a page of another site could send it, too.
+                raise Refused(415, "a job is asked for in JSON: Content-Type: application/json")
+            body = await request.body(min(_MOST_OF_A_JOB, request.limits.json_bytes))
+            # The framework takes the last of two values of one name.
+            json_of(body)
+            await self._rest(request.scope, whole, secured)  # type: ignore[arg-type]
+            return
+        request.now_computing()
+        await self._rest(request.scope, nothing, secured)  # type: ignore[arg-type]
+
+
+class Cut(Exception):
+    """An answer that could not be ended; the connection is closed."""
+
+
+def _host(header: bytes) -> str:
+    """The name in a Host header, without its port."""
+    text = header.decode("latin-1").lower()
+    return text.partition("]")[0].lstrip("[") if text.startswith("[") else text.partition(":")[0]
+
+
+def _refused(error: Exception, *, working: bool) -> Refused:
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, TimeoutError):
+        slow = "the answer was not there in time; ask for fewer rows at a time"
+        return Refused(503, slow, "Timeout") if working else Refused(408, "the body came too slowly")
+    if isinstance(error, StreamKernelError):
+        found = refusal_of(error)
+        if found.status != 500:
+            return found
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        log.error("a request is refused: %s", error.strerror)
+        return Refused(503, "the service is short of disk, files or memory; come again later")
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
+    return Refused(500, "a fault of the service; its log says where")
+
+
+async def _tell(refused: Refused, request: Request, send: Send) -> None:
+    body = error_body(refused.kind, str(refused))
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *SECURITY_HEADERS,
+    ]
+    if refused.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if refused.status == 503:
+        headers.append((b"retry-after", b"1"))
+    unread = _is_unread(request)
+    if unread:
+        headers.append(CLOSE)
+    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
+    last: dict[str, object] = {"type": "http.response.body", "body": body, "more_body": False}
+    await (_drained(last, request, send) if unread else send(last))
+
+
+def _is_unread(request: Request) -> bool:
+    """Whether a part of the body may still come; what follows it cannot be told from it, so the connection ends."""
+    return not request.complete and (request.headers.get(b"content-length", b"0") != b"0" or request.in_chunks)
+
+
+async def _drained(last: dict[str, object], request: Request, send: Send) -> None:
+    """The last part of an answer, given out before the rest of the body is taken, ended after it."""
+    request.close()
+    await send({**last, "more_body": True})
+    await request.drain(_DRAIN_SECONDS, _DRAIN_BYTES)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,156 @@
+"""Where a request may have something read or written: below folders and URLs that the operator has named.
+
+A path is compared after its links were followed, and handed on as it was compared; a URL is compared as text, and must
+look as plain as we would write it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from streamkernel.blobs import blobs_at, is_url, joined
+from streamkernel.errors import ParameterError
+from streamkernel.service.http_errors import Refused, without_paths
+
+__all__ = ["SCHEMES", "Roots"]
+
+# Of object stores: others, such as http:// or memory://, reach what is not the operator's.
+SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"})
+
+_MOST_CHARACTERS = 1024
+# Not hidden, which is what records and unfinished outputs are; nothing that has a meaning in URLs or in shells.
+_NAME = re.compile(r"\w[\w.,+= -]*")
+# Of processes, which logs name.
+_ADDRESS = re.compile(r"\b(?:tcp|tls|wss?|ucx|inproc)://[\w.:\[\]-]+")
+# Any of these makes a folder a table, an array, a model or a state, which has no room for another output.
+_MARKS = ("COMPLETE", "config.json", "zarr.json", ".zgroup", ".zarray")
+
+
+class Roots:
+    """Parameters
+    ----------
+    locations : folders and URLs, the one of models first.
+    reserved : the place of jobs, which no request may name even where it is below a root.
+
+    Raises
+    ------
+    ParameterError
+        A folder that is not there, or a URL of another scheme.
+    """
+
+    def __init__(self, locations: Iterable[str | os.PathLike[str]], reserved: str) -> None:
+        self._folders: list[Path] = []
+        self._prefixes: list[str] = []
+        self._spelled: list[str] = []
+        roots: list[str] = []
+        for location in (os.fspath(each) for each in locations):
+            if is_url(location):
+                url = location.rstrip("/")
+                if url.partition("://")[0] not in SCHEMES or "::" in url:
+                    raise ParameterError(f"{location} cannot be a root of data; give a folder, or a URL such as s3://b")
+                self._prefixes.append(url)
+                roots.append(url)
+            else:
+                folder = Path(os.path.realpath(location))
+                if not folder.is_dir():
+                    raise ParameterError(f"there is no folder {location} to be a root of data; give the path of one")
+                self._folders.append(folder)
+                self._spelled.append(os.path.abspath(location))
+                roots.append(str(folder))
+        # Beside a folder of models URLs are spelled out: no name of a file is asked for in an object store.
+        self._named = roots if roots and is_url(roots[0]) else list(map(str, self._folders))
+        self._reserved = reserved if is_url(reserved) else os.path.realpath(reserved)
+
+    def location(self, what: str, given: str, *, output: bool = False) -> str:
+        """The location that a request means.
+
+        Parameters
+        ----------
+        what : is at it, for the message.
+        given : a URL, a path, or a name below a root: of an output the first, else the first that has it.
+        output : whether it is to be written.
+
+        Raises
+        ------
+        Refused
+            It is not below a root, or looks as if it might lead elsewhere.
+        StoreError
+            An object store that must be asked does not answer.
+        """
+        if not given or len(given) > _MOST_CHARACTERS or not given.isprintable() or "::" in given or "\\" in given:
+            raise _forbidden(what, "it is no plain path or URL")
+        scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", given)
+        found = self._path(what, given, output) if scheme is None else self._url(what, given, scheme[1])
+        if found == self._reserved or found.startswith(self._reserved + "/"):
+            raise _forbidden(what, "it is among the records of jobs")
+        if output and any(_is_store(around) for around in self._around(found)):
+            raise _forbidden(what, "it is inside of a table or model")
+        return found
+
+    def _url(self, what: str, given: str, scheme: str) -> str:
+        if scheme not in SCHEMES:
+            raise _forbidden(what, f"a URL must be of {', '.join(sorted(SCHEMES))}")
+        url = given.rstrip("/")
+        if not self._is_below(url):
+            raise _forbidden(what, "it is not below a root of this service")
+        return url
+
+    def _path(self, what: str, given: str, output: bool) -> str:
+        if ".." in given.split("/"):
+            raise _forbidden(what, "it has .. in it")
+        candidates = [given] if given.startswith("/") else [joined(root, given.rstrip("/")) for root in self._named]
+        if output:
+            candidates = candidates[:1]
+        real = [each if is_url(each) else os.path.realpath(each) for each in candidates]
+        if not real or not all(map(self._is_below, real)):
+            raise _forbidden(what, "it is not below a root of this service")
+        return next(filter(_is_there, real), real[0]) if len(real) > 1 else real[0]
+
+    def _is_below(self, location: str) -> bool:
+        roots = self._prefixes if is_url(location) else map(str, self._folders)
+        return any(
+            location.startswith(f"{root}/") and all(map(_NAME.fullmatch, location[len(root) + 1 :].split("/")))
+            for root in roots
+        )
+
+    def _around(self, location: str) -> Iterator[str]:
+        """What is around it, up to its root."""
+        roots = {*map(str, self._folders), *self._prefixes}
+        while location not in roots:
+            location = location.rpartition("/")[0]
+            yield location
+
+    def name(self, location: str) -> str:
+        """What is told of a location: its name below a root, or the last part of another one."""
+        for root in self._told_roots():
+            if location.startswith(root + "/"):
+                return location[len(root) + 1 :]
+        return location.rstrip("/").rpartition("/")[2]
+
+    def told(self, text: str) -> str:
+        """A message in which locations have no more than their names."""
+        for root in self._told_roots():
+            text = text.replace(root + "/", "")
+        return without_paths(_ADDRESS.sub("a worker", text))
+
+    def _told_roots(self) -> list[str]:
+        # The longest first: a root may be below another.
+        return sorted({*map(str, self._folders), *self._spelled, *self._prefixes}, key=len, reverse=True)
+
+
+def _is_there(location: str) -> bool:
+    return _is_store(location) if is_url(location) else os.path.exists(location)
+
+
+def _is_store(location: str) -> bool:
+    if is_url(location):
+        blobs = blobs_at(location)
+        return blobs.holds("CURRENT/") or any(blobs.size(mark) >= 0 for mark in _MARKS)
+    return any(os.path.lexists(joined(location, mark)) for mark in _MARKS)
+
+
+def _forbidden(what: str, why: str) -> Refused:
+    return Refused(403, f"the {what} cannot be there: {why}", "ForbiddenLocation")

@@ -1,0 +1,45 @@
+"""/healthz and /metrics, by GET or HEAD: what watches the service asks."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from streamkernel.service.access_control import ADMITTED
+from streamkernel.service.metrics import CONTENT_TYPE, Metrics
+from streamkernel.service.model_registry import Registry
+from streamkernel.service.model_routes import told_left_out
+from streamkernel.service.schemas import ERRORS, Health
+
+__all__ = ["health_router"]
+
+
+def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
+    """Health is open to whoever asks, and tells names to those alone who may see the models."""
+    router = APIRouter()
+
+    # Only GET is in the schema: two operations of one function would have one name.
+    @router.head("/healthz", include_in_schema=False)
+    @router.get("/healthz", response_model=Health, summary="Whether it answers", responses=ERRORS(421))
+    async def healthz(request: Request) -> JSONResponse:
+        entries = [entry for entry in registry.entries.values() if not entry.outside]
+        failing = sum(entry.problem is not None for entry in entries)
+        ready = sum(entry.served is not None for entry in entries)
+        stale = registry.stale is not None
+        status = "degraded" if failing or stale else "ok"
+        told = {"status": status, "models": ready, "failing": failing, "stale": stale}
+        return JSONResponse(told | told_left_out(registry, names=bool(request.scope.get(ADMITTED))))
+
+    @router.head("/metrics", include_in_schema=False)
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        summary="Counts and times, as Prometheus reads them",
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "text"}, **ERRORS(401, 421),
+        },
+    )  # fmt: skip
+    async def told() -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE.decode())
+
+    return router

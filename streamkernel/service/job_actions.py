@@ -1,0 +1,248 @@
+"""Jobs as the service deals with them: blocking calls, for threads; what is told has no path of the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from streamkernel.engine.security import connect_client, tls_security
+from streamkernel.errors import (
+    ClusterError,
+    ParameterError,
+    SecurityError,
+    StoreError,
+    StoreExistsError,
+    StoreNotFoundError,
+    StreamKernelError,
+)
+from streamkernel.jobs.job import Job
+from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, telling_damage
+from streamkernel.jobs.session import JobsSession
+from streamkernel.jobs.specification import described
+from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.http_errors import Refused, refusal_of
+from streamkernel.service.job_schemas import JobLogs, JobTold
+from streamkernel.service.settings import JobsPlace
+
+__all__ = ["JobDesk"]
+
+_FRESH = 0.9  # seconds for which a list is told again: many pages ask, the records are read once
+_ENDED_FRESH = 15.0  # of jobs that have ended, which only `resume` changes
+_MOST_EVENTS = 1000
+_CONNECT_SECONDS, _ANSWER_SECONDS, _LOST_SECONDS = 4.0, 5.0, 5.0
+
+_PROGRESS = (
+    "sweep", "sweeps_done", "sweeps_planned", "sweeps_resumed", "rows_done", "rows_total", "seconds", "planned_bytes",
+    "peak_bytes", "attempt", "time",
+)  # fmt: skip
+_RESULT = ("basis_size", "relative_residual_trace", "resumed_sweeps", "seconds", "digest")
+
+
+class JobDesk:
+    """Parameters
+    ----------
+    place : of the records, and the scheduler that drives jobs, if any.
+    roots : below which tables and models may be.
+    """
+
+    def __init__(self, place: JobsPlace, roots: Roots) -> None:
+        self._place, self._roots = place, roots
+        self._listing, self._connecting = threading.Lock(), threading.Lock()
+        self._listed: tuple[float, int, list[dict[str, Any]]] = (0.0, 0, [])
+        self._ended: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._client: Any = None
+        self._lost = -_LOST_SECONDS
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def listed(self, most: int) -> list[dict[str, Any]]:
+        """The latest jobs, the newest first."""
+        with self._listing, self._refusing():
+            when, asked, found = self._listed
+            if time.monotonic() - when > _FRESH or asked < most:
+                found = [self._summary(id) for id in reversed(job_ids(self._place.location)[-most:])]
+                self._ended = {told["id"]: self._ended[told["id"]] for told in found if told["id"] in self._ended}
+                self._listed = (time.monotonic(), most, found)
+            return found[:most]
+
+    def _summary(self, id: str) -> dict[str, Any]:
+        when, told = self._ended.get(id, (0.0, None))
+        if told is not None and time.monotonic() - when < _ENDED_FRESH:
+            return told
+        try:
+            told = self._told(self._job(id))
+        except StreamKernelError as error:
+            # One that is damaged does not hide the others.
+            return {"id": id, "status": "unreadable", "error": self._error(type(error).__name__, str(error))}
+        if told["status"] in ENDED:
+            self._ended[id] = (time.monotonic(), told)
+        return told
+
+    def one(self, id: str) -> dict[str, Any]:
+        with self._refusing():
+            return self._told(self._job(id))
+
+    def logs(self, id: str, after: int) -> dict[str, Any]:
+        """Its events with a higher number than `after`, and the number of the last."""
+        with self._refusing():
+            self._job(id)
+            records = JobRecords(self._place.location, id).events(after)[:_MOST_EVENTS]
+            with telling_damage(id):
+                names = ("time", "event", "level", "text")
+                events = [{name: record.value[name] for name in names} for record in records]
+                for event in events:
+                    event["text"] = self._roots.told(event["text"])
+                told = {"events": events, "last": records[-1].number if records else after}
+                JobLogs.model_validate(told, strict=True)
+        return told
+
+    # --- acting ------------------------------------------------------------------------------------------------------
+
+    def submit(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Have a model fitted; `asked` has the fields of `JobAsked`."""
+        try:
+            table = self._roots.location("table", asked["table"])
+            model = self._roots.location("model", asked["model"], output=True)
+            queries = asked["queries"] and self._roots.location("queries", asked["queries"])
+        except StreamKernelError as error:
+            raise self._refused(error, submitting=type(error) is not StoreError) from None
+        try:
+            # Here, where what is asked is wrong by the words of whoever asks, and not later.
+            described(asked["estimator"], asked["options"])
+        except StreamKernelError as error:
+            raise self._refused(error, submitting=True) from None
+        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
+            raise Refused(422, "the options are not what the estimator takes", "ParameterError") from None
+        session = self._session()
+        try:
+            job = session.submit(
+                asked["estimator"],
+                table,
+                model,
+                settings=asked["options"],
+                rows=None if asked["rows"] is None else tuple(asked["rows"]),
+                queries=queries,
+                overwrite=asked["overwrite"],
+                memory_limit=asked["memory_limit"],
+            )
+            self._listed = (0.0, 0, [])
+            return self._told(job)
+        except StreamKernelError as error:
+            raise self._refused(error, submitting=True) from None
+
+    def cancel(self, id: str) -> dict[str, Any]:
+        with self._refusing():
+            job = self._job(id)
+            try:
+                job.cancel()
+            except ParameterError as error:
+                raise Refused(409, self._roots.told(str(error)), "ParameterError") from None
+            self._listed = (0.0, 0, [])
+            return self._told(job)
+
+    def tend(self) -> None:
+        """Have jobs that were interrupted driven again; without such nothing is asked of the scheduler."""
+        if self._place.scheduler is None:
+            return
+        waiting = [told["id"] for told in self.listed(200) if told["status"] in ("queued", "interrupted", "cancelling")]
+        if waiting:
+            self._session()
+            for id in waiting:
+                Job(JobRecords(self._place.location, id), self._client).look()
+
+    def close(self) -> None:
+        """Leave the cluster; jobs go on."""
+        with self._connecting:
+            self._leave()
+
+    # --- the cluster -------------------------------------------------------------------------------------------------
+
+    def _session(self) -> JobsSession:
+        """A session of the one client, which is made anew where the scheduler was lost."""
+        place = self._place
+        assert place.scheduler is not None
+        with self._connecting:
+            if self._client is not None and not _answers(self._client):
+                self._leave()
+            if self._client is None:
+                if time.monotonic() - self._lost < _LOST_SECONDS:
+                    raise _no_scheduler("ClusterError")
+                try:
+                    self._client = connect_client(
+                        place.scheduler,
+                        tls_security(*place.tls) if place.scheduler.startswith(("tls:", "wss:")) else None,
+                        insecure=place.insecure,
+                        timeout=_CONNECT_SECONDS,
+                        set_as_default=False,
+                    )
+                except (ClusterError, SecurityError) as error:
+                    self._lost = time.monotonic()
+                    raise _no_scheduler(type(error).__name__) from None
+            return JobsSession(self._client, place.location)
+
+    def _leave(self) -> None:
+        if self._client is not None:
+            with contextlib.suppress(OSError, RuntimeError, TimeoutError):
+                self._client.close(timeout=2)
+        self._client = None
+
+    # --- what is told ------------------------------------------------------------------------------------------------
+
+    def _job(self, id: str) -> Job:
+        if not is_id(id):
+            raise Refused(404, "there is no such job; GET /v1/jobs lists them", "UnknownJob")
+        return Job(JobRecords(self._place.location, id))
+
+    def _told(self, job: Job) -> dict[str, Any]:
+        with telling_damage(job.id):
+            config = job.to_config()
+            error, progress, result = config["error"], config["progress"], config["result"]
+            told = {
+                **{name: config[name] for name in ("id", "status", "estimator", "submitted", "changed")},
+                **{name: self._roots.name(config[name]) for name in ("table", "model")},
+                "progress": {name: progress[name] for name in _PROGRESS} if progress else None,
+                "error": None if error is None else self._error(error["type"], error["message"]),
+                "result": None if result is None else {name: result[name] for name in _RESULT},
+            }
+            JobTold.model_validate(told, strict=True)
+        return told
+
+    def _error(self, kind: str, message: str) -> dict[str, str]:
+        return {"type": kind, "message": self._roots.told(message)}
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except StreamKernelError as error:
+            raise self._refused(error) from None
+
+    def _refused(self, error: StreamKernelError, *, submitting: bool = False) -> Refused:
+        kind, message = type(error).__name__, self._roots.told(str(error))
+        if isinstance(error, (ClusterError, SecurityError)):
+            return Refused(503, message, kind)
+        if isinstance(error, StoreExistsError):
+            return Refused(409, message, kind)
+        if isinstance(error, StoreNotFoundError) and not submitting:
+            return Refused(404, "there is no such job; GET /v1/jobs lists them", "UnknownJob")
+        if isinstance(error, StoreError):
+            return Refused(422 if submitting else 503, message, kind)
+        found = refusal_of(error)
+        return Refused(found.status, message, kind)
+
+
+def _answers(client: Any) -> bool:
+    if client.status != "running":
+        return False
+    try:
+        client.sync(client.scheduler.get_task_status, keys=[], callback_timeout=_ANSWER_SECONDS)
+    except (OSError, RuntimeError, TimeoutError):
+        return False
+    return True
+
+
+def _no_scheduler(kind: str) -> Refused:
+    return Refused(503, "the scheduler cannot be reached, and nothing was submitted; ask again later", kind)

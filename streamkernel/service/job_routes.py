@@ -1,0 +1,133 @@
+"""Jobs over HTTP: listed, looked at, submitted, cancelled. There are none of these routes without a place of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from streamkernel.errors import StreamKernelError
+from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.job_actions import JobDesk
+from streamkernel.service.job_schemas import JobAsked, JobList, JobLogs, JobTold
+from streamkernel.service.schemas import ERRORS
+from streamkernel.service.settings import JOBS, Settings
+
+__all__ = ["Jobs"]
+
+_THREADS = 4
+_TEND_SECONDS = 5.0
+
+log = logging.getLogger("streamkernel.service")
+
+_Most = Annotated[int, Query(ge=1, le=1000, description="how many, of the newest")]
+_After = Annotated[int, Query(ge=0, le=10**9, description="number of the last event that is known")]
+
+
+class Jobs:
+    """The desk and its threads.
+
+    Parameters
+    ----------
+    settings : with a place of jobs.
+
+    Raises
+    ------
+    ParameterError
+        A root that cannot be one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        place = settings.jobs
+        assert place is not None
+        self.submits = place.scheduler is not None
+        self._desk = JobDesk(place, Roots((settings.root, *place.roots), place.location))
+        # Of its own: what waits for a scheduler keeps no prediction from its thread.
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jobs")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While the application runs."""
+        task = asyncio.create_task(self._tend()) if self.submits else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+            self._pool.submit(self._desk.close)
+            self._pool.shutdown(wait=False)
+
+    async def _tend(self) -> None:
+        told = ""
+        while True:
+            await asyncio.sleep(_TEND_SECONDS)
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._pool, self._desk.tend)
+                told = ""
+            except (Refused, StreamKernelError) as error:
+                if str(error) != told:
+                    told = str(error)
+                    log.warning("jobs cannot be looked after: %s", told)
+
+    async def _answer(self, work: Callable[[], Any], status: int = 200) -> JSONResponse:
+        try:
+            return JSONResponse(await asyncio.get_running_loop().run_in_executor(self._pool, work), status)
+        except Refused:
+            raise
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
+            raise Refused(500, "a fault of the service; its log says where") from None
+
+    def router(self) -> APIRouter:
+        """The routes."""
+        router = APIRouter(prefix=JOBS)
+        desk = self._desk
+
+        @router.get("", response_model=JobList, summary="Jobs, the newest first", responses=ERRORS(401, 421, 422, 503))
+        async def listed(limit: _Most = 50) -> JSONResponse:
+            def told() -> dict[str, Any]:
+                return {"jobs": desk.listed(limit), "time": time.time(), "submits": self.submits}
+
+            return await self._answer(told)
+
+        @router.get("/{id}", response_model=JobTold, summary="One job", responses=ERRORS(401, 404, 421, 422, 503))
+        async def one(id: str) -> JSONResponse:
+            return await self._answer(lambda: desk.one(id))
+
+        @router.get(
+            "/{id}/logs", response_model=JobLogs, summary="What happened", responses=ERRORS(401, 404, 421, 422, 503)
+        )
+        async def logs(id: str, after: _After = 0) -> JSONResponse:
+            return await self._answer(lambda: desk.logs(id, after))
+
+        @router.delete(
+            "/{id}", response_model=JobTold, summary="Cancel a job", responses=ERRORS(401, 404, 409, 421, 422, 503)
+        )
+        async def cancel(id: str) -> JSONResponse:
+            return await self._answer(lambda: desk.cancel(id))
+
+        if self.submits:
+
+            @router.post(
+                "",
+                response_model=JobTold,
+                status_code=201,
+                summary="Have a model fitted",
+                responses=ERRORS(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
+            )
+            async def submit(asked: JobAsked) -> JSONResponse:
+                return await self._answer(lambda: desk.submit(asked.model_dump()), 201)
+
+        return router

@@ -1,0 +1,95 @@
+"""The shapes of jobs, as OpenAPI tells them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr
+
+from streamkernel.kinds import PREDICTORS
+from streamkernel.service.schemas import ErrorDetail, Exactly
+
+__all__ = ["JobAsked", "JobList", "JobLogs", "JobTold"]
+
+_Location = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
+_Row = StrictInt | None
+
+_Estimator = Annotated[StrictStr, Field(json_schema_extra={"enum": list(PREDICTORS)})]
+
+
+class JobAsked(Exactly):
+    """A fit. Locations are names below the roots of the service, or paths or URLs that lie below them.
+
+    `options` are those of `streamkernel fit` by name, `rows` a half-open slice, `queries` the query points of a
+    committee.
+    """
+
+    estimator: _Estimator
+    table: _Location
+    model: _Location
+    options: dict[str, Any] = Field(default_factory=dict)
+    rows: Annotated[list[_Row], Field(min_length=2, max_length=2)] | None = None
+    queries: _Location | None = None
+    overwrite: StrictBool = False
+    memory_limit: StrictInt | Annotated[StrictStr, Field(max_length=40)] | None = None
+
+
+class JobProgress(Exactly):
+    """The latest words of the driver; `attempt` is the how-manieth it is."""
+
+    sweep: str
+    sweeps_done: int
+    sweeps_planned: int | None
+    sweeps_resumed: int
+    rows_done: int
+    rows_total: int
+    seconds: float
+    planned_bytes: int | None
+    peak_bytes: int
+    attempt: int
+    time: float
+
+
+class JobResult(Exactly):
+    basis_size: int
+    relative_residual_trace: float
+    resumed_sweeps: int
+    seconds: float
+    digest: str
+
+
+class JobTold(Exactly):
+    """`status` is queued, running, interrupted, done, failed, cancelling or cancelled; or unreadable."""
+
+    id: str
+    status: str
+    error: ErrorDetail | None
+    estimator: str | None = None
+    table: str | None = None
+    model: str | None = None
+    submitted: float | None = None
+    changed: float | None = None
+    progress: JobProgress | None = None
+    result: JobResult | None = None
+
+
+class JobList(Exactly):
+    """`time` is that of the service's clock; `submits` tells whether jobs can be submitted here."""
+
+    jobs: list[JobTold]
+    time: float
+    submits: bool
+
+
+class JobEvent(Exactly):
+    time: float
+    event: str
+    level: str
+    text: str
+
+
+class JobLogs(Exactly):
+    """`last` is the number of the last event, to ask for what follows it."""
+
+    events: list[JobEvent]
+    last: int

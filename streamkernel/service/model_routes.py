@@ -1,0 +1,126 @@
+"""What is told of models: their certificate, residual curve, columns, and what they were fitted on; no path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import JSONResponse
+
+from streamkernel.kinds import title_of
+from streamkernel.service.loaded_model import Served
+from streamkernel.service.model_registry import Entry, Registry, Why
+from streamkernel.service.schemas import ERRORS, Model, ModelList
+
+__all__ = ["described", "models_router", "told_left_out"]
+
+_MOST_POINTS = 160
+_MOST_LEFT_OUT = 100
+_OTHER_METHODS = ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
+
+
+def models_router(registry: Registry) -> APIRouter:
+    """GET /v1/models and GET /v1/models/{name}; and what POST alone is for."""
+    router = APIRouter()
+
+    @router.get(
+        "/v1/models", response_model=ModelList, summary="The models that are served", responses=ERRORS(401, 421)
+    )
+    async def models() -> JSONResponse:
+        found = [summary(entry) for entry in registry.entries.values() if not entry.outside]
+        stale = registry.stale
+        told = None if stale is None else {"since": stale.since, "error": _error(stale.error)}
+        return JSONResponse({"models": found, "stale": told} | told_left_out(registry))
+
+    @router.get(
+        "/v1/models/{name}", response_model=Model, summary="One model", responses=ERRORS(401, 403, 404, 421, 422, 503)
+    )
+    async def model(name: str) -> JSONResponse:
+        entry = registry.entry(name)
+        return JSONResponse(summary(entry) if entry.served is None else described(entry, entry.served))
+
+    # Of predictions `Gate` lets through what is no POST; without this "NAME/predict" would be taken for a name.
+    @router.api_route("/v1/models/{name}/predict", methods=_OTHER_METHODS, include_in_schema=False)
+    async def unpredicted(name: str) -> None:
+        raise HTTPException(405, headers={"Allow": "POST"})
+
+    # A name with a slash in it is no model's, and says so rather than "not found".
+    @router.get("/v1/models/{name:path}", include_in_schema=False)
+    async def elsewhere(name: str) -> JSONResponse:
+        return JSONResponse(summary(registry.entry(name)))
+
+    return router
+
+
+def told_left_out(registry: Registry, *, names: bool = True) -> dict[str, Any]:
+    """What is not served, and why; nothing where nothing is left out."""
+    found = list(registry.left_out.items())[:_MOST_LEFT_OUT]
+    return {"left_out": [{"name": name if names else None, "why": why} for name, why in found]} if found else {}
+
+
+def summary(entry: Entry) -> dict[str, Any]:
+    """One model in the list."""
+    error = entry.problem
+    told: dict[str, Any] = {
+        "name": entry.name,
+        "ready": entry.served is not None,
+        "error": None if error is None else _error(error),
+    }
+    if entry.served is None:
+        return told
+    served = entry.served
+    config = served.model.config
+    return told | {
+        "estimator": config["estimator"],
+        "title": title_of(served.model),
+        "generation": served.generation,
+        "digest": served.digest,
+        "loaded": entry.loaded,
+        "basis_size": config["basis_size"],
+        "features": len(served.columns),
+        "rows": config["totals"]["rows"] if "totals" in config else config["rows"]["count"],
+        "relative_residual_trace": config["certificate"]["relative_residual_trace"],
+    }
+
+
+def _error(error: Why) -> dict[str, str]:
+    return {"type": error[0], "message": error[1]}
+
+
+def described(entry: Entry, served: Served) -> dict[str, Any]:
+    """All that is told of a model."""
+    config, path = served.model.config, served.model.residual_path
+    # Evenly by logarithm, where the curve is drawn; both ends are among them.
+    n = len(path) - 1
+    ranks = sorted({0, n, *(int(rank) for rank in np.geomspace(1, max(n, 1), _MOST_POINTS) if rank < n)})
+    scaler = served.model.scaler
+    updates = config.get("updates") or {}
+    run = config.get("run") or {}
+    return summary(entry) | {
+        "columns": list(served.columns),
+        "target_names": config["target_names"],
+        "classes": None if served.classes is None else list(served.classes),
+        "std": served.has_std,
+        "probabilities": served.has_probabilities,
+        "kernel": config["kernel"]["kernel"],
+        "lengthscale": config["lengthscale"],
+        "alpha": config.get("alpha"),
+        "rule": config["rule"],
+        "ended": config["ended"],
+        "sweeps": config["sweep_count"],
+        "certificate": config["certificate"],
+        "residual_curve": {
+            "basis_size": ranks,
+            "share": [float(path[rank] / path[0]) if path[0] else 0.0 for rank in ranks],
+        },
+        "fitted_on": {
+            "rows": config["rows"],
+            "table_fingerprint": config["table_fingerprint"],
+            "dtype": config["dtype"],
+            "seconds": run.get("seconds"),
+            "updates": {name: updates.get(name) for name in ("times", "rows", "stale")} if updates else None,
+        },
+        "means": None if scaler is None else scaler.mean.tolist(),
+        "example": served.example.tolist(),
+    }

@@ -1,0 +1,185 @@
+"""POST /v1/models/{name}/predict: rows in, predictions out, in any pair of three formats."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from streamkernel.service.access_control import PREFIX, SUFFIX
+from streamkernel.service.batching import Batcher
+from streamkernel.service.formats import JSON, MEDIA_TYPES, NPY, accepted
+from streamkernel.service.formats.answers import Answer
+from streamkernel.service.formats.arrow import ArrowRows, arrow_rows, receive_arrow
+from streamkernel.service.formats.json_rows import one_answer, parse
+from streamkernel.service.formats.npy import NpyRows
+from streamkernel.service.formats.spool import Spool
+from streamkernel.service.http_errors import Refused
+from streamkernel.service.loaded_model import Asked, Served
+from streamkernel.service.metrics import Metrics
+from streamkernel.service.model_registry import Registry
+from streamkernel.service.request import Request, Send
+from streamkernel.service.settings import Settings
+
+__all__ = ["Predict"]
+
+T = TypeVar("T")
+_PLAIN = Asked()
+_JSON_TYPE = MEDIA_TYPES[JSON].encode()
+
+
+class Predict:
+    """Parameters
+    ----------
+    registry : whose models predict.
+    """
+
+    def __init__(self, settings: Settings, registry: Registry, metrics: Metrics) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._metrics = metrics
+        self._pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="predict")
+        self._streams = asyncio.Semaphore(settings.limits.streams)
+        # Of what is served now: batches of a generation that was replaced end without new rows.
+        self._batchers: dict[str, tuple[Served, dict[Asked, Batcher]]] = {}
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def __call__(self, request: Request, send: Send) -> None:
+        served = self._registry.served(request.path[len(PREFIX) : -len(SUFFIX)])
+        flags = request.flags("std", "probabilities")
+        asked = Asked(**flags) if flags else _PLAIN
+        served.direct(asked)
+        if b"content-encoding" in request.headers and request.headers[b"content-encoding"].lower() != b"identity":
+            raise Refused(415, "compressed bodies are not taken; send it as it is")
+        given = request.media_type()
+        if given not in MEDIA_TYPES.inverse:
+            raise Refused(415, f"a body of type {given[:60]!r} is not taken; {', '.join(MEDIA_TYPES.values())} are")
+        sent = MEDIA_TYPES.inverse[given]
+        wanted = accepted(request.headers.get(b"accept"), sent)
+        if sent == JSON:
+            rows = await self._json(request, served)
+            if rows.single and wanted == JSON:
+                self._metrics.waiting.inc()
+                try:
+                    values = await self._batcher(served, asked).submit(rows.X[0])
+                finally:
+                    self._metrics.waiting.dec()
+                self._metrics.predicted(served.name, 1)
+                await _whole(send, served, _JSON_TYPE, one_answer(served.fields(asked), served.classes, values))
+                return
+            with self._spool(request, served, asked, len(rows.X)) as spool:
+                await self._at_work(self._predicted, served, asked, spool, rows.X)
+                await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
+            return
+        self._metrics.streams.inc()
+        try:
+            await self._streamed(request, send, served, asked, sent, wanted)
+        finally:
+            self._metrics.streams.dec()
+
+    async def _json(self, request: Request, served: Served) -> Any:
+        body = await request.body(self._settings.limits.json_bytes)
+        if len(body) < 1 << 15:
+            return parse(body, served.columns, self._settings.limits)
+        return await self._at_work(parse, body, served.columns, self._settings.limits)
+
+    async def _streamed(
+        self, request: Request, send: Send, served: Served, asked: Asked, sent: str, wanted: str
+    ) -> None:
+        direct, limits = served.direct(asked), self._settings.limits
+        if sent == NPY:
+            rows = NpyRows(request.chunks(limits.body_bytes), served.columns, limits)
+            m, dtype = await rows.begin(request.declared_bytes())
+            with self._spool(request, served, asked, m) as spool:
+                for first, last in direct.blocks(m, dtype):
+                    block = await rows.read(last - first)
+                    await request.computing(self._at_work(self._block, served, asked, spool, block, first))
+                    request.let_go(block.nbytes)
+                await rows.end()
+                await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
+            return
+        with await receive_arrow(request, limits.body_bytes) as body:
+            source = await self._at_work(arrow_rows, body, served.known_columns, limits)
+            with self._spool(request, served, asked, source.rows) as spool:
+                for first, last in direct.blocks(source.rows, source.dtype):
+                    await self._at_work(self._arrow_block, served, asked, spool, source, first, last)
+                    request.now_computing()
+                await self._send(request, send, Answer(served, asked, spool, wanted))
+
+    @contextmanager
+    def _spool(self, request: Request, served: Served, asked: Asked, rows: int) -> Iterator[Spool]:
+        with Spool(rows, [(field.output, field.columns) for field in served.fields(asked)]) as spool:
+            (request.hold if spool.in_memory else request.hold_file)(spool.nbytes)
+            yield spool
+
+    def _predicted(self, served: Served, asked: Asked, spool: Spool, X: Any) -> None:
+        direct = served.direct(asked)
+        for first, last in direct.blocks(len(X), X.dtype):
+            self._block(served, asked, spool, X[first:last], first)
+
+    def _block(self, served: Served, asked: Asked, spool: Spool, X: Any, first: int) -> None:
+        direct = served.direct(asked)
+        spool.append(direct.of_block(direct.prepared(X, first)))
+        self._metrics.predicted(served.name, len(X))
+
+    def _arrow_block(
+        self, served: Served, asked: Asked, spool: Spool, source: ArrowRows, first: int, last: int
+    ) -> None:
+        self._block(served, asked, spool, source.read(first, last), first)
+
+    def _batcher(self, served: Served, asked: Asked) -> Batcher:
+        now, batchers = self._batchers.get(served.name, (None, {}))
+        if now is not served:
+            batchers = {}
+            # Models that are gone are not held any longer.
+            entries = self._registry.entries
+            self._batchers = {name: known for name, known in self._batchers.items() if name in entries}
+            self._batchers[served.name] = served, batchers
+        if asked not in batchers:
+            settings = self._settings
+            batchers[asked] = Batcher(
+                served.direct(asked), settings.batch_seconds, settings.batch_rows, self._pool,
+                self._metrics.batches.observe,
+            )  # fmt: skip
+        return batchers[asked]
+
+    async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+
+    async def _at_work(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What takes long. A place is taken when what it needs is there, and not while a client sends or reads."""
+        async with self._streams:
+            return await self._run(work, *arguments)
+
+    async def _send(self, request: Request, send: Send, answer: Answer) -> None:
+        """The answer, in pieces as the client takes them."""
+        request.now_computing()
+        if answer.small:
+            await _whole(send, answer.served, answer.content_type, b"".join(answer.pieces()))
+            return
+        await send({
+            "type": "http.response.start", "status": 200, "headers": _headers(answer.served, answer.content_type),
+        })  # fmt: skip
+        pieces: Iterator[bytes] = answer.pieces()
+        while (piece := await self._run(next, pieces, b"")) != b"":
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            request.now_computing()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _headers(served: Served, content_type: bytes) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"content-type", content_type),
+        (b"x-model-digest", served.digest.encode()),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+
+
+async def _whole(send: Send, served: Served, content_type: bytes, body: bytes) -> None:
+    headers = [*_headers(served, content_type), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -1,0 +1,89 @@
+"""A connection that is to be encrypted, until it is: it has a place among all connections, and gives way as they do.
+
+The event loop's own encryption takes connections without telling anybody: thousands of handshakes that stop would
+take every file there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from typing import Any
+
+from streamkernel.service.connections import Door, address_of
+
+__all__ = ["handshake_class"]
+
+# For the client to say that it has heard of the end.
+_LAST_SECONDS = 2.0
+
+
+class Handshake(asyncio.Protocol):
+    """Parameters
+    ----------
+    door : of all connections.
+    context : certificate and key.
+    encrypted : makes the protocol of the connection that is then encrypted, with these options.
+    """
+
+    def __init__(self, door: Door, context: ssl.SSLContext, encrypted: Any, options: dict[str, Any]) -> None:
+        self._door = door
+        self._context = context
+        self._encrypted = encrypted
+        self._options = options
+        self._loop = asyncio.get_running_loop()
+        self._since = self._loop.time()
+        self._task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        # Nothing has been read. The connection goes on in a socket of its own: there is no way to have a transport
+        # encrypted before it reads.
+        if self._door.enter(self, address_of(transport)):
+            listened: socket.socket = transport.get_extra_info("socket")
+            self._task = self._loop.create_task(self._encrypt(socket.socket(fileno=os.dup(listened.fileno()))))
+        transport.abort()
+
+    async def _encrypt(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        try:
+            await self._loop.connect_accepted_socket(
+                self._made,
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=self._door.limits.header_seconds,
+                ssl_shutdown_timeout=_LAST_SECONDS,
+            )
+        except OSError:
+            accepted.close()  # no handshake, or not in time
+        finally:
+            self._door.leave(self)
+
+    def _made(self) -> asyncio.BaseProtocol:
+        made: asyncio.BaseProtocol = self._encrypted(before=self, **self._options)
+        return made
+
+    def kept_waiting(self, now: float) -> float:
+        """Seconds since it began."""
+        return now - self._since
+
+    def is_over(self, now: float) -> bool:
+        """The handshake has its own end."""
+        return False
+
+    def cut(self) -> None:
+        """End it."""
+        self._door.leave(self)
+        if self._task is not None:
+            self._task.cancel()
+
+
+def handshake_class(door: Door, context: ssl.SSLContext, encrypted: Any) -> Any:
+    """What a web server makes of each connection that is to be encrypted."""
+
+    class Made(Handshake):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(door, context, encrypted, options)
+
+    return Made

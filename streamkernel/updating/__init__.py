@@ -1,0 +1,1 @@
+"""Updating: new rows folded into a fitted model, each row once."""

@@ -1,0 +1,125 @@
+"""More functions for the basis of a fitted model, for new rows that the basis explains badly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.errors import ParameterError
+from streamkernel.models.row_runs import Runs, count, joined
+from streamkernel.models.seen_rows import Recognised, Seen
+from streamkernel.models.updatable import Updatable
+from streamkernel.reductions.pools import Look
+from streamkernel.selection import Greedy, Problem, RoundRecord, RowCache, as_rule
+from streamkernel.selection.problem import unfilled_basis
+from streamkernel.table import Table
+
+__all__ = ["Growth", "growth_steps", "rows_to_grow_on"]
+
+M = TypeVar("M", bound=Updatable[Any])
+
+# Candidates and scoring rows of one look, per pick and per function, at most; see `selection.draws.ResidualDraw`.
+_PER_PICK, _EXTRA, _SCORING = 8, 10, 2000
+
+
+def rows_to_grow_on(table: Table, seen: Seen, found: Recognised) -> tuple[Table, Runs]:
+    """Return the whole input, and the runs of all its rows that the model has seen or will see.
+
+    Raises
+    ------
+    ParameterError
+        The input does not hold all rows that the model has seen, but the sums of new functions need all of them.
+    """
+    if len(found.inputs) < len(seen.inputs):
+        raise ParameterError(
+            "the basis cannot grow (--grow): the sums of new functions are needed over all rows, and the table holds "
+            f"those of {len(found.inputs)} of the {len(seen.inputs)} inputs that the model has seen; update without "
+            "growth, or fit again on a table with all rows (streamkernel ingest --append makes one)"
+        )
+    rows = joined([run for entry in seen.inputs for run in entry.rows] + list(found.unseen))
+    m = table.features.n_rows
+    if rows[-1][1] > m:
+        raise ParameterError(
+            f"the basis cannot grow (--grow): the model has seen rows up to {rows[-1][1]}, the table ends at {m}; give "
+            "the table with all of them"
+        )
+    return replace(table, start=0, stop=m), rows
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A basis with more functions, and the round that found them."""
+
+    basis: Basis
+    round: RoundRecord
+
+    @classmethod
+    def of(cls, model: Updatable[Any], rows: Table, picks: int, session: Session) -> Growth:
+        """Choose at most `picks` more functions from these scaled rows, by their residuals; one sweep."""
+        basis, table = model.basis, rows.without_targets()
+        rule = as_rule("few-sweep", objective="trace", has_targets=False)
+        assert isinstance(rule, Greedy)
+        problem = Problem(table, basis.kernel, len(basis) + picks, seed=int(model.config["settings"]["seed"]))
+        grown, record = rule.extend(problem, session, RowCache(table, session), basis, picks)
+        # The look did not read all rows, so its residual trace is not the model's.
+        return cls(grown, replace(record, residual_trace=None))
+
+    @property
+    def count(self) -> int:
+        """Number of functions added."""
+        return self.round.stop - self.round.start
+
+    def applied(self, model: M, whole: Table, runs: Runs) -> M:
+        """The model with this basis; the caller must still replace the sums, and what follows from them.
+
+        Parameters
+        ----------
+        whole : input that holds all rows.
+        runs : the rows that the model has seen or will see.
+        """
+        span = replace(whole, start=runs[0][0], stop=runs[-1][1])
+        config = {
+            **model.config,
+            "basis_size": len(self.basis),
+            "ended": "size",
+            "rows": {"start": span.start, "stop": span.stop, "count": count(runs)},
+            "table_fingerprint": span.fingerprint,
+            "rounds": [*model.config["rounds"], self.round.to_config()],
+        }
+        # The rule's record of its own picks has no values for the added ones.
+        path_of_rule = ("gain_parts", "predicted_gains", "selection_traces")
+        arrays = {name: values for name, values in model.arrays.items() if name not in path_of_rule}
+        arrays |= {"components": self.basis.points, "component_indices": self.basis.rows, "gains": np.zeros(0)}
+        return model.with_parts(config, arrays).with_basis(self.basis)
+
+
+def growth_steps(model: Updatable[Any], looked: Table, rows: int, picks: int) -> list[Step]:
+    """The steps of a growth: a look at the residuals, and the sums of all rows.
+
+    Parameters
+    ----------
+    looked : rows that new functions are chosen from.
+    rows : number of all rows.
+    """
+    n, p = model.basis.points.shape
+    problem = Problem(looked.without_targets(), model.basis.kernel, n + picks)
+    pool = _PER_PICK * picks + _EXTRA
+    look = Look(unfilled_basis(problem, n), pool, _PER_PICK * (n + picks) + _SCORING, problem.seed, (0,))
+    held = 3 * look.state_bytes() + 24 * (n + picks) ** 2 + 8 * pool * (2 * pool + 4 * picks + p)
+    sums = step_of("sums of all rows", model.reduction_of_rows(rows), rows, kernel_columns=n + picks)
+    more = (n + picks) / max(n, 1)
+    return [
+        step_of(f"look at the residual of {n} functions", look, looked.n_rows, kernel_columns=n, held_bytes=held),
+        replace(
+            sums,
+            flops_per_row=sums.flops_per_row * more**2,
+            scratch_bytes=int(sums.scratch_bytes * more),
+            state_bytes=int(sums.state_bytes * more**2),
+            held_bytes=40 * (n + picks) ** 2,
+            packings=2,  # the packed points of the grown basis, and of the old one
+        ),
+    ]

@@ -1,0 +1,195 @@
+"""New rows folded into a fitted model: sums are added, and the result is the fit of its basis to all rows.
+
+Exactly once: rows that the model has seen, recognised by content (`seen`), are left out. Exact: up to rounding, the
+sums equal those of one sweep over all rows, and so do coefficients, alpha and certificate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from streamkernel.engine import PeakMeter, Session
+from streamkernel.errors import DTypeError, ParameterError
+from streamkernel.fits.check_rows import check_rows
+from streamkernel.fits.record import run_record
+from streamkernel.linalg import single_threaded_blas, within_range
+from streamkernel.models.row_runs import count
+from streamkernel.models.updatable import Updatable
+from streamkernel.table import Table, open_table
+from streamkernel.updating.fold import Folding
+from streamkernel.updating.grow import rows_to_grow_on
+from streamkernel.updating.seen_before import rows_of_basis, seen_by
+from streamkernel.updating.staleness import STALE, Staleness
+
+__all__ = ["Update", "check_options", "new_rows", "update_model"]
+
+M = TypeVar("M", bound=Updatable[Any])
+
+
+@dataclass(frozen=True)
+class Update(Generic[M]):
+    """The result of an update.
+
+    Attributes
+    ----------
+    model : the new model, or the old one where there was nothing to do.
+    changed : whether it is the new one.
+    rows_folded, rows_seen_before : numbers of new and of known rows among those given.
+    staleness : staleness of the basis for the new rows; of the old basis, if it has grown.
+    grown : number of functions added to the basis.
+    sweeps, resumed_sweeps : passes over rows, and the number of them taken from a checkpoint.
+    """
+
+    model: M
+    changed: bool
+    rows_folded: int
+    rows_seen_before: int
+    staleness: Staleness
+    grown: int = 0
+    sweeps: int = 0
+    resumed_sweeps: int = 0
+
+    @property
+    def rows(self) -> int:
+        """All rows that the model has seen."""
+        return int(self.model.config["totals"]["rows"])
+
+    @property
+    def stale(self) -> bool:
+        """Whether the basis is stale after the update."""
+        return self.staleness.stale and not self.grown
+
+
+def new_rows(model: Updatable[Any], X: Any, y: Any = None) -> Table:
+    """Open the rows of an update; the model knows the labels, so that no scan for them is needed."""
+    try:
+        return open_table(X, y)
+    except DTypeError:
+        # Text labels raise DTypeError; a classifier opens them as classes.
+        if model.config["classes"] is None:
+            raise
+        return open_table(X, y, classify=True)
+
+
+def update_model(
+    model: M,
+    table: Table,
+    session: Session | Callable[[], Session],
+    *,
+    choices: Mapping[str, Any] | None = None,
+    stale: float = STALE,
+    grow: int = 0,
+    as_new: bool = False,
+    grown_only: bool = False,
+    memory_limit: int | None = None,
+    driver_bytes: int | None = None,
+) -> Update[M]:
+    """Fold the rows of a table that a model has not seen into it.
+
+    Parameters
+    ----------
+    model : fitted model; it is not changed.
+    table : rows as they are stored, with targets.
+    session : session with its checkpoints, or a function that returns one, called only if there is work. An update
+        costs one sweep for each run of unseen rows, and two more if the basis grows.
+    choices : see `Updatable.with_sums`; ``{"alpha": "keep"}``, ``{"variances": "keep"}``.
+    stale : warn where the relative residual trace of the new rows is more than this times that of the rows of the fit.
+    grow : if the basis is stale, add at most this many functions chosen from the new rows. A new sweep then sums all
+        rows, so that the table must hold all of them.
+    as_new : treat a table whose rows have changed since they were seen as another one.
+    grown_only : raise `InputChangedError` for a table with no rows that the model has seen, or with fewer rows than
+        then.
+    memory_limit : bytes of all processes together; None for what the machines have.
+    driver_bytes : bytes resident in the driver before the update.
+
+    Raises
+    ------
+    ParameterError
+        The table has no targets, its seen rows cannot be recognised, or an option is wrong; or growth is requested and
+        the table does not hold all rows.
+    InputChangedError
+        Some rows that were seen have changed.
+    ShapeError, ShapeMismatchError, DataError, StoreError, ResourceLimitError, NumericalError
+        See `streamkernel.errors`.
+    """
+    check_options(stale, grow)
+    chosen = {name: value for name, value in (choices or {}).items() if value is not None}
+    model.check_choices(chosen)
+    if table.n_targets == 0:
+        raise ParameterError("the table has no targets; ingest it with --target, or give y")
+    # Rows are compared with those seen in the order of the model's columns.
+    table = model.prepare(model.prepare_targets(table))
+    seen = seen_by(model)
+    found = seen.recognise(table, lambda: rows_of_basis(model, table, as_new=as_new), as_new=as_new)
+    if grown_only:
+        seen.check_grown(table, found)
+    known = Staleness.known(model.config)
+    room = rows_to_grow_on(table, seen, found) if grow else None
+    if room:
+        # No more functions than rows can be added; without the limit the plan would count them.
+        grow = min(grow, room[0].n_rows)
+    if not found.unseen and not (room and known.before):
+        return Update(model, False, 0, count(found.seen), known)
+    session = session if isinstance(session, Session) else session()
+    folding = Folding(model, table, found, session, chosen, stale, grow, room)
+    plan = folding.checked_plan(memory_limit, driver_bytes)
+    began = time.perf_counter()
+    # One BLAS thread on the driver too: equal bits on any number of cores.
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
+        new, staleness, grown = folding.run(known)
+        check = check_rows(folding.rows_to_show(), None, model.scaler, new.predictions())
+    peak = meter.peak + session.executor.peak_bytes()
+    done = Update(
+        model=new,
+        changed=True,
+        rows_folded=count(found.unseen),
+        rows_seen_before=count(found.seen),
+        staleness=staleness,
+        grown=grown,
+        sweeps=len(session.records),
+        resumed_sweeps=sum(record.resumed for record in session.records),
+    )
+    config = {
+        **new.config,
+        "seen": (seen.with_rows(table, found) if found.unseen else seen).to_config(),
+        "updates": _record(model.config, done),
+        "check": {"kind": check.kind, "rows": len(check.true)},
+        "run": run_record(session, plan, time.perf_counter() - began, peak),
+    }
+    staleness.warn(stale, grown, config["certificate"]["relative_residual_trace"])
+    updated = new.with_parts(config, {**new.arrays, **check.arrays()}).with_basis(new.basis)
+    return replace(done, model=updated)
+
+
+def _record(config: dict[str, Any], done: Update[Any]) -> dict[str, Any]:
+    """The model's record of its updates.
+
+    Parameters
+    ----------
+    config : configuration of the model before this update.
+    """
+    before = config.get("updates") or {}
+    of_fit = done.staleness.of_fit
+    if done.grown:
+        # From now on the staleness of new rows is relative to the grown basis.
+        of_fit = done.model.config["certificate"]["relative_residual_trace"]
+    return {
+        "times": before.get("times", 0) + 1,
+        "rows": before.get("rows", 0) + done.rows_folded,
+        "grown": before.get("grown", 0) + done.grown,
+        "residual_of_fit": of_fit,
+        "residual_of_new": done.staleness.of_new,
+        "stale": done.stale,
+    }
+
+
+def check_options(stale: float, grow: int) -> None:
+    """Raise `ParameterError` for options that are wrong for any model and any rows."""
+    if isinstance(stale, bool) or not isinstance(stale, (int, float)) or not math.isfinite(stale) or stale < 0:
+        raise ParameterError(f"stale must be a finite number >= 0, not {stale!r}")
+    if isinstance(grow, bool) or not isinstance(grow, int) or grow < 0:
+        raise ParameterError(f"grow must be a whole number >= 0, not {grow!r}")
