@@ -43,8 +43,8 @@ import sys
 import warnings
 
 __all__ = [
-    "ChunkAlignmentError",
     "CheckpointMismatchError",
+    "ChunkAlignmentError",
     "ClusterError",
     "CorruptChunkError",
     "CorruptMetadataError",

@@ -13,7 +13,16 @@ from streamkernel.blobs.clock import place_time
 from streamkernel.blobs.generations import Generation, Generations, Layer, content_digest, generation_of
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.locations import as_written, beside, blobs_at, is_url, joined, local_path, parent_of, spelled
+from streamkernel.blobs.locations import (
+    beside,
+    blobs_at,
+    display_form,
+    is_url,
+    joined,
+    local_path,
+    normalised,
+    parent_of,
+)
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.blobs.transfer import at_once, download, upload
 
@@ -28,18 +37,18 @@ __all__ = [
     "Record",
     "RecordLog",
     "Stamp",
-    "as_written",
     "at_once",
     "beside",
     "blobs_at",
     "content_digest",
+    "display_form",
     "download",
     "generation_of",
     "is_url",
     "joined",
     "local_path",
+    "normalised",
     "parent_of",
     "place_time",
-    "spelled",
     "upload",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamkernel.blobs.blobs import Blobs
-from streamkernel.blobs.normal_form import OBSTORE_SCHEMES, spelled
+from streamkernel.blobs.normal_form import OBSTORE_SCHEMES, normalised
 from streamkernel.errors import ParameterError
 
 try:
@@ -18,7 +18,7 @@ __all__ = ["OBSTORE_SCHEMES", "remote_blobs"]
 
 def remote_blobs(url: str) -> Blobs:
     """The byte strings below `url`."""
-    url = str(spelled(url))
+    url = str(normalised(url))
     scheme = url.partition("://")[0].lower()
     if scheme not in OBSTORE_SCHEMES:
         return FilesystemBlobs(url)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.errors import StoreError
 
-__all__ = ["PROBE", "ProvedBlobs", "prove_create"]
+__all__ = ["PROBE", "TestedBlobs", "prove_create"]
 
 PROBE = "PROBE/"
 
@@ -64,7 +64,7 @@ def prove_create(blobs: Blobs, create: Callable[[str, bytes], bool]) -> None:
         _proved.add(place)
 
 
-class ProvedBlobs(Blobs):
+class TestedBlobs(Blobs):
     """A place whose `create` is tested before its first use."""
 
     def create(self, key: str, value: bytes) -> bool:

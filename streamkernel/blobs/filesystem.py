@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import fsspec
 
 from streamkernel.blobs.blobs import Level, Stamp
-from streamkernel.blobs.exclusive_create import ProvedBlobs
-from streamkernel.blobs.retries import asked_again, http_status_passes
+from streamkernel.blobs.exclusive_create import TestedBlobs
+from streamkernel.blobs.retries import http_status_passes, with_retries
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
 
 __all__ = ["FilesystemBlobs"]
@@ -34,7 +34,7 @@ _ON_ITS_WAY = frozenset(
 T = TypeVar("T")
 
 
-class FilesystemBlobs(ProvedBlobs):
+class FilesystemBlobs(TestedBlobs):
     """Files below a URL. `create` is as atomic as the driver's ``pipe_file(mode="create")``."""
 
     def __init__(self, url: str) -> None:
@@ -123,7 +123,7 @@ class FilesystemBlobs(ProvedBlobs):
 
     @staticmethod
     def _asked(request: Callable[[], T]) -> T:
-        return asked_again(request, _may_pass)
+        return with_retries(request, _may_pass)
 
     def _path(self, key: str) -> str:
         return f"{self._root.rstrip('/')}/{key}"

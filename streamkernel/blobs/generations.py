@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from streamkernel.atomic import folder_generation
 from streamkernel.blobs.exclusive_create import PROBE
 from streamkernel.blobs.locations import blobs_at
-from streamkernel.blobs.normal_form import spelled
+from streamkernel.blobs.normal_form import normalised
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import CorruptMetadataError
 
@@ -248,5 +248,5 @@ def generation_of(location: str | os.PathLike[str]) -> Hashable | None:
 
     It changes when a model, table or output is replaced or has rows appended. It costs a listing and a small read.
     """
-    place = spelled(location)
+    place = normalised(location)
     return Generations(place).identity() if isinstance(place, str) else folder_generation(place)

@@ -8,10 +8,10 @@ from pathlib import Path
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.drivers import remote_blobs
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.normal_form import as_written, is_url, spelled
+from streamkernel.blobs.normal_form import display_form, is_url, normalised
 from streamkernel.errors import ParameterError
 
-__all__ = ["as_written", "beside", "blobs_at", "is_url", "joined", "local_path", "parent_of", "spelled"]
+__all__ = ["beside", "blobs_at", "display_form", "is_url", "joined", "local_path", "normalised", "parent_of"]
 
 
 def local_path(location: str | os.PathLike[str]) -> Path:
@@ -22,7 +22,7 @@ def local_path(location: str | os.PathLike[str]) -> Path:
     ParameterError
         The location is a URL, and the caller needs a path.
     """
-    place = spelled(location)
+    place = normalised(location)
     if isinstance(place, str):
         raise ParameterError(f"{place} is a URL where a path of this machine is needed")
     return place
@@ -30,13 +30,13 @@ def local_path(location: str | os.PathLike[str]) -> Path:
 
 def joined(location: str | os.PathLike[str], *names: str) -> str:
     """The location of a name below another location."""
-    place = spelled(location)
+    place = normalised(location)
     return "/".join([place, *names]) if isinstance(place, str) else str(place.joinpath(*names))
 
 
 def parent_of(location: str | os.PathLike[str]) -> tuple[str, str]:
     """The parent of this location, and the name of this location in it."""
-    place = spelled(location)
+    place = normalised(location)
     if isinstance(place, Path):
         return str(place.parent), place.name
     parent, _, name = place.rpartition("/")
@@ -59,5 +59,5 @@ def blobs_at(location: str | os.PathLike[str]) -> Blobs:
     ParameterError
         No installed driver knows the scheme.
     """
-    place = spelled(location)
+    place = normalised(location)
     return remote_blobs(place) if isinstance(place, str) else LocalBlobs(place)

@@ -1,6 +1,6 @@
 """A location means exactly the key of an object store, or the path of this machine, that it spells; or it is refused.
 
-Every location that a user gives goes through `spelled`, and every URL once more when its driver is made. Parsers of
+Every location that a user gives goes through `normalised`, and every URL once more when its driver is made. Parsers of
 URLs end the key at ``#`` and ``?``, decode ``%41``, follow ``..`` and drop line feeds. They would then read or replace
 another object than the one that the user wrote.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from streamkernel.errors import ParameterError
 
-__all__ = ["OBSTORE_SCHEMES", "as_written", "is_url", "spelled"]
+__all__ = ["OBSTORE_SCHEMES", "display_form", "is_url", "normalised"]
 
 # We encode the keys of these schemes ourselves; the drivers of other schemes interpret some characters.
 OBSTORE_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
@@ -30,7 +30,7 @@ def is_url(location: str | os.PathLike[str]) -> bool:
     return found is not None and found[1].lower() != "file"
 
 
-def spelled(location: str | os.PathLike[str]) -> str | Path:
+def normalised(location: str | os.PathLike[str]) -> str | Path:
     """The place that a location means: a URL as text, without a final slash, or an absolute path.
 
     Raises
@@ -42,9 +42,9 @@ def spelled(location: str | os.PathLike[str]) -> str | Path:
     return _url(text) if is_url(text) else _path(text)
 
 
-def as_written(location: str | os.PathLike[str]) -> str | Path:
+def display_form(location: str | os.PathLike[str]) -> str | Path:
     """The same place, but a path stays as the user wrote it: for messages, and for locations that are only read."""
-    place = spelled(location)
+    place = normalised(location)
     text = os.fsdecode(location)
     return place if isinstance(place, str) or text[: len(_FILE)].lower() == _FILE else Path(text)
 

@@ -23,8 +23,8 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from streamkernel.blobs.blobs import Level, Stamp
-from streamkernel.blobs.exclusive_create import ProvedBlobs
-from streamkernel.blobs.retries import REQUEST_SECONDS, asked_again, http_status_passes
+from streamkernel.blobs.exclusive_create import TestedBlobs
+from streamkernel.blobs.retries import REQUEST_SECONDS, http_status_passes, with_retries
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
 
 __all__ = ["ObjectBlobs", "object_store"]
@@ -62,7 +62,7 @@ def object_store(url: str) -> Any:
         raise ParameterError(f"{url} cannot be opened: {_first_line(error)}") from error
 
 
-class ObjectBlobs(ProvedBlobs):
+class ObjectBlobs(TestedBlobs):
     """Objects below a URL such as ``s3://bucket/prefix``."""
 
     def __init__(self, url: str) -> None:
@@ -150,7 +150,7 @@ class ObjectBlobs(ProvedBlobs):
         """The answer to a request that may safely be sent twice; None if there is no such object."""
         with self._errors(doing, key):
             try:
-                return asked_again(request, _may_pass)
+                return with_retries(request, _may_pass)
             except FileNotFoundError as error:
                 self._refuse_missing_bucket(error)
                 return None

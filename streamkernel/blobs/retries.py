@@ -12,7 +12,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-__all__ = ["REQUEST_SECONDS", "asked_again", "http_status_passes"]
+__all__ = ["REQUEST_SECONDS", "http_status_passes", "with_retries"]
 
 REQUEST_SECONDS = float(os.environ.get("STREAMKERNEL_STORE_TIMEOUT", "14"))
 # Six tries. Together they outlast an outage of seven seconds; a permanent error is raised within nine.
@@ -25,7 +25,7 @@ _SPREAD = Random()
 T = TypeVar("T")
 
 
-def asked_again(request: Callable[[], T], passes: Callable[[BaseException], bool]) -> T:
+def with_retries(request: Callable[[], T], passes: Callable[[BaseException], bool]) -> T:
     """The answer to a request, which is tried up to six times within 15 s while its errors are temporary.
 
     Parameters

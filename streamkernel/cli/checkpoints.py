@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from streamkernel.blobs import beside
-from streamkernel.cli.fit_request import Asked
+from streamkernel.cli.fit_request import FitRequest
 from streamkernel.errors import DataError, NumericalError, ParameterError, StoreError
 from streamkernel.store import Checkpoints
 
@@ -31,7 +31,7 @@ def kept_if_useful(checkpoints: Checkpoints) -> Iterator[Checkpoints]:
             raise
 
 
-def checkpoints_of(target: str | Path, wanted: Asked, resume: bool) -> Checkpoints:
+def checkpoints_of(target: str | Path, wanted: FitRequest, resume: bool) -> Checkpoints:
     """Checkpoints beside the model; a resumed run must have the same estimator, settings, table and rows."""
     config = {
         "estimator": wanted.estimator,

@@ -18,15 +18,15 @@ from streamkernel.engine import (
     limits_here,
 )
 from streamkernel.engine.cluster import connect, local_cluster
-from streamkernel.engine.compiling import Tell, compile_here
+from streamkernel.engine.compiling import Notify, compile_here
 from streamkernel.engine.security import check_encrypted, tls_security
 from streamkernel.errors import ParameterError
 
-__all__ = ["Place", "place_of"]
+__all__ = ["ExecutionTarget", "execution_target"]
 
 
 @dataclass(frozen=True)
-class Place:
+class ExecutionTarget:
     """A scheduler's name or address, and the number of workers (0: threads of this process).
 
     Attributes
@@ -56,7 +56,7 @@ class Place:
         return limits_here(asked, workers=self.workers > 0, remote=self.remote)
 
     @contextlib.contextmanager
-    def executor(self, tell: Tell, worker_bytes: int | None = None) -> Iterator[Executor]:
+    def executor(self, tell: Notify, worker_bytes: int | None = None) -> Iterator[Executor]:
         """Start the executor, and end it on leaving; `tell` gets a line about each step that takes long."""
         if self.scheduler == "threads":
             compile_here(tell)
@@ -70,15 +70,15 @@ class Place:
                 yield executor
 
 
-def place_of(asked: Scheduler, workers: int | None) -> Place:
+def execution_target(asked: Scheduler, workers: int | None) -> ExecutionTarget:
     """Check `--scheduler`, its TLS files and `--workers` before any work."""
     scheduler = asked.address
     if scheduler == "threads":
         if workers is not None:
             raise ParameterError("--workers is for the local cluster; with --scheduler threads leave it out")
-        return Place(scheduler, 0)
+        return ExecutionTarget(scheduler, 0)
     if scheduler == "local":
-        return Place(scheduler, workers or available_cpus())
+        return ExecutionTarget(scheduler, workers or available_cpus())
     if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
         raise ParameterError(
             f"--scheduler must be local, threads or an address such as tls://host:8786, not {scheduler!r}"
@@ -86,4 +86,4 @@ def place_of(asked: Scheduler, workers: int | None) -> Place:
     if workers is not None:
         raise ParameterError("--workers is for the local cluster; a remote scheduler has the workers it has")
     check_encrypted(scheduler, insecure=asked.insecure)
-    return Place(scheduler, 1, tls_security(asked.tls_ca, asked.tls_cert, asked.tls_key), asked.insecure)
+    return ExecutionTarget(scheduler, 1, tls_security(asked.tls_ca, asked.tls_cert, asked.tls_key), asked.insecure)

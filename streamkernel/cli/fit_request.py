@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamkernel.cli.execution import Place, place_of
+from streamkernel.cli.execution import ExecutionTarget, execution_target
 from streamkernel.cli.options import cut
 from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
@@ -18,11 +18,11 @@ from streamkernel.named_stores import with_stores_opened
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
 
-__all__ = ["Asked", "asked", "asked_to_fit", "settings_given"]
+__all__ = ["FitRequest", "fit_request", "planned_request", "settings_given"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class FitRequest:
     """A checked request: settings, rows, place, and a plan within the limits.
 
     Attributes
@@ -36,7 +36,7 @@ class Asked:
     estimator: str
     whole: Table
     table: Table
-    place: Place
+    place: ExecutionTarget
     memory: int | None
     limits: MemoryLimits
     plan: Plan
@@ -72,7 +72,7 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
     return {**given, "rule_options": rule_options(options)}
 
 
-def asked(
+def fit_request(
     store: str,
     options: dict[str, Any],
     settings: BasisSettings,
@@ -80,12 +80,12 @@ def asked(
     *,
     estimator: str = "",
     classify: bool = False,
-) -> Asked:
+) -> FitRequest:
     """Open the table and make the plan; only metadata is read.
 
     Without ``--workers`` the local cluster has one worker per core, or fewer where more would exceed the memory limit.
     """
-    place = place_of(options["scheduler"], options["workers"])
+    place = execution_target(options["scheduler"], options["workers"])
     memory = parse_bytes(options["memory"], "--memory")
     limits = place.limits(memory)
     whole = open_table(store, classify=classify)
@@ -97,17 +97,17 @@ def asked(
 
     if place.scheduler == "local" and options["workers"] is None:
         while place.workers > 1 and limits.exceeded(plan_on(place.machine(), n)):
-            place = Place(place.scheduler, place.workers - 1)
+            place = ExecutionTarget(place.scheduler, place.workers - 1)
     plan = plan_on(place.machine(), n)
     check_memory(plan, limits, lambda size: plan_on(place.machine(), size), n)
-    return Asked(settings, estimator, whole, table, place, memory, limits, plan)
+    return FitRequest(settings, estimator, whole, table, place, memory, limits, plan)
 
 
-def asked_to_fit(store: str, options: dict[str, Any]) -> tuple[Predictor, Asked]:
-    """`asked` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
+def planned_request(store: str, options: dict[str, Any]) -> tuple[Predictor, FitRequest]:
+    """`fit_request` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
     kind = PREDICTORS[options["estimator"]]
     given = with_stores_opened(kind, settings_given(options))
     settings = settings_of(kind, given)
-    found = asked(store, options, settings, kind.plan, estimator=kind.name, classify=kind.classify)
+    found = fit_request(store, options, settings, kind.plan, estimator=kind.name, classify=kind.classify)
     kind.check(found.table, kind.name)
     return kind, found

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.execution import place_of
+from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
 from streamkernel.cli.output import stderr
 from streamkernel.engine import format_bytes
@@ -65,7 +65,7 @@ def looking_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSes
 def _connected(place: str | None, scheduler: Scheduler, timeout: float = 10.0) -> JobsSession:
     address, security = None, None
     if scheduler.address not in (None, "local", "threads"):
-        reached = place_of(scheduler, None)
+        reached = execution_target(scheduler, None)
         address, security = reached.scheduler, reached.security
     return connect(address, security, jobs=place, insecure=scheduler.insecure, timeout=timeout)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkernel.cli.execution import Place
+from streamkernel.cli.execution import ExecutionTarget
 from streamkernel.cli.options import cut
 from streamkernel.engine import Executor, Machine, Plan, TableShape, machine_of, make_plan, memory_limits, step_of
 from streamkernel.engine.memory_limits import parse_bytes
@@ -20,7 +20,7 @@ def check_memory(
     work: Reduction[Any] | RowMap,
     model: PredictingModel,
     table: Table,
-    place: Place,
+    place: ExecutionTarget,
     memory: str | None,
     executor: Executor | None = None,
 ) -> None:

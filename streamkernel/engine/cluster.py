@@ -15,8 +15,8 @@ from distributed.core import Status
 from distributed.security import Security
 
 from streamkernel.engine.cluster_executor import ClusterExecutor
-from streamkernel.engine.compiling import Tell
-from streamkernel.engine.lost_cluster import dask_is_silent, told_if_lost
+from streamkernel.engine.compiling import Notify
+from streamkernel.engine.lost_cluster import dask_is_silent, translated_loss
 from streamkernel.engine.peak_memory import forget_peak
 from streamkernel.engine.plan import WORKER_BYTES, format_bytes
 from streamkernel.engine.security import connect_client
@@ -49,7 +49,7 @@ DASK_CONFIG = {
 
 @contextlib.contextmanager
 def connect(
-    address: str, security: Security | None = None, *, insecure: bool = False, tell: Tell = silent
+    address: str, security: Security | None = None, *, insecure: bool = False, tell: Notify = silent
 ) -> Iterator[ClusterExecutor]:
     """Executor on the cluster whose scheduler listens at `address`; the errors are those of `connect_client`.
 
@@ -64,7 +64,7 @@ def connect(
     ):
         lost = f"the scheduler at {address}, or a worker of it,"
         again = "look whether they run, and try again"
-        with told_if_lost(lost, "before the first sweep", again):
+        with translated_loss(lost, "before the first sweep", again):
             executor = ClusterExecutor(client)
         limit = executor.worker_limit()
         if limit is not None and limit < _LEAST_WORKER:
@@ -73,7 +73,7 @@ def connect(
                 f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
                 f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
             )
-        with told_if_lost(lost, "before the first sweep", again):
+        with translated_loss(lost, "before the first sweep", again):
             client.run(forget_peak)  # of another fit; the peak of `warm_up` counts for this one
             warm_up_workers(client, tell)
         yield executor
@@ -81,7 +81,7 @@ def connect(
 
 @contextlib.contextmanager
 def local_cluster(
-    workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None, tell: Tell = silent
+    workers: int | None = None, threads_per_worker: int = 1, memory_limit: int | None = None, tell: Notify = silent
 ) -> Iterator[ClusterExecutor]:
     """Executor on worker processes of this machine; they end with the block.
 

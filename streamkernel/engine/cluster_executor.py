@@ -22,7 +22,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerErro
 from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, write_leaf
 from streamkernel.engine.killed_worker import blame, killed_worker
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.lost_cluster import scheduler_of, told_if_lost
+from streamkernel.engine.lost_cluster import scheduler_of, translated_loss
 from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.tasks import Written
 from streamkernel.engine.tree import PairingTree
@@ -208,7 +208,7 @@ class ClusterExecutor:
     # --- the cluster -------------------------------------------------------------------------------------------------
 
     def _told_if_lost(self, when: str) -> contextlib.AbstractContextManager[None]:
-        return told_if_lost(self._scheduler, when, "start it again and resume from the last checkpoint")
+        return translated_loss(self._scheduler, when, "start it again and resume from the last checkpoint")
 
     def worker_limit(self) -> int | None:
         """The smallest memory limit of a worker, bytes; beyond it Dask, the container or the job ends the worker.

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 from streamkernel.kernels import compile_all, is_compiled
 
-__all__ = ["Tell", "compile_here", "told_if_slow"]
+__all__ = ["Notify", "compile_here", "notified_if_slow"]
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 _SECONDS = 2.0  # between the time to load compiled loops and the time to compile them
 COMPILING = (
@@ -19,7 +19,7 @@ COMPILING = (
 
 
 @contextlib.contextmanager
-def told_if_slow(tell: Tell, text: str) -> Iterator[None]:
+def notified_if_slow(tell: Notify, text: str) -> Iterator[None]:
     """Print `text` through `tell` if the block takes more than two seconds."""
     timer = threading.Timer(_SECONDS, tell, [text])
     timer.daemon = True
@@ -30,7 +30,7 @@ def told_if_slow(tell: Tell, text: str) -> Iterator[None]:
         timer.cancel()
 
 
-def compile_here(tell: Tell) -> None:
+def compile_here(tell: Notify) -> None:
     """Fill this machine's cache of compiled loops, if it is empty; a signal ends the wait at once.
 
     The compiler runs in its own thread, because a thread that compiles handles no signal before the end.
@@ -46,7 +46,7 @@ def compile_here(tell: Tell) -> None:
             met.append(error)
 
     thread = threading.Thread(target=run, name="streamkernel-compiler", daemon=True)
-    with told_if_slow(tell, COMPILING):
+    with notified_if_slow(tell, COMPILING):
         thread.start()
         while thread.is_alive():
             thread.join(0.2)

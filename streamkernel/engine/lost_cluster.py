@@ -11,7 +11,7 @@ from distributed.client import ClosedClientError, FutureCancelledError, FuturesC
 
 from streamkernel.errors import ClusterError, StreamKernelError
 
-__all__ = ["dask_is_silent", "scheduler_of", "told_if_lost"]
+__all__ = ["dask_is_silent", "scheduler_of", "translated_loss"]
 
 _LOGGERS = (
     "distributed.batched",
@@ -29,7 +29,7 @@ def scheduler_of(client: Client) -> str:
 
 
 @contextlib.contextmanager
-def told_if_lost(who: str, when: str, then: str) -> Iterator[None]:
+def translated_loss(who: str, when: str, then: str) -> Iterator[None]:
     """Raise any of Dask's errors for a lost connection as one: `who` was lost, `when`, and what to do `then`.
 
     Raises

@@ -1,6 +1,6 @@
 """Low-rank factors G with ``G G^T = K~``: products, solves, eigenvectors, neighbours, from a stored G or a basis."""
 
-from streamkernel.factors.basis_record import KeptBasis
+from streamkernel.factors.basis_record import BasisRecord
 from streamkernel.factors.cca import FactorCCA
 from streamkernel.factors.codes import Codes
 from streamkernel.factors.eigen import FactorEigen
@@ -14,21 +14,21 @@ from streamkernel.factors.woodbury import NystroemRegression, nystroem_regressio
 
 __all__ = [
     "BASIS",
-    "NystroemRegression",
     "PCA_ROWS",
     "ROWS",
+    "BasisRecord",
     "Codes",
     "Factor",
     "FactorCCA",
     "FactorEigen",
     "FeatureRows",
-    "KeptBasis",
     "KernelOperator",
     "NearestRows",
     "Neighbours",
+    "NystroemRegression",
     "WoodburyInverse",
-    "kernel_operator",
     "checked_folder",
+    "kernel_operator",
     "lazy_product",
     "lazy_solve",
     "nearest_neighbours",

@@ -21,10 +21,10 @@ from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, writ
 from streamkernel.table import KnownColumns, Scaler, Table
 from streamkernel.table.columns import are_real
 
-__all__ = ["KeptBasis"]
+__all__ = ["BasisRecord"]
 
 
-class KeptBasis:
+class BasisRecord:
     """Base of the dataclasses `RidgeModel`, `Factor` and `TransformerModel`.
 
     Attributes

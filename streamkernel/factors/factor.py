@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from streamkernel.blobs import blobs_at, is_url, joined, spelled
+from streamkernel.blobs import blobs_at, is_url, joined, normalised
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
-from streamkernel.factors.basis_record import KeptBasis
+from streamkernel.factors.basis_record import BasisRecord
 from streamkernel.factors.features import FeatureRows
 from streamkernel.kernels import Kernel
 from streamkernel.outputs import FACTOR_PARTS
@@ -35,7 +35,7 @@ BASIS, ROWS = FACTOR_PARTS
 
 
 @dataclass(frozen=True, eq=False)
-class Factor(KeptBasis):
+class Factor(BasisRecord):
     """A low-rank factor: its basis, and G if that was stored.
 
     Parameters
@@ -120,7 +120,7 @@ class Factor(KeptBasis):
         StoreNotFoundError, IncompleteStoreError, ModelFormatError, CorruptMetadataError, CorruptChunkError
             The factor is absent, incomplete or damaged.
         """
-        folder = spelled(path)
+        folder = normalised(path)
         parts = entries_of(folder)
         if not parts and not (isinstance(folder, Path) and os.path.exists(folder)):
             raise StoreNotFoundError(f"{folder} does not exist; make it with streamkernel factor")
@@ -163,7 +163,7 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     StoreExistsError
         A factor exists there and `overwrite` is false, or something else exists there.
     """
-    folder = spelled(path)
+    folder = normalised(path)
     if isinstance(folder, Path) and folder.is_symlink():
         raise StoreExistsError(
             f"{folder} is a symbolic link to {os.readlink(folder)}, which is not followed to be written; give that path"

@@ -36,7 +36,7 @@ from streamkernel.fits.plan_steps import steps_of_choice
 from streamkernel.fits.record import basis_arrays, basis_record, run_record
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, within_range
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.reductions.pools import Look
+from streamkernel.reductions.pools import ResidualSample
 from streamkernel.reductions.sums import FeatureGram, FeatureMap, Features, NormalEquations
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.basis import BasisSettings
@@ -261,7 +261,9 @@ def _trace(chosen: Chosen, session: Session) -> float:
     if chosen.kernel.stationary:
         return table.n_rows * float(chosen.kernel.diagonal(basis.points[:1])[0])
     empty = basis.take(np.zeros(0, np.int64))
-    return session.sweep(Look(empty, 0, 0, 0, (0,), 0), table.without_targets(), "trace of the kernel").residual_trace
+    return session.sweep(
+        ResidualSample(empty, 0, 0, 0, (0,), 0), table.without_targets(), "trace of the kernel"
+    ).residual_trace
 
 
 def plan_factor(

@@ -18,7 +18,7 @@ from streamkernel.fits.supervised import fit_supervised
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.generalised import GeneralisedModel
-from streamkernel.reductions import Reduction, Sample, Weighed
+from streamkernel.reductions import Reduction, Reweighted, Sample
 from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep, StartSums, likelihood_of
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions
 from streamkernel.reductions.sums import Features
@@ -195,7 +195,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
             # The model's totals and certificate count every row with weight 1.
             started.append(session.sweep(reduction, table, name))
             return started[-1] if share == 1.0 else started[-1].times(share)
-        return session.sweep(reduction if share == 1.0 else Weighed(reduction, share), table, name)
+        return session.sweep(reduction if share == 1.0 else Reweighted(reduction, share), table, name)
 
     tuning = chosen.tuning
     signal = tuning.signal if isinstance(tuning, LikelihoodTuning) else float(settings.signal_variance)

@@ -14,7 +14,7 @@ from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
-from streamkernel.following.stop import Stop, StopWord
+from streamkernel.following.stop import Stop, StopFlag
 from streamkernel.kinds import predicting_class, updatable
 from streamkernel.models.updatable import Updatable
 from streamkernel.store import bundle_kind
@@ -90,7 +90,7 @@ def follow(
         interval=interval,
         patience=patience,
         limits=Limits(once, until_rows, seconds),
-        stop=StopWord() if stop is None else stop,
+        stop=StopFlag() if stop is None else stop,
         progress=progress or Silent(),
         own_rows=client is None,
     ).run()

@@ -23,9 +23,9 @@ from streamkernel.blobs import joined
 from streamkernel.engine import Executor, Progress, Session, Silent, resident_bytes
 from streamkernel.errors import ClusterError, IncompleteStoreError, InputChangedError, ShapeMismatchError
 from streamkernel.following.lock import only_follower
-from streamkernel.following.model_cache import KeptInMemory
-from streamkernel.following.stop import Abandoned, Stop, Stoppable, StopWord
-from streamkernel.following.temporary_errors import Trouble, may_pass
+from streamkernel.following.model_cache import CachedModel
+from streamkernel.following.stop import Abandoned, Stop, StopFlag, Stoppable
+from streamkernel.following.temporary_errors import ErrorStreak, is_temporary
 from streamkernel.following.update_saved import update_saved
 from streamkernel.models.updatable import Updatable
 from streamkernel.store import Checkpoints
@@ -141,14 +141,14 @@ class Follower:
     interval: float = 2.0
     patience: float = 3600.0
     limits: Limits = field(default_factory=Limits)
-    stop: Stop = field(default_factory=StopWord)
+    stop: Stop = field(default_factory=StopFlag)
     progress: Progress = field(default_factory=Silent)
     own_rows: bool = True
 
     def __post_init__(self) -> None:
         self.model = joined(self.model)
-        self._kept = KeptInMemory(self.model, self.load)
-        self._trouble = Trouble(self.patience)
+        self._kept = CachedModel(self.model, self.load)
+        self._trouble = ErrorStreak(self.patience)
         self._stack = ExitStack()
         self._running: Executor | None = None
         self._driver_bytes: int | None = None
@@ -273,7 +273,7 @@ class Follower:
             # The workers of this machine were stopped as well, which caused the error.
             return
         begun, times = self._seen is not None, self._trouble.times
-        if not may_pass(error, begun=begun, moved=moved, foreign=self._foreign, times=times):
+        if not is_temporary(error, begun=begun, moved=moved, foreign=self._foreign, times=times):
             raise error
         seconds = self._trouble.again()
         if seconds is None:

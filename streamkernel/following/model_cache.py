@@ -12,14 +12,14 @@ from streamkernel.errors import StoreError
 from streamkernel.models.updatable import Updatable
 from streamkernel.store.plain import plain
 
-__all__ = ["KeptInMemory"]
+__all__ = ["CachedModel"]
 
 M = TypeVar("M", bound=Updatable[Any])
 
 _CONFIG = "config.json"
 
 
-class KeptInMemory(Generic[M]):
+class CachedModel(Generic[M]):
     """The `load` argument of `update_saved` for a model that is updated repeatedly: it keeps the model in memory.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from streamkernel.engine import Progress
 
-__all__ = ["Abandoned", "Stop", "StopWord", "Stoppable"]
+__all__ = ["Abandoned", "Stop", "StopFlag", "Stoppable"]
 
 
 class Stop(Protocol):
@@ -15,7 +15,7 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-class StopWord:
+class StopFlag:
     """A request to stop without a lock, unlike an Event, so that a signal handler may set it at any moment."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 
-__all__ = ["Trouble", "may_pass"]
+__all__ = ["ErrorStreak", "is_temporary"]
 
 _FIRST, _LONGEST = 0.25, 30.0
 # Changed rows in a foreign store may be rows that are being written; not after this number of errors in a row.
@@ -28,7 +28,7 @@ _LASTING = (ModelFormatError, StoreExistsError, CheckpointMismatchError, Securit
 _LASTING_AT_FIRST = (StoreNotFoundError, StoreAccessError, ClusterError)
 
 
-def may_pass(error: Exception, *, begun: bool, moved: bool, foreign: bool, times: int) -> bool:
+def is_temporary(error: Exception, *, begun: bool, moved: bool, foreign: bool, times: int) -> bool:
     """Whether an error is temporary, so that another attempt may succeed.
 
     Parameters
@@ -48,7 +48,7 @@ def may_pass(error: Exception, *, begun: bool, moved: bool, foreign: bool, times
     return isinstance(error, (StoreError, ClusterError, OSError)) and not isinstance(error, MemoryError)
 
 
-class Trouble:
+class ErrorStreak:
     """The failures in a row: their number, their start, and the time to wait now.
 
     Parameters

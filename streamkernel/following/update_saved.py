@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from streamkernel.blobs import beside, generation_of, spelled
+from streamkernel.blobs import beside, generation_of, normalised
 from streamkernel.engine import Session
 from streamkernel.errors import (
     CheckpointMismatchError,
@@ -75,7 +75,7 @@ def update_saved(
     """
     # Check the options before they become part of the checkpoints' configuration.
     check_options(options.get("stale", STALE), options.get("grow", 0))
-    folder = spelled(path)
+    folder = normalised(path)
     for _ in range(_TRIES):
         before = generation_of(folder)
         model = load(folder)

@@ -29,13 +29,13 @@ from streamkernel.errors import (
 )
 from streamkernel.store import Bundle, read_bundle, write_bundle
 
-__all__ = ["Steps", "remove_steps", "steps_saved"]
+__all__ = ["JobCheckpoints", "remove_steps", "steps_saved"]
 
 _KIND = "checkpoint"
 _KEY = re.compile(r"(\d{4,})/(\d{4,})-([a-z][a-z0-9_]*)/.*")
 
 
-class Steps:
+class JobCheckpoints:
     """The checkpoints to which a `Session` saves and from which it loads.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 from streamkernel.errors import StoreError
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import UNREADABLE, JobRecords
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 
 __all__ = ["UnreadableJob"]
 
@@ -42,7 +42,7 @@ class UnreadableJob(Job):
         return {"id": self.id, "status": UNREADABLE, "jobs": self.jobs, **told, "progress": {}, "error": self.error}
 
     @property
-    def work(self) -> Work:
+    def work(self) -> JobSpecification:
         raise self._damage
 
     @property

@@ -24,7 +24,7 @@ from streamkernel.jobs.checkpoints import remove_steps, steps_saved
 from streamkernel.jobs.cluster import driver_executor, is_closing
 from streamkernel.jobs.failures import as_record
 from streamkernel.jobs.fit_and_publish import Fitting, steps_of
-from streamkernel.jobs.progress_watch import Watch
+from streamkernel.jobs.progress_watch import ProgressWatch
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -100,7 +100,7 @@ class _Driver:
         if record is None:
             return str(self.records.latest().value["status"])
         fitting = Fitting(self.records, self.work, self.lease, record)
-        watch = Watch(
+        watch = ProgressWatch(
             self.records,
             self.lease,
             attempt=record.value["attempt"],
@@ -116,7 +116,7 @@ class _Driver:
         except Exception as error:
             return self._failed(error, watch)
 
-    def _fit(self, fitting: Fitting, watch: Watch) -> dict[str, Any]:
+    def _fit(self, fitting: Fitting, watch: ProgressWatch) -> dict[str, Any]:
         fitting.prepare(watch)
         with driver_executor(self.worker) as (client, executor):
             watch.interrupt = client.close
@@ -180,7 +180,7 @@ class _Driver:
         if self.lease.held:
             remove_steps(self.steps_at)
 
-    def _failed(self, error: Exception, watch: Watch) -> str:
+    def _failed(self, error: Exception, watch: ProgressWatch) -> str:
         reason = watch.reason if not isinstance(error, Stopped) else error.reason
         if reason == LOST or isinstance(error, RunLockedError):
             logger.warning(

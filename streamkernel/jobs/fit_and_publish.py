@@ -9,11 +9,11 @@ from streamkernel.blobs import Lease, Record, joined, parent_of
 from streamkernel.engine import Machine, Plan, Session, check_memory, resident_bytes
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
 from streamkernel.fits.choose_basis import checked_plan
-from streamkernel.jobs.checkpoints import Steps
+from streamkernel.jobs.checkpoints import JobCheckpoints
 from streamkernel.jobs.cluster import DriverExecutor, DriverLimits
-from streamkernel.jobs.progress_watch import Watch
+from streamkernel.jobs.progress_watch import ProgressWatch
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.store import check_target
 from streamkernel.table import Table
@@ -27,13 +27,13 @@ def steps_of(id: str, model: str) -> str:
     return joined(parent, f".{name}.{id}.run")
 
 
-def published_digest(work: Work) -> str | None:
+def published_digest(work: JobSpecification) -> str | None:
     """Digest of the model at a job's model location; None if no model can be read there."""
     model = _existing(work)
     return None if model is None else model.digest
 
 
-def _existing(work: Work) -> PredictingModel | None:
+def _existing(work: JobSpecification) -> PredictingModel | None:
     try:
         return work.kind.model.load(work.model)
     except StoreError:
@@ -48,13 +48,13 @@ class Fitting:
     record : state of the job in which this driver runs.
     """
 
-    def __init__(self, records: JobRecords, work: Work, lease: Lease, record: Record) -> None:
+    def __init__(self, records: JobRecords, work: JobSpecification, lease: Lease, record: Record) -> None:
         self.records, self.work, self.lease, self.record = records, work, lease, record
         self._executor: DriverExecutor | None = None
         self.settings: Any = None
         self.whole: Table
         self.table: Table
-        self.steps: Steps
+        self.steps: JobCheckpoints
 
     def memory_now(self) -> int:
         """Memory of all workers now, in bytes."""
@@ -68,7 +68,7 @@ class Fitting:
         model = _existing(self.work)
         return None if model is None or model.digest != digest else self._told(model)
 
-    def prepare(self, watch: Watch) -> None:
+    def prepare(self, watch: ProgressWatch) -> None:
         """Open the table and the checkpoints of earlier drivers.
 
         Raises
@@ -97,11 +97,11 @@ class Fitting:
                 f"{self.work.table} is not the table that the job began with; submit a new job for the new rows"
             )
         steps_at = steps_of(self.records.id, self.work.model)
-        self.steps = Steps(steps_at, self.record.value["attempt"], digest, self.lease.check)
+        self.steps = JobCheckpoints(steps_at, self.record.value["attempt"], digest, self.lease.check)
         if self.steps.steps():
             watch.tell("resuming", f"resuming from {len(self.steps.steps())} checkpoints")
 
-    def fit(self, executor: DriverExecutor, watch: Watch) -> PredictingModel:
+    def fit(self, executor: DriverExecutor, watch: ProgressWatch) -> PredictingModel:
         """Check that the memory suffices, then run the fit."""
         self._executor = executor
         before = resident_bytes()
@@ -125,7 +125,7 @@ class Fitting:
             driver_bytes=before,
         )
 
-    def publish(self, model: PredictingModel, watch: Watch) -> dict[str, Any]:
+    def publish(self, model: PredictingModel, watch: ProgressWatch) -> dict[str, Any]:
         """Save the model under the lease; once its digest is recorded, nobody can cancel the job."""
         watch.check()
         watch.measured(model.config["run"]["peak_memory_bytes"])

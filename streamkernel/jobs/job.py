@@ -29,7 +29,7 @@ from streamkernel.jobs.records import (
     JobRecords,
 )
 from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 
 __all__ = ["Job"]
 
@@ -65,9 +65,9 @@ class Job:
         self._first_seen: dict[str, float] = {}
 
     @cached_property
-    def work(self) -> Work:
+    def work(self) -> JobSpecification:
         """The work to do: estimator, settings, table, model."""
-        return Work.from_config(self._spec["work"], f"job {self.id} in {self.jobs}")
+        return JobSpecification.from_config(self._spec["work"], f"job {self.id} in {self.jobs}")
 
     @property
     def model(self) -> str:

@@ -17,7 +17,7 @@ from streamkernel.engine import Plan
 from streamkernel.errors import StoreError
 from streamkernel.jobs.records import LOST, RUNNING, JobRecords, Stopped
 
-__all__ = ["CLOSING", "Watch"]
+__all__ = ["CLOSING", "ProgressWatch"]
 
 CLOSING = "closing"
 _INTERVAL = 1.5  # seconds between two reads of the records
@@ -42,7 +42,7 @@ class _Told:
     began: float = field(default_factory=time.time)
 
 
-class Watch:
+class ProgressWatch:
     """A session's `streamkernel.engine.Progress`: it writes the progress, and reads the job's records in a thread.
 
     Parameters
@@ -132,7 +132,7 @@ class Watch:
 
     # --- the thread --------------------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ProgressWatch:
         # After our first progress record, the former driver can append none: its number is taken.
         self._write()
         while self.reason == LOST and self.lease.held:

@@ -33,7 +33,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelError,
 )
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 
 __all__ = [
     "CANCELLED",
@@ -52,7 +52,7 @@ __all__ = [
     "is_id",
     "job_ids",
     "new_id",
-    "telling_damage",
+    "translated_damage",
 ]
 
 QUEUED, RUNNING, INTERRUPTED = "queued", "running", "interrupted"
@@ -122,7 +122,7 @@ class JobRecords:
 
     # --- the work to do ----------------------------------------------------------------------------------------------
 
-    def create(self, work: Work) -> Record:
+    def create(self, work: JobSpecification) -> Record:
         """Write a new job, with the status "queued"."""
         spec = {**_FORMAT, "id": self.id, "submitted": time.time(), "by": this_process(), "work": work.to_config()}
         text = json.dumps(spec, indent=1, sort_keys=True, allow_nan=False)
@@ -171,9 +171,9 @@ class JobRecords:
         """Remove the spec, so that the job is no longer listed."""
         blobs_at(self.location).remove(f"{_SPECS}{self.id}.json")
 
-    def work(self) -> Work:
+    def work(self) -> JobSpecification:
         """The work in its spec."""
-        return Work.from_config(self.spec()["work"], f"{self.location}/{_SPECS}{self.id}.json")
+        return JobSpecification.from_config(self.spec()["work"], f"{self.location}/{_SPECS}{self.id}.json")
 
     # --- its states --------------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class JobRecords:
 
 
 @contextmanager
-def telling_damage(id: str, place: str | None = None) -> Iterator[None]:
+def translated_damage(id: str, place: str | None = None) -> Iterator[None]:
     """Turn errors of code that shows a job's records into one of ours: even whole records can have wrong fields.
 
     Raises

@@ -10,7 +10,7 @@ from typing import Any
 from distributed import Client
 
 from streamkernel.blobs import is_url, joined, parent_of
-from streamkernel.engine.lost_cluster import told_if_lost
+from streamkernel.engine.lost_cluster import translated_loss
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.engine.security import connect_client
 from streamkernel.engine.versions import check_versions
@@ -28,7 +28,7 @@ from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new
 from streamkernel.jobs.remove import remove_job
 from streamkernel.jobs.reservation import latest_maker, reserve
 from streamkernel.jobs.scheduling import submit_driver
-from streamkernel.jobs.specification import Work, described, location_of
+from streamkernel.jobs.specification import JobSpecification, described, location_of
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
 
@@ -82,7 +82,7 @@ def connect(
     if address is not None:
         client = connect_client(address, security, insecure=insecure, timeout=timeout, set_as_default=False)
         try:
-            with told_if_lost(f"the scheduler at {address}", "as it was asked for its versions", "try again"):
+            with translated_loss(f"the scheduler at {address}", "as it was asked for its versions", "try again"):
                 check_versions(client)
         except BaseException:
             client.close()
@@ -142,7 +142,7 @@ class JobsSession:
         if self._client is None:
             raise ParameterError("nobody can drive a job here; connect to a scheduler's address to submit one")
         name, plain_settings, limit = described(estimator, settings)
-        work = Work(
+        work = JobSpecification(
             estimator=name,
             settings=plain_settings,
             table=location_of("table", table),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.blobs import spelled
+from streamkernel.blobs import normalised
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import CorruptMetadataError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator
@@ -21,11 +21,11 @@ from streamkernel.settings.pursuit import AUTO
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table
 
-__all__ = ["Work", "described", "location_of"]
+__all__ = ["JobSpecification", "described", "location_of"]
 
 
 @dataclass(frozen=True)
-class Work:
+class JobSpecification:
     """One fit.
 
     Attributes
@@ -54,7 +54,7 @@ class Work:
         return asdict(self)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], where: str) -> Work:
+    def from_config(cls, config: Mapping[str, Any], where: str) -> JobSpecification:
         """The work in JSON that was read at `where`."""
         try:
             values = {each.name: config[each.name] for each in fields(cls)}
@@ -169,7 +169,7 @@ def location_of(what: str, value: Any) -> str:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str) and value:
-        return str(spelled(value))
+        return str(normalised(value))
     raise ParameterError(
         f"a job needs the location of the {what}, not a {type(value).__name__}: the cluster cannot see what is in this "
         "process; streamkernel.ingest(X, 'rows.zarr') writes rows to a store, and rows=(a, b) takes a part of them"

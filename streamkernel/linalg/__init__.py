@@ -12,9 +12,9 @@ from streamkernel.linalg.threads import single_threaded_blas
 from streamkernel.linalg.whitening import PANEL_ROWS, Whitener
 
 __all__ = [
+    "PANEL_ROWS",
     "DualityPath",
     "InPlaceCholesky",
-    "PANEL_ROWS",
     "RankRevealed",
     "RidgePath",
     "SymmetricEigen",

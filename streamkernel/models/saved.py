@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Self
 
-from streamkernel.factors import KeptBasis
+from streamkernel.factors import BasisRecord
 from streamkernel.kernels import Kernel
 
 __all__ = ["SavedModel"]
 
 
-class SavedModel(KeptBasis):
+class SavedModel(BasisRecord):
     """Base of the models: everything that `save` writes and `load` reads back."""
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from streamkernel.outputs.complete import FACTOR_PARTS, Kind, Whole, whole_at
+from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, read_complete
 from streamkernel.outputs.files import refuse_link
 from streamkernel.outputs.partial import (
     PartialFolder,
@@ -18,17 +18,17 @@ from streamkernel.outputs.replace import check_name_length, check_output, plain_
 
 __all__ = [
     "FACTOR_PARTS",
+    "CompleteOutput",
     "Kind",
     "PartialFolder",
-    "Whole",
     "check_name_length",
     "check_output",
     "plain_copy",
     "publish",
+    "read_complete",
     "refuse_link",
     "remove_former",
     "remove_stray_partials",
     "store_error",
     "translated_os_errors",
-    "whole_at",
 ]

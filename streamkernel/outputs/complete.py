@@ -15,7 +15,7 @@ from typing import Any, Literal
 from streamkernel.atomic import parsed_json
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE, ROWS_FORMAT, TABLE_FORMAT
 
-__all__ = ["FACTOR_PARTS", "WORDS", "Kind", "Whole", "said_to_be", "whole_at"]
+__all__ = ["FACTOR_PARTS", "WORDS", "CompleteOutput", "Kind", "declared_kind", "read_complete"]
 
 Kind = Literal["model", "factor", "checkpoint", "rows", "factor rows", "table"]
 
@@ -38,7 +38,7 @@ _WRONG = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, Recu
 
 
 @dataclass(frozen=True)
-class Whole:
+class CompleteOutput:
     """Kind of an output, its files, and the number of possible chunks along each axis of each of its arrays."""
 
     kind: Kind
@@ -73,7 +73,7 @@ class Whole:
         return indices if all(i < count for i, count in zip(indices, counts, strict=False)) else None
 
 
-def whole_at(read: Callable[[str], bytes | None]) -> Whole | None:
+def read_complete(read: Callable[[str], bytes | None]) -> CompleteOutput | None:
     """The output whose files `read` returns by name; None if it is not ours or not whole."""
     try:
         manifest = _object(read(COMPLETE))
@@ -96,10 +96,10 @@ def whole_at(read: Callable[[str], bytes | None]) -> Whole | None:
         arrays = {name: _chunks(_object(read(f"{name}/{_GROUP}"))) for name in names}
     except _WRONG:
         return None
-    return Whole(kind, frozenset(files), arrays)
+    return CompleteOutput(kind, frozenset(files), arrays)
 
 
-def said_to_be(read: Callable[[str], bytes | None]) -> Kind | None:
+def declared_kind(read: Callable[[str], bytes | None]) -> Kind | None:
     """The kind that a group's format name gives, whether the output is whole or not; None if it is not ours."""
     try:
         written = _object(read(_GROUP))["attributes"]["format"]

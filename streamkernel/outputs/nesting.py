@@ -8,7 +8,7 @@ from pathlib import Path
 from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Generations, parent_of
 from streamkernel.errors import CorruptMetadataError, ParameterError, StoreExistsError
-from streamkernel.outputs.complete import FACTOR_PARTS, WORDS, said_to_be, whole_at
+from streamkernel.outputs.complete import FACTOR_PARTS, WORDS, declared_kind, read_complete
 from streamkernel.outputs.files import read_small
 
 __all__ = ["refuse_inside"]
@@ -52,7 +52,7 @@ def _prefixes(url: str) -> list[str]:
 def _is_factor(place: str | Path) -> bool:
     """Whether a whole factor's basis is in a place."""
     basis = place / FACTOR_PARTS[0] if isinstance(place, Path) else f"{place}/{FACTOR_PARTS[0]}"
-    whole = whole_at(lambda name: _content(basis, name))
+    whole = read_complete(lambda name: _content(basis, name))
     return whole is not None and whole.kind == "factor"
 
 
@@ -60,7 +60,7 @@ def _described(place: str | Path) -> str | None:
     content = _content(place, _GROUP)
     if content is None:
         return None
-    kind = said_to_be(lambda name: content)
+    kind = declared_kind(lambda name: content)
     if kind is not None:
         return WORDS[kind]
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from streamkernel.blobs import Generations
 from streamkernel.errors import ParameterError, StoreExistsError, warn_user
-from streamkernel.outputs.complete import WORDS, Kind, Whole, said_to_be, whole_at
+from streamkernel.outputs.complete import WORDS, CompleteOutput, Kind, declared_kind, read_complete
 from streamkernel.outputs.files import mounted_at, read_small
 from streamkernel.outputs.nesting import refuse_inside
 
@@ -69,12 +69,12 @@ def check_name_length(target: Path) -> None:
         )
 
 
-def _check_kind(where: str, read: Callable[[str], bytes | None], kind: Kind) -> Whole:
+def _check_kind(where: str, read: Callable[[str], bytes | None], kind: Kind) -> CompleteOutput:
     """The whole output at a place; raises unless it is of this kind."""
-    whole = whole_at(read)
+    whole = read_complete(read)
     if whole is not None and whole.kind == kind:
         return whole
-    found = whole.kind if whole is not None else said_to_be(read)
+    found = whole.kind if whole is not None else declared_kind(read)
     if kind != "table":
         others = "" if whole is None else f" but {WORDS[whole.kind]}"
         parts = " or not a whole one" if found == kind else others
@@ -116,13 +116,13 @@ def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
 
 def plain_copy(place: Generations) -> Callable[[str], bool] | None:
     """A function that recognises the keys of a plain copy of an output at the URL itself; None if there is no copy."""
-    whole = whole_at(place.blobs.read)
+    whole = read_complete(place.blobs.read)
     return None if whole is None else whole.owns
 
 
-def whole_in(folder: Path) -> Whole | None:
+def whole_in(folder: Path) -> CompleteOutput | None:
     """The whole output in a folder; None if there is none."""
-    return whole_at(lambda name: read_small(folder / name))
+    return read_complete(lambda name: read_small(folder / name))
 
 
 def is_empty_folder(path: Path) -> bool:
@@ -130,7 +130,7 @@ def is_empty_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
 
 
-def _strangers(folder: Path, whole: Whole, mounts: frozenset[str], prefix: str = "") -> Iterator[str]:
+def _strangers(folder: Path, whole: CompleteOutput, mounts: frozenset[str], prefix: str = "") -> Iterator[str]:
     """Keys in an output's folder that are not ours: other names, links, other kinds of files, mounts."""
     with os.scandir(folder / prefix) as entries:
         for entry in entries:

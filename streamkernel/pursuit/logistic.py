@@ -27,12 +27,12 @@ from streamkernel.kernels import Kernel
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pursue import Pursued
 from streamkernel.pursuit.stages import Stages
-from streamkernel.pursuit.state import Candidates, ModelSoFar
+from streamkernel.pursuit.state import Candidates, PursuitState
 from streamkernel.reductions.pools import DictionaryColumns, PoolColumns, Roots
 from streamkernel.reductions.scores import StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
 
-__all__ = ["LogisticSoFar"]
+__all__ = ["LogisticState"]
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -44,11 +44,11 @@ _SEPARATED = 1e-4  # loss per row below which the classes are separated, and coe
 _MOST_HALVINGS = 12
 
 
-class LogisticSoFar(ModelSoFar):
+class LogisticState(PursuitState):
     """A pursuit with the logistic loss: `parameters` are the coefficients that the next sweep measures, `stages` those
     of the last weighted fit.
 
-    The parameters are those of `ModelSoFar`.
+    The parameters are those of `PursuitState`.
     """
 
     logistic = True

@@ -16,12 +16,12 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.kernels import packed_bytes
-from streamkernel.pursuit.logistic import LogisticSoFar
+from streamkernel.pursuit.logistic import LogisticState
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pools import Pools
 from streamkernel.pursuit.pursue import checked_variant, pursue
-from streamkernel.pursuit.stage_errors import Watch
-from streamkernel.pursuit.state import ModelSoFar
+from streamkernel.pursuit.stage_errors import StageErrors
+from streamkernel.pursuit.state import PursuitState
 from streamkernel.reductions import Sample
 from streamkernel.reductions.pools import (
     DictionaryColumns,
@@ -96,9 +96,9 @@ class MatchingPursuit(Rule):
         return not isinstance(self.validation, Table) and bool(self.validation)
 
     @property
-    def watch(self) -> Watch:
+    def watch(self) -> StageErrors:
         """The measurements of every size."""
-        return Watch(self.validation, self.patience, self.by_error, self.gamma)
+        return StageErrors(self.validation, self.patience, self.by_error, self.gamma)
 
     def held_out(self, problem: Problem) -> HeldOut | None:
         """The rule for the rows that are held out; None where none are."""
@@ -184,7 +184,7 @@ class MatchingPursuit(Rule):
         return (problem.centre @ coding if self.constant and not self.logistic else np.zeros(d)), np.ones(d)
 
     def _reduction(
-        self, problem: Problem, basis: Basis, pool: Basis, model: ModelSoFar | None, round_: int
+        self, problem: Problem, basis: Basis, pool: Basis, model: PursuitState | None, round_: int
     ) -> DictionarySums:
         """The reduction of a round."""
         centre, scale = self._targets(problem)
@@ -218,7 +218,7 @@ class MatchingPursuit(Rule):
         if watch.automatic and not watch.may_hold_out(problem, cache.repeats):
             return self._unwatched(problem, session, cache)
         centre, scale = self._targets(problem)
-        kind = LogisticSoFar if self.logistic else ModelSoFar
+        kind = LogisticState if self.logistic else PursuitState
         model = kind(problem.empty_basis(), self.variant, self.constant, centre, scale, self.patience, self.by_error)
         rounds: list[RoundRecord] = []
         drawn: Sample | None = None
@@ -272,7 +272,7 @@ class MatchingPursuit(Rule):
         tried = model.terms
         if watch.automatic:
             model.shrink()
-        if isinstance(model, LogisticSoFar):
+        if isinstance(model, LogisticState):
             self._fit_again(problem, session, model)
         elif self.patience is None:
             watch.look(problem, session, model, coding)
@@ -286,7 +286,7 @@ class MatchingPursuit(Rule):
         self.watch.without(problem.table.n_rows)
         return replace(self, validation=0.0).select(problem, session, cache)
 
-    def _fit_again(self, problem: Problem, session: Session, model: LogisticSoFar) -> None:
+    def _fit_again(self, problem: Problem, session: Session, model: LogisticState) -> None:
         """Fit only the coefficients of the best size by Newton's method, until steps gain nothing."""
         cut = False
         for _ in range(_MOST_REFITS):
@@ -316,7 +316,7 @@ class MatchingPursuit(Rule):
         self,
         problem: Problem,
         cache: RowCache,
-        model: ModelSoFar,
+        model: PursuitState,
         drawn: Sample | None,
         refused: set[int],
         picks: int,

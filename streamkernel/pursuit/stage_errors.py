@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
-from streamkernel.pursuit.state import ModelSoFar
+from streamkernel.pursuit.state import PursuitState
 from streamkernel.reductions.pools import HeldOut, Repeats
 from streamkernel.reductions.scores import StagedScores
 from streamkernel.selection.problem import Problem, unfilled_basis
 from streamkernel.table import Table
 
-__all__ = ["AUTO", "Watch", "share_of"]
+__all__ = ["AUTO", "StageErrors", "share_of"]
 
 Float = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ _COUNTED = "errors of every size"
 
 
 @dataclass(frozen=True)
-class Watch:
+class StageErrors:
     """Parameters
     ----------
     validation, patience, by_error, gamma : see `MatchingPursuit`.
@@ -87,13 +87,13 @@ class Watch:
             raise ParameterError(f"bound_gamma is how far one target may be missed, and {what}; leave it out")
         return classes or self.gamma is not None
 
-    def look(self, problem: Problem, session: Session, model: ModelSoFar, coding: Float | None) -> None:
+    def look(self, problem: Problem, session: Session, model: PursuitState, coding: Float | None) -> None:
         """Measure the errors of each size on another table, if there is one."""
         rows = self.table(problem)
         if rows is not None and model.terms:
             model.saw(session.sweep(model.watching(coding, self.gamma), rows, f"watch {model.terms} terms"))
 
-    def count(self, problem: Problem, session: Session, model: ModelSoFar, coding: Float | None) -> None:
+    def count(self, problem: Problem, session: Session, model: PursuitState, coding: Float | None) -> None:
         """Count the wrong rows of each size."""
         if not self.counts(problem) or not model.terms:
             return

@@ -19,7 +19,7 @@ from streamkernel.reductions.pools import DictionaryColumns, Gram, HeldOut, Pool
 from streamkernel.reductions.scores import StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
 
-__all__ = ["Candidates", "ModelSoFar"]
+__all__ = ["Candidates", "PursuitState"]
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -39,7 +39,7 @@ class Candidates:
     functions: Int
 
 
-class ModelSoFar:
+class PursuitState:
     """The model of a pursuit, which grows by the picks of each sweep.
 
     Parameters

@@ -5,7 +5,7 @@ from streamkernel.reductions.collect import Collect
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Gather, Sample
 from streamkernel.reductions.moments import Moments
-from streamkernel.reductions.reweighted import Weighed
+from streamkernel.reductions.reweighted import Reweighted
 from streamkernel.reductions.row_map import Predictions, RowMap
 from streamkernel.reductions.row_random import row_uniforms, stream_generator
 from streamkernel.reductions.views import View
@@ -17,11 +17,11 @@ __all__ = [
     "Moments",
     "Predictions",
     "Reduction",
+    "Reweighted",
     "RowMap",
     "Sample",
     "State",
     "View",
-    "Weighed",
     "row_uniforms",
     "stream_generator",
 ]

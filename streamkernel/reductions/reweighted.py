@@ -10,11 +10,11 @@ import numpy as np
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 
-__all__ = ["Weighed"]
+__all__ = ["Reweighted"]
 
 
 @dataclass(frozen=True)
-class Weighed(Reduction[Any]):
+class Reweighted(Reduction[Any]):
     """The reduction `work`, as if every row occurred `times` times.
 
     Parameters

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError
-from streamkernel.factors import PCA_ROWS, Factor, KeptBasis, pca_residual_traces
+from streamkernel.factors import PCA_ROWS, BasisRecord, Factor, pca_residual_traces
 from streamkernel.report.facts import ROUNDING, Absent
 from streamkernel.report.words import count, plain
 from streamkernel.table import Table
@@ -180,7 +180,7 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     return PcaCurve(np.maximum(traces / traces[0], floor), floor)
 
 
-def bound_curve(factor: KeptBasis, label: str) -> BoundCurve | Absent:
+def bound_curve(factor: BasisRecord, label: str) -> BoundCurve | Absent:
     """The compression bound of a factor or a transformer against rank."""
     kernel = factor.basis.kernel
     if not kernel.stationary:
@@ -214,7 +214,7 @@ def times_the_optimum(curve: FactorCurve | Absent, pca: PcaCurve, rank: int) -> 
     return float(curve.relative[rank]) / pca.at(rank)
 
 
-def rows_fitted(factor: KeptBasis) -> list[str]:
+def rows_fitted(factor: BasisRecord) -> list[str]:
     """The parts of the kernel that were fitted to the rows; they violate an assumption of the compression bound."""
     fitted = []
     if factor.config.get("lengthscale_choice") is not None:

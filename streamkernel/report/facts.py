@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.factors import KeptBasis
+from streamkernel.factors import BasisRecord
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.words import count, plain, plural
 
@@ -174,7 +174,7 @@ def class_names(model: PredictingModel) -> list[str] | None:
     return None if labels is None else [plain(label, 40) for label in labels]
 
 
-def trace_curve(model: KeptBasis) -> TraceCurve | Absent:
+def trace_curve(model: BasisRecord) -> TraceCurve | Absent:
     """Residual trace against basis size."""
     config, path = model.config, np.asarray(model.arrays["residual_path"], dtype=np.float64)
     trace = float(config["certificate"]["trace"])

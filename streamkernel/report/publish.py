@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from streamkernel.atomic import partial_sibling
-from streamkernel.blobs import blobs_at, parent_of, spelled
+from streamkernel.blobs import blobs_at, normalised, parent_of
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
 from streamkernel.outputs import check_name_length, translated_os_errors
 
@@ -35,7 +35,7 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
     StoreExistsError
         The file exists and may not be replaced, or is a folder or a link.
     """
-    target = spelled(path)
+    target = normalised(path)
     if isinstance(target, str):
         around, name = parent_of(target)
         blobs = blobs_at(around)

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
-from streamkernel.factors import KeptBasis
+from streamkernel.factors import BasisRecord
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts import (
@@ -246,7 +246,7 @@ def data_table(model: PredictingModel) -> Table:
     return Table("Data and software", tuple(data))
 
 
-def provenance(model: KeptBasis) -> list[tuple[str, str]]:
+def provenance(model: BasisRecord) -> list[tuple[str, str]]:
     """Names and values of the table's fingerprint, the model's digest, the software and the machine."""
     config = model.config
     data = [
@@ -261,7 +261,7 @@ def provenance(model: KeptBasis) -> list[tuple[str, str]]:
     return data
 
 
-def _digest(model: KeptBasis) -> str:
+def _digest(model: BasisRecord) -> str:
     try:
         return model.digest
     except StreamKernelError as error:

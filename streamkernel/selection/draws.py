@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.reductions import Sample, stream_generator
-from streamkernel.reductions.pools import Look, LookResult
+from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
 from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
 from streamkernel.selection.takes import Fixed, Take
@@ -290,14 +290,14 @@ class ResidualDraw:
         scoring = sample_table(look.scoring, look.scoring.weights) if len(look.scoring) else None
         return Drawn(pool, scoring, None, look.residual_trace)
 
-    def look(self, problem: Problem, session: Session, basis: Basis, picks: int, round_: int) -> LookResult:
+    def look(self, problem: Problem, session: Session, basis: Basis, picks: int, round_: int) -> ResidualSampleResult:
         reduction = self.reduction(problem, basis, picks, round_)
         return session.sweep(reduction, problem.table, f"look at the residual of {len(basis)} functions")
 
-    def reduction(self, problem: Problem, basis: Basis, picks: int, round_: int) -> Look:
+    def reduction(self, problem: Problem, basis: Basis, picks: int, round_: int) -> ResidualSample:
         """The reduction of the sweep."""
         m, each = problem.table.n_rows, self._scoring_per_function(problem)
-        return Look(
+        return ResidualSample(
             basis,
             n_candidates=self.pool_size(problem, picks, len(basis)),
             n_scoring=min(max(self.least_scoring, each * (len(basis) + picks)), m) if each else 0,

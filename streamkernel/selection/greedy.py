@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.reductions import Reduction
-from streamkernel.reductions.pools import Look, PoolColumns
+from streamkernel.reductions.pools import PoolColumns, ResidualSample
 from streamkernel.selection.draws import Draw, Drawn
 from streamkernel.selection.forms import Form, GramForm
 from streamkernel.selection.picks import Picks
@@ -86,7 +86,7 @@ class Greedy(Rule):
 
     @staticmethod
     def _certificate_step(problem: Problem, times: int) -> Step:
-        look = Look(unfilled_basis(problem, problem.n), 0, 0, problem.seed, (0,), problem.table.n_targets)
+        look = ResidualSample(unfilled_basis(problem, problem.n), 0, 0, problem.seed, (0,), problem.table.n_targets)
         columns = problem.n // 2
         name = "residual trace for the tolerance"
         return step_of(name, look, problem.table, kernel_columns=columns, points=problem.n, times=times)
@@ -186,7 +186,7 @@ class Greedy(Rule):
         if len(basis) == 0 and problem.kernel.stationary:
             # With an empty basis the residual is the diagonal of the kernel, here a constant.
             return float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
-        look = Look(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
+        look = ResidualSample(basis, 0, 0, problem.seed, (0,), problem.table.n_targets)
         return session.sweep(look, problem.table, f"residual trace of {len(basis)} functions").residual_trace
 
     def _round(

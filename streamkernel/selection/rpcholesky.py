@@ -16,7 +16,7 @@ from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import stream_generator
-from streamkernel.reductions.pools import LookResult
+from streamkernel.reductions.pools import ResidualSampleResult
 from streamkernel.selection.draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds
@@ -143,11 +143,11 @@ class RPCholesky(Rule):
         return Selection(basis, np.zeros(0), tuple(rounds), ended)
 
     @staticmethod
-    def _may_go_on(look: LookResult, trace: float) -> bool:
+    def _may_go_on(look: ResidualSampleResult, trace: float) -> bool:
         """False if the rank is exhausted: the residual trace is rounding. Chance alone may reject a whole block."""
         return len(look.candidates) > 0 and look.residual_trace > 1e-12 * trace
 
-    def _extend(self, problem: Problem, basis: Basis, look: LookResult, round_: int) -> Basis:
+    def _extend(self, problem: Problem, basis: Basis, look: ResidualSampleResult, round_: int) -> Basis:
         if len(look.candidates) == 0:
             return basis
         generator = stream_generator(problem.seed, (5, round_))

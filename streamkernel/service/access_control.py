@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.formats.json_rows import json_of
 from streamkernel.service.http_errors import Refused, error_body, refusal_of
-from streamkernel.service.memory_budget import Rooms
+from streamkernel.service.memory_budget import MemoryBudget
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.request import Receive, Request, Scope, Send
 from streamkernel.service.settings import JOBS, Settings
 
-__all__ = ["ADMITTED", "PREFIX", "SUFFIX", "Gate"]
+__all__ = ["ADMITTED", "PREFIX", "SUFFIX", "AccessControl"]
 
 ADMITTED = "streamkernel.admitted"
 """Of the scope of a request: whether it brought the token, or none is wanted."""
@@ -51,7 +51,7 @@ _EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, 
 Handler = Callable[[Request, Send], Awaitable[None]]
 
 
-class Gate:
+class AccessControl:
     """Parameters
     ----------
     predict : answers requests for predictions.
@@ -71,7 +71,7 @@ class Gate:
         self._rest = rest
         self._submits = settings.jobs is not None and settings.jobs.scheduler is not None
         self._expected = None if settings.token is None else settings.token.encode()
-        self._rooms = Rooms.of(settings.limits)
+        self._rooms = MemoryBudget.of(settings.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()

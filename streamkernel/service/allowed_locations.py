@@ -15,7 +15,7 @@ from streamkernel.blobs import blobs_at, is_url, joined
 from streamkernel.errors import ParameterError
 from streamkernel.service.http_errors import Refused, without_paths
 
-__all__ = ["SCHEMES", "Roots"]
+__all__ = ["SCHEMES", "AllowedLocations"]
 
 # Of object stores: others, such as http:// or memory://, reach what is not the operator's.
 SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"})
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"\b(?:tcp|tls|wss?|ucx|inproc)://[\w.:\[\]-]+")
 _MARKS = ("COMPLETE", "config.json", "zarr.json", ".zgroup", ".zarray")
 
 
-class Roots:
+class AllowedLocations:
     """Parameters
     ----------
     locations : folders and URLs, the one of models first.
@@ -60,7 +60,7 @@ class Roots:
                 self._folders.append(folder)
                 self._spelled.append(os.path.abspath(location))
                 roots.append(str(folder))
-        # Beside a folder of models URLs are spelled out: no name of a file is asked for in an object store.
+        # Beside a folder of models URLs are written out: no name of a file is asked for in an object store.
         self._named = roots if roots and is_url(roots[0]) else list(map(str, self._folders))
         self._reserved = reserved if is_url(reserved) else os.path.realpath(reserved)
 

@@ -16,7 +16,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.service.access_control import Gate
+from streamkernel.service.access_control import AccessControl
 from streamkernel.service.health_routes import health_router
 from streamkernel.service.http_errors import STATUSES, Refused, error_body
 from streamkernel.service.job_routes import Jobs
@@ -37,7 +37,7 @@ _END_SECONDS = 0.1  # after which a service that still reads its models sees tha
 
 
 class Service(FastAPI):
-    """A FastAPI application whose requests pass `Gate` first."""
+    """A FastAPI application whose requests pass `AccessControl` first."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         self._ending = False
@@ -49,7 +49,7 @@ class Service(FastAPI):
         self.poll_seconds = self.registry.place.poll_seconds if asked is None else asked
         self.jobs = None if settings.jobs is None else Jobs(settings)
         super().__init__(**options)
-        self.gate = Gate(settings, self.metrics, self.predict, super().__call__)
+        self.gate = AccessControl(settings, self.metrics, self.predict, super().__call__)
 
     def _changed(self, event: str, name: str) -> None:
         entry = self.registry.entries.get(name)

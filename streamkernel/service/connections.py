@@ -13,7 +13,7 @@ from typing import Protocol
 
 from streamkernel.service.settings import Limits
 
-__all__ = ["Client", "Door", "address_of"]
+__all__ = ["Client", "Connections", "address_of"]
 
 _LOOK_SECONDS = 0.25
 # Where nobody can give way, nobody is looked for again for so long; where many can, so many go at once.
@@ -33,7 +33,7 @@ class Client(Protocol):
         """End it."""
 
 
-class Door:
+class Connections:
     """Parameters
     ----------
     limits : of connections and waits.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from streamkernel.service.connections import Client, Door, address_of
+from streamkernel.service.connections import Client, Connections, address_of
 from streamkernel.service.http_errors import STATUSES, error_body
 
 __all__ = ["CONNECTION", "Connection", "Pending", "protocol_class"]
@@ -42,7 +42,7 @@ class Connection(asyncio.BufferedProtocol):
     """
 
     def __init__(
-        self, door: Door, server: type[asyncio.Protocol], options: dict[str, Any], before: Client | None = None
+        self, door: Connections, server: type[asyncio.Protocol], options: dict[str, Any], before: Client | None = None
     ) -> None:
         self._door = door
         self._before = before
@@ -280,7 +280,7 @@ class _Tapped:
         return getattr(self._transport, name)
 
 
-def protocol_class(door: Door, server: type[asyncio.Protocol]) -> Any:
+def protocol_class(door: Connections, server: type[asyncio.Protocol]) -> Any:
     """What a web server makes of each connection, instead of its own protocol."""
 
     class Made(Connection):

@@ -19,15 +19,15 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.jobs.job import Job
-from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, telling_damage
+from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, translated_damage
 from streamkernel.jobs.session import JobsSession
 from streamkernel.jobs.specification import described
-from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused, refusal_of
-from streamkernel.service.job_schemas import JobLogs, JobTold
+from streamkernel.service.job_schemas import JobLogs, JobStatus
 from streamkernel.service.settings import JobsPlace
 
-__all__ = ["JobDesk"]
+__all__ = ["JobActions"]
 
 _FRESH = 0.9  # seconds for which a list is told again: many pages ask, the records are read once
 _ENDED_FRESH = 15.0  # of jobs that have ended, which only `resume` changes
@@ -41,14 +41,14 @@ _PROGRESS = (
 _RESULT = ("basis_size", "relative_residual_trace", "resumed_sweeps", "seconds", "digest")
 
 
-class JobDesk:
+class JobActions:
     """Parameters
     ----------
     place : of the records, and the scheduler that drives jobs, if any.
     roots : below which tables and models may be.
     """
 
-    def __init__(self, place: JobsPlace, roots: Roots) -> None:
+    def __init__(self, place: JobsPlace, roots: AllowedLocations) -> None:
         self._place, self._roots = place, roots
         self._listing, self._connecting = threading.Lock(), threading.Lock()
         self._listed: tuple[float, int, list[dict[str, Any]]] = (0.0, 0, [])
@@ -90,7 +90,7 @@ class JobDesk:
         with self._refusing():
             self._job(id)
             records = JobRecords(self._place.location, id).events(after)[:_MOST_EVENTS]
-            with telling_damage(id):
+            with translated_damage(id):
                 names = ("time", "event", "level", "text")
                 events = [{name: record.value[name] for name in names} for record in records]
                 for event in events:
@@ -197,7 +197,7 @@ class JobDesk:
         return Job(JobRecords(self._place.location, id))
 
     def _told(self, job: Job) -> dict[str, Any]:
-        with telling_damage(job.id):
+        with translated_damage(job.id):
             config = job.to_config()
             error, progress, result = config["error"], config["progress"], config["result"]
             told = {
@@ -207,7 +207,7 @@ class JobDesk:
                 "error": None if error is None else self._error(error["type"], error["message"]),
                 "result": None if result is None else {name: result[name] for name in _RESULT},
             }
-            JobTold.model_validate(told, strict=True)
+            JobStatus.model_validate(told, strict=True)
         return told
 
     def _error(self, kind: str, message: str) -> dict[str, str]:

@@ -15,10 +15,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from streamkernel.errors import StreamKernelError
-from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused
-from streamkernel.service.job_actions import JobDesk
-from streamkernel.service.job_schemas import JobAsked, JobList, JobLogs, JobTold
+from streamkernel.service.job_actions import JobActions
+from streamkernel.service.job_schemas import JobList, JobLogs, JobRequest, JobStatus
 from streamkernel.service.schemas import ERRORS
 from streamkernel.service.settings import JOBS, Settings
 
@@ -50,7 +50,7 @@ class Jobs:
         place = settings.jobs
         assert place is not None
         self.submits = place.scheduler is not None
-        self._desk = JobDesk(place, Roots((settings.root, *place.roots), place.location))
+        self._desk = JobActions(place, AllowedLocations((settings.root, *place.roots), place.location))
         # Of its own: what waits for a scheduler keeps no prediction from its thread.
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jobs")
 
@@ -102,7 +102,7 @@ class Jobs:
 
             return await self._answer(told)
 
-        @router.get("/{id}", response_model=JobTold, summary="One job", responses=ERRORS(401, 404, 421, 422, 503))
+        @router.get("/{id}", response_model=JobStatus, summary="One job", responses=ERRORS(401, 404, 421, 422, 503))
         async def one(id: str) -> JSONResponse:
             return await self._answer(lambda: desk.one(id))
 
@@ -113,7 +113,7 @@ class Jobs:
             return await self._answer(lambda: desk.logs(id, after))
 
         @router.delete(
-            "/{id}", response_model=JobTold, summary="Cancel a job", responses=ERRORS(401, 404, 409, 421, 422, 503)
+            "/{id}", response_model=JobStatus, summary="Cancel a job", responses=ERRORS(401, 404, 409, 421, 422, 503)
         )
         async def cancel(id: str) -> JSONResponse:
             return await self._answer(lambda: desk.cancel(id))
@@ -122,12 +122,12 @@ class Jobs:
 
             @router.post(
                 "",
-                response_model=JobTold,
+                response_model=JobStatus,
                 status_code=201,
                 summary="Have a model fitted",
                 responses=ERRORS(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
             )
-            async def submit(asked: JobAsked) -> JSONResponse:
+            async def submit(asked: JobRequest) -> JSONResponse:
                 return await self._answer(lambda: desk.submit(asked.model_dump()), 201)
 
         return router

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr
 from streamkernel.kinds import PREDICTORS
 from streamkernel.service.schemas import ErrorDetail, Exactly
 
-__all__ = ["JobAsked", "JobList", "JobLogs", "JobTold"]
+__all__ = ["JobList", "JobLogs", "JobRequest", "JobStatus"]
 
 _Location = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 _Row = StrictInt | None
@@ -17,7 +17,7 @@ _Row = StrictInt | None
 _Estimator = Annotated[StrictStr, Field(json_schema_extra={"enum": list(PREDICTORS)})]
 
 
-class JobAsked(Exactly):
+class JobRequest(Exactly):
     """A fit. Locations are names below the roots of the service, or paths or URLs that lie below them.
 
     `options` are those of `streamkernel fit` by name, `rows` a half-open slice, `queries` the query points of a
@@ -58,7 +58,7 @@ class JobResult(Exactly):
     digest: str
 
 
-class JobTold(Exactly):
+class JobStatus(Exactly):
     """`status` is queued, running, interrupted, done, failed, cancelling or cancelled; or unreadable."""
 
     id: str
@@ -76,7 +76,7 @@ class JobTold(Exactly):
 class JobList(Exactly):
     """`time` is that of the service's clock; `submits` tells whether jobs can be submitted here."""
 
-    jobs: list[JobTold]
+    jobs: list[JobStatus]
     time: float
     submits: bool
 

@@ -17,11 +17,11 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
 
-__all__ = ["Asked", "Field", "Served", "load"]
+__all__ = ["Field", "LoadedModel", "PredictionRequest", "load"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class PredictionRequest:
     """What of a prediction is wanted."""
 
     std: bool = False
@@ -43,7 +43,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Served:
+class LoadedModel:
     """A model in memory, verified. Threads share it.
 
     Parameters
@@ -58,7 +58,7 @@ class Served:
     model: PredictingModel
     generation: int
     digest: str
-    _direct: dict[Asked, DirectPredictions] = field(default_factory=dict)
+    _direct: dict[PredictionRequest, DirectPredictions] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Served:
     def has_probabilities(self) -> bool:
         return self.model.has_probabilities
 
-    def direct(self, asked: Asked) -> DirectPredictions:
+    def direct(self, asked: PredictionRequest) -> DirectPredictions:
         """What predicts that.
 
         Raises
@@ -106,7 +106,7 @@ class Served:
             found = self._direct[asked] = DirectPredictions(self.model, self.model.outputs(std=asked.std))
         return found
 
-    def fields(self, asked: Asked) -> list[Field]:
+    def fields(self, asked: PredictionRequest) -> list[Field]:
         """The parts of an answer, in their order."""
         columns = self.direct(asked).work.columns
         fields = [Field("prediction", "prediction", columns["prediction"][0], self.classes)]
@@ -124,13 +124,13 @@ class Served:
 
     def warm(self) -> None:
         """Predict once, so that no request waits for what is made at the first."""
-        for asked in (Asked(), Asked(std=self.has_std, probabilities=self.has_probabilities)):
+        for asked in (PredictionRequest(), PredictionRequest(std=self.has_std, probabilities=self.has_probabilities)):
             direct = self.direct(asked)
             for row in (self.example[None, :], self.example[None, :].astype(np.float32)):
                 direct.each_alone(direct.prepared(row))
 
 
-def load(path: Path, name: str, generation: int) -> Served:
+def load(path: Path, name: str, generation: int) -> LoadedModel:
     """The model at a path, verified to the last byte, ready to predict.
 
     Raises
@@ -142,6 +142,6 @@ def load(path: Path, name: str, generation: int) -> Served:
     if stored is None and not path.is_dir():
         raise StoreNotFoundError(f"nothing at {name}")
     model = predicting_class(stored, name).load(path)
-    served = Served(name, model, generation, model.digest)
+    served = LoadedModel(name, model, generation, model.digest)
     served.warm()
     return served

@@ -13,7 +13,7 @@ from typing import Protocol
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.settings import Limits
 
-__all__ = ["Holder", "Room", "Rooms"]
+__all__ = ["Holder", "MemoryBudget", "Reservation"]
 
 
 class Holder(Protocol):
@@ -26,7 +26,7 @@ class Holder(Protocol):
         """End it."""
 
 
-class Room:
+class Reservation:
     """Parameters
     ----------
     limit : bytes. patience : seconds for which a client may be behind.
@@ -77,14 +77,14 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Rooms:
+class MemoryBudget:
     """Of one process."""
 
-    memory: Room
-    files: Room
+    memory: Reservation
+    files: Reservation
 
     @classmethod
-    def of(cls, limits: Limits) -> Rooms:
+    def of(cls, limits: Limits) -> MemoryBudget:
         """With these limits."""
         patience = limits.patience_seconds
-        return cls(Room(limits.memory_bytes, patience), Room(limits.spool_bytes, patience))
+        return cls(Reservation(limits.memory_bytes, patience), Reservation(limits.spool_bytes, patience))

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.http_errors import Refused
-from streamkernel.service.loaded_model import Served
-from streamkernel.service.model_sources import Seen, is_name, place_of, printable
+from streamkernel.service.loaded_model import LoadedModel
+from streamkernel.service.model_sources import Seen, is_name, printable, source_of
 
 __all__ = ["Entry", "Registry", "Stale", "Why"]
 
@@ -48,7 +48,7 @@ class Entry:
     """
 
     name: str
-    served: Served | None = None
+    served: LoadedModel | None = None
     identity: Hashable = None
     error: Why | None = None
     unseen: Why | None = None
@@ -82,7 +82,7 @@ class Registry:
     def __init__(
         self, root: str | os.PathLike[str], changed: Callable[[str, str], None] = lambda event, name: None
     ) -> None:
-        self.place = place_of(root)
+        self.place = source_of(root)
         self._changed = changed
         # Replaced as a whole by the one thread that scans, so that readers need no lock.
         self._entries: dict[str, Entry] = {}
@@ -97,7 +97,7 @@ class Registry:
         """By name, in the order of names."""
         return self._entries
 
-    def served(self, name: str) -> Served:
+    def served(self, name: str) -> LoadedModel:
         """The model of a name.
 
         Raises

@@ -9,7 +9,7 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
 from streamkernel.kinds import title_of
-from streamkernel.service.loaded_model import Served
+from streamkernel.service.loaded_model import LoadedModel
 from streamkernel.service.model_registry import Entry, Registry, Why
 from streamkernel.service.schemas import ERRORS, Model, ModelList
 
@@ -88,7 +88,7 @@ def _error(error: Why) -> dict[str, str]:
     return {"type": error[0], "message": error[1]}
 
 
-def described(entry: Entry, served: Served) -> dict[str, Any]:
+def described(entry: Entry, served: LoadedModel) -> dict[str, Any]:
     """All that is told of a model."""
     config, path = served.model.config, served.model.residual_path
     # Evenly by logarithm, where the curve is drawn; both ends are among them.

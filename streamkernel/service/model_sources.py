@@ -26,11 +26,11 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.service.http_errors import without_paths
-from streamkernel.service.loaded_model import Served, load
+from streamkernel.service.loaded_model import LoadedModel, load
 from streamkernel.store import bundle_kind, is_foreign
 from streamkernel.store.objects import fetched, fetched_text
 
-__all__ = ["Place", "Seen", "is_name", "place_of", "printable"]
+__all__ = ["ModelSource", "Seen", "is_name", "printable", "source_of"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
@@ -67,7 +67,7 @@ class Seen:
     outside: bool = False
 
 
-class Place(ABC):
+class ModelSource(ABC):
     """Blocking calls, for the one thread that follows the models.
 
     Attributes
@@ -98,7 +98,7 @@ class Place(ABC):
         """Whether it claims to be a model, whole or not; others, such as tables, may lie beside the models."""
 
     @abstractmethod
-    def load(self, seen: Seen, name: str, number: int) -> Served | None:
+    def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
         """The model, verified; None if it was replaced meanwhile, so that the next look must tell what it is.
 
         Parameters
@@ -111,7 +111,7 @@ class Place(ABC):
         return without_paths(str(error)) if isinstance(error, StreamKernelError) else "it cannot be read"
 
 
-class FolderPlace(Place):
+class FolderSource(ModelSource):
     """A folder of this machine, or one model in it; links are followed as long as they stay below it."""
 
     poll_seconds, retry_seconds = 0.4, 30.0
@@ -171,7 +171,7 @@ class FolderPlace(Place):
     def is_model(self, seen: Seen) -> bool:
         return bundle_kind(seen.location) is not None or _has_config(Path(seen.location))
 
-    def load(self, seen: Seen, name: str, number: int) -> Served | None:
+    def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
         # Where the link leads, once: one changed and changed back gives another model under this identity.
         path = Path(os.path.realpath(seen.location))
         if folder_generation(path) != seen.identity:
@@ -208,7 +208,7 @@ def _has_config(folder: Path) -> bool:
     return True
 
 
-class ObjectPlace(Place):
+class ObjectSource(ModelSource):
     """A prefix in an object store with models below it, or one model.
 
     A look costs a listing of one level, and a listing and a small read for every model, four models at a time.
@@ -262,7 +262,7 @@ class ObjectPlace(Place):
             self._others[url] = seen.identity
         return found
 
-    def load(self, seen: Seen, name: str, number: int) -> Served | None:
+    def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
         if is_foreign(str(seen.location)):
             # Of somebody else's output nothing but its beginning is fetched.
             raise ModelFormatError(f"{name} is not a saved model: its {CONFIG} is not one of ours")
@@ -287,7 +287,7 @@ def _name_for(name: str) -> str:
     return (re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".") or "model")[:200]
 
 
-def place_of(root: str | os.PathLike[str]) -> Place:
+def source_of(root: str | os.PathLike[str]) -> ModelSource:
     """The place at a path or URL.
 
     Raises
@@ -299,7 +299,7 @@ def place_of(root: str | os.PathLike[str]) -> Place:
     if "::" in text:
         raise ParameterError(f"{text} is a chain of URLs; give a folder, or a URL such as s3://bucket/models")
     if not is_url(text):
-        return FolderPlace(local_path(text))
+        return FolderSource(local_path(text))
     if not blobs_at(text).listable:
         raise ParameterError(f"what is at {text} cannot be listed; give a folder, or a URL such as s3://bucket/models")
-    return ObjectPlace(text)
+    return ObjectSource(text)

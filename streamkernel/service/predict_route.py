@@ -17,7 +17,7 @@ from streamkernel.service.formats.json_rows import one_answer, parse
 from streamkernel.service.formats.npy import NpyRows
 from streamkernel.service.formats.spool import Spool
 from streamkernel.service.http_errors import Refused
-from streamkernel.service.loaded_model import Asked, Served
+from streamkernel.service.loaded_model import LoadedModel, PredictionRequest
 from streamkernel.service.metrics import Metrics
 from streamkernel.service.model_registry import Registry
 from streamkernel.service.request import Request, Send
@@ -26,7 +26,7 @@ from streamkernel.service.settings import Settings
 __all__ = ["Predict"]
 
 T = TypeVar("T")
-_PLAIN = Asked()
+_PLAIN = PredictionRequest()
 _JSON_TYPE = MEDIA_TYPES[JSON].encode()
 
 
@@ -43,7 +43,7 @@ class Predict:
         self._pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="predict")
         self._streams = asyncio.Semaphore(settings.limits.streams)
         # Of what is served now: batches of a generation that was replaced end without new rows.
-        self._batchers: dict[str, tuple[Served, dict[Asked, Batcher]]] = {}
+        self._batchers: dict[str, tuple[LoadedModel, dict[PredictionRequest, Batcher]]] = {}
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -51,7 +51,7 @@ class Predict:
     async def __call__(self, request: Request, send: Send) -> None:
         served = self._registry.served(request.path[len(PREFIX) : -len(SUFFIX)])
         flags = request.flags("std", "probabilities")
-        asked = Asked(**flags) if flags else _PLAIN
+        asked = PredictionRequest(**flags) if flags else _PLAIN
         served.direct(asked)
         if b"content-encoding" in request.headers and request.headers[b"content-encoding"].lower() != b"identity":
             raise Refused(415, "compressed bodies are not taken; send it as it is")
@@ -81,14 +81,14 @@ class Predict:
         finally:
             self._metrics.streams.dec()
 
-    async def _json(self, request: Request, served: Served) -> Any:
+    async def _json(self, request: Request, served: LoadedModel) -> Any:
         body = await request.body(self._settings.limits.json_bytes)
         if len(body) < 1 << 15:
             return parse(body, served.columns, self._settings.limits)
         return await self._at_work(parse, body, served.columns, self._settings.limits)
 
     async def _streamed(
-        self, request: Request, send: Send, served: Served, asked: Asked, sent: str, wanted: str
+        self, request: Request, send: Send, served: LoadedModel, asked: PredictionRequest, sent: str, wanted: str
     ) -> None:
         direct, limits = served.direct(asked), self._settings.limits
         if sent == NPY:
@@ -111,27 +111,27 @@ class Predict:
                 await self._send(request, send, Answer(served, asked, spool, wanted))
 
     @contextmanager
-    def _spool(self, request: Request, served: Served, asked: Asked, rows: int) -> Iterator[Spool]:
+    def _spool(self, request: Request, served: LoadedModel, asked: PredictionRequest, rows: int) -> Iterator[Spool]:
         with Spool(rows, [(field.output, field.columns) for field in served.fields(asked)]) as spool:
             (request.hold if spool.in_memory else request.hold_file)(spool.nbytes)
             yield spool
 
-    def _predicted(self, served: Served, asked: Asked, spool: Spool, X: Any) -> None:
+    def _predicted(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Any) -> None:
         direct = served.direct(asked)
         for first, last in direct.blocks(len(X), X.dtype):
             self._block(served, asked, spool, X[first:last], first)
 
-    def _block(self, served: Served, asked: Asked, spool: Spool, X: Any, first: int) -> None:
+    def _block(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Any, first: int) -> None:
         direct = served.direct(asked)
         spool.append(direct.of_block(direct.prepared(X, first)))
         self._metrics.predicted(served.name, len(X))
 
     def _arrow_block(
-        self, served: Served, asked: Asked, spool: Spool, source: ArrowRows, first: int, last: int
+        self, served: LoadedModel, asked: PredictionRequest, spool: Spool, source: ArrowRows, first: int, last: int
     ) -> None:
         self._block(served, asked, spool, source.read(first, last), first)
 
-    def _batcher(self, served: Served, asked: Asked) -> Batcher:
+    def _batcher(self, served: LoadedModel, asked: PredictionRequest) -> Batcher:
         now, batchers = self._batchers.get(served.name, (None, {}))
         if now is not served:
             batchers = {}
@@ -171,7 +171,7 @@ class Predict:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _headers(served: Served, content_type: bytes) -> list[tuple[bytes, bytes]]:
+def _headers(served: LoadedModel, content_type: bytes) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", content_type),
         (b"x-model-digest", served.digest.encode()),
@@ -179,7 +179,7 @@ def _headers(served: Served, content_type: bytes) -> list[tuple[bytes, bytes]]:
     ]
 
 
-async def _whole(send: Send, served: Served, content_type: bytes, body: bytes) -> None:
+async def _whole(send: Send, served: LoadedModel, content_type: bytes, body: bytes) -> None:
     headers = [*_headers(served, content_type), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})

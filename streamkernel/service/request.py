@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.http_protocol import CONNECTION, Connection
-from streamkernel.service.memory_budget import Rooms
+from streamkernel.service.memory_budget import MemoryBudget
 from streamkernel.service.settings import Limits
 
 __all__ = ["Receive", "Request", "Scope", "Send"]
@@ -33,7 +33,7 @@ class Request:
     complete : the body is there. working : what is waited for is ours, not the client's.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, limits: Limits, rooms: Rooms) -> None:
+    def __init__(self, scope: Scope, receive: Receive, limits: Limits, rooms: MemoryBudget) -> None:
         self.scope = scope
         self.connection: Connection | None = (scope.get("state") or {}).get(CONNECTION)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])

@@ -26,7 +26,7 @@ import uvicorn
 from streamkernel.errors import ParameterError
 from streamkernel.service.access_control import Cut
 from streamkernel.service.app import Service, create_app
-from streamkernel.service.connections import Door
+from streamkernel.service.connections import Connections
 from streamkernel.service.http_protocol import protocol_class
 from streamkernel.service.settings import Settings
 from streamkernel.service.shutdown import ended_by_signals, leave
@@ -121,7 +121,9 @@ def _bind(address: Address, *, shared: bool) -> socket.socket:
 class _Server(uvicorn.Server):
     """Tells when it has started, and its connections and models when it is told to end."""
 
-    def __init__(self, config: uvicorn.Config, door: Door, service: Service, started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, door: Connections, service: Service, started: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._door = door
         self._service = service
@@ -185,7 +187,7 @@ def configured(settings: Settings, address: Address, started: Callable[[], None]
         ssl_keyfile=address.key,
     )
     config.load()
-    door = Door(settings.limits)
+    door = Connections(settings.limits)
     config.http_protocol_class = protocol_class(door, config.http_protocol_class)
     if config.ssl is not None:
         config.http_protocol_class = handshake_class(door, config.ssl, config.http_protocol_class)

@@ -12,7 +12,7 @@ import socket
 import ssl
 from typing import Any
 
-from streamkernel.service.connections import Door, address_of
+from streamkernel.service.connections import Connections, address_of
 
 __all__ = ["handshake_class"]
 
@@ -28,7 +28,7 @@ class Handshake(asyncio.Protocol):
     encrypted : makes the protocol of the connection that is then encrypted, with these options.
     """
 
-    def __init__(self, door: Door, context: ssl.SSLContext, encrypted: Any, options: dict[str, Any]) -> None:
+    def __init__(self, door: Connections, context: ssl.SSLContext, encrypted: Any, options: dict[str, Any]) -> None:
         self._door = door
         self._context = context
         self._encrypted = encrypted
@@ -79,7 +79,7 @@ class Handshake(asyncio.Protocol):
             self._task.cancel()
 
 
-def handshake_class(door: Door, context: ssl.SSLContext, encrypted: Any) -> Any:
+def handshake_class(door: Connections, context: ssl.SSLContext, encrypted: Any) -> Any:
     """What a web server makes of each connection that is to be encrypted."""
 
     class Made(Handshake):

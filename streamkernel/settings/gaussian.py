@@ -20,12 +20,12 @@ from streamkernel.table.finite import require_finite
 
 __all__ = [
     "APPROXIMATIONS",
-    "CommitteeSettings",
     "DEGREES_ROWS",
     "EVIDENCE",
-    "GaussianSettings",
     "PARTITIONS",
     "TUNE",
+    "CommitteeSettings",
+    "GaussianSettings",
     "TunedSettings",
 ]
 

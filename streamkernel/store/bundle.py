@@ -31,7 +31,7 @@ from streamkernel.atomic import (
     text_digest,
     write_json,
 )
-from streamkernel.blobs import spelled
+from streamkernel.blobs import normalised
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -177,7 +177,7 @@ def read_bundle(
         The arrays would not fit into memory.
     """
     limit = psutil.virtual_memory().total if max_bytes is None else max_bytes
-    place = spelled(path)
+    place = normalised(path)
     if isinstance(place, str):
         with fetched(place, limit) as folder:
             return _read(folder, kind, versions, arrays, limit)
@@ -234,7 +234,7 @@ def is_foreign(path: str | os.PathLike[str]) -> bool:
 
 def _header(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The first fields of the configuration at `path`; None if there is none or it is damaged."""
-    place = spelled(path)
+    place = normalised(path)
     try:
         head = fetched_text(place, CONFIG, _HEAD) if isinstance(place, str) else read_file(place / CONFIG, _HEAD)
         header = parsed_json(head or b"") if head is None or len(head) < _HEAD else _begins(head)

@@ -19,7 +19,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from streamkernel.atomic import canonical_json, text_digest
-from streamkernel.blobs import spelled
+from streamkernel.blobs import normalised
 from streamkernel.errors import (
     CheckpointMismatchError,
     CorruptMetadataError,
@@ -64,7 +64,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | os.PathLike[str], config: dict[str, Any], *, fresh: bool = False) -> None:
-        place = spelled(folder)
+        place = normalised(folder)
         self.folder: str | Path = place
         self.config: dict[str, Any] = plain(config)
         self._digest = text_digest(canonical_json(self.config))

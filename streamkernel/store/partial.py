@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from streamkernel.blobs import parent_of, spelled
+from streamkernel.blobs import normalised, parent_of
 from streamkernel.errors import StoreAccessError, StoreError
 from streamkernel.outputs import Kind, check_output, translated_os_errors
 
@@ -33,7 +33,7 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False, kind:
     StoreAccessError
         The parent folder may not be written.
     """
-    target = spelled(path)
+    target = normalised(path)
     if isinstance(target, str):
         parent_of(target)  # not a whole bucket
         check_output(target, kind, overwrite=overwrite)

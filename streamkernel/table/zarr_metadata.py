@@ -22,7 +22,7 @@ from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import parsed_json, read_file
-from streamkernel.blobs import as_written
+from streamkernel.blobs import display_form
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -75,7 +75,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     StoreNotFoundError, StoreAccessError
         There is no store, or this user may not read it.
     """
-    local = as_written(path)
+    local = display_form(path)
     if isinstance(local, str):
         return BlobStore(local)
     try:

@@ -13,7 +13,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.models.row_runs import Runs, count, joined
 from streamkernel.models.seen_rows import Recognised, Seen
 from streamkernel.models.updatable import Updatable
-from streamkernel.reductions.pools import Look
+from streamkernel.reductions.pools import ResidualSample
 from streamkernel.selection import Greedy, Problem, RoundRecord, RowCache, as_rule
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.table import Table
@@ -108,7 +108,7 @@ def growth_steps(model: Updatable[Any], looked: Table, rows: int, picks: int) ->
     n, p = model.basis.points.shape
     problem = Problem(looked.without_targets(), model.basis.kernel, n + picks)
     pool = _PER_PICK * picks + _EXTRA
-    look = Look(unfilled_basis(problem, n), pool, _PER_PICK * (n + picks) + _SCORING, problem.seed, (0,))
+    look = ResidualSample(unfilled_basis(problem, n), pool, _PER_PICK * (n + picks) + _SCORING, problem.seed, (0,))
     held = 3 * look.state_bytes() + 24 * (n + picks) ** 2 + 8 * pool * (2 * pool + 4 * picks + p)
     sums = step_of("sums of all rows", model.reduction_of_rows(rows), rows, kernel_columns=n + picks)
     more = (n + picks) / max(n, 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamkernel import KernelRidge, ingest, open_table
-from streamkernel.blobs import beside, blobs_at, generation_of, is_url, joined, local_path, parent_of, spelled
+from streamkernel.blobs import beside, blobs_at, generation_of, is_url, joined, local_path, normalised, parent_of
 from streamkernel.errors import ParameterError
 from streamkernel.store import bundle_kind, check_target
 
@@ -55,7 +55,16 @@ REFUSED = [
 @pytest.mark.parametrize("url", REFUSED)
 def test_what_no_key_is_spelled_by(url: str, tmp_path: Path) -> None:
     url = url.format("s3://bucket")
-    for call in (spelled, blobs_at, parent_of, check_target, open_table, KernelRidge.load, bundle_kind, generation_of):
+    for call in (
+        normalised,
+        blobs_at,
+        parent_of,
+        check_target,
+        open_table,
+        KernelRidge.load,
+        bundle_kind,
+        generation_of,
+    ):
         with pytest.raises(ParameterError) as caught:
             call(url)
         assert str(caught.value).isprintable()
@@ -77,11 +86,11 @@ def test_what_other_drivers_would_read_in_their_own_way(url: str) -> None:
     "path", ["s3:/bucket/a", "S3:/a", " s3://bucket/a", "./a://b", "file://relative", "FILE://a", "a\0b"]
 )
 def test_what_no_path_is_spelled_by(path: str) -> None:
-    for call in (spelled, check_target, open_table):
+    for call in (normalised, check_target, open_table):
         with pytest.raises(ParameterError):
             call(path)
     with pytest.raises(ParameterError):
-        spelled(Path("s3://bucket/a"))
+        normalised(Path("s3://bucket/a"))
 
 
 def test_an_overwritten_neighbour(s3: str) -> None:
@@ -95,26 +104,26 @@ def test_an_overwritten_neighbour(s3: str) -> None:
 
 
 def test_forms_of_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert spelled("S3://b/x/") == spelled("s3://b/x") == "s3://b/x"
-    assert spelled(f"file://{tmp_path}/a") == spelled(f"FILE://{tmp_path}/a") == tmp_path / "a"
+    assert normalised("S3://b/x/") == normalised("s3://b/x") == "s3://b/x"
+    assert normalised(f"file://{tmp_path}/a") == normalised(f"FILE://{tmp_path}/a") == tmp_path / "a"
     assert not is_url("FILE:///a")
     assert local_path(os.fsencode(tmp_path)) == tmp_path  # type: ignore[arg-type]
     monkeypatch.chdir(tmp_path)
-    assert spelled("s3") == tmp_path / "s3"
-    assert spelled("./s3:/x") == tmp_path / "s3:" / "x"
+    assert normalised("s3") == tmp_path / "s3"
+    assert normalised("./s3:/x") == tmp_path / "s3:" / "x"
 
 
 def test_around_a_linked_folder(tmp_path: Path) -> None:
     """``link/..`` is what is around the folder that the link leads to, as the system has it."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "link").symlink_to("a/b")
-    assert spelled(tmp_path / "link" / ".." / "x") == tmp_path / "a" / "x"
+    assert normalised(tmp_path / "link" / ".." / "x") == tmp_path / "a" / "x"
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "thesis").write_text("x")
     ingest(X, f"{tmp_path}/link/../x", overwrite=True, chunk_rows=16)
     assert os.listdir(tmp_path / "x") == ["thesis"]
     assert len(open_table(tmp_path / "a" / "x")) == 32
-    assert spelled(tmp_path / "none" / ".." / "x") == tmp_path / "x"
+    assert normalised(tmp_path / "none" / ".." / "x") == tmp_path / "x"
 
 
 @pytest.mark.parametrize("name", [*NAMES, "a\nb", "a\tb\x1b[31m", "\udcff\udcfe", "n" * 223])

@@ -10,7 +10,7 @@ import pytest
 from clusters import Cluster
 
 from streamkernel.jobs.records import JobRecords, new_id
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 
 
 @pytest.fixture
@@ -101,7 +101,9 @@ def test_what_is_refused(cli: Callable, store: Path, tmp_path: Path, monkeypatch
 
 def test_records_tell_whether_or_not_the_scheduler_answers(cli: Callable, store: Path, tmp_path: Path) -> None:
     records = JobRecords(str(tmp_path / ".jobs"), new_id())
-    records.create(Work("ridge", {"n_components": 10}, str(store), str(tmp_path / "model"), lease_seconds=2.0))
+    records.create(
+        JobSpecification("ridge", {"n_components": 10}, str(store), str(tmp_path / "model"), lease_seconds=2.0)
+    )
     gone = ("--scheduler", "tcp://127.0.0.1:1", "--jobs", tmp_path / ".jobs")
     for command in (("status", records.id), ("jobs",)):
         looked = cli(*command, *gone, "--json")

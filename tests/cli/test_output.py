@@ -12,7 +12,7 @@ import pytest
 from streamkernel.cli.output import emit, stderr
 from streamkernel.cli.streams import checked_streams
 from streamkernel.jobs.records import JobRecords, new_id
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.models import RidgeModel
 
 LONG = "/" + "/".join(["a folder with blanks"] * 30)
@@ -68,6 +68,6 @@ def test_tables_of_commands_are_not_cut(cli: Callable, model: Path, store: Path)
 def test_jobs_have_a_line_each(cli: Callable, tmp_path: Path) -> None:
     name = "a-model-of-all-that-we-have-" * 4
     records = JobRecords(str(tmp_path / ".jobs"), new_id())
-    records.create(Work("ridge", {}, str(tmp_path / "rows"), str(tmp_path / name), lease_seconds=2.0))
+    records.create(JobSpecification("ridge", {}, str(tmp_path / "rows"), str(tmp_path / name), lease_seconds=2.0))
     _, line = cli("jobs", tmp_path / ".jobs").out.splitlines()
     assert line.split()[:4] == [records.id, "queued", "ridge", name]

@@ -20,7 +20,7 @@ from problems import zarr_of_chunks
 
 from streamkernel import KernelRidge, open_table
 from streamkernel.cli import main
-from streamkernel.cli.execution import Place
+from streamkernel.cli.execution import ExecutionTarget
 from streamkernel.engine import (
     Machine,
     MemoryLimits,
@@ -113,7 +113,7 @@ def test_threads_and_local_workers_share_this_machine() -> None:
     assert memory_limits(ThreadExecutor(1), None) == MemoryLimits(total=total_memory())
     assert memory_limits(ThreadExecutor(1), 5) == MemoryLimits(total=5)
     with local_cluster(1, memory_limit=800_000_000) as executor:
-        assert machine_of(executor) == Place("local", 1).machine(), "`plan` says what `fit` will say"
+        assert machine_of(executor) == ExecutionTarget("local", 1).machine(), "`plan` says what `fit` will say"
         assert memory_limits(executor, None) == MemoryLimits(total=total_memory(), worker=800_000_000)
 
 

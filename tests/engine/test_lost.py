@@ -9,7 +9,7 @@ import pytest
 from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm.core import CommClosedError
 
-from streamkernel.engine.lost_cluster import dask_is_silent, told_if_lost
+from streamkernel.engine.lost_cluster import dask_is_silent, translated_loss
 from streamkernel.errors import ClusterError, StoreError
 
 
@@ -24,7 +24,7 @@ from streamkernel.errors import ClusterError, StoreError
     ],
 )  # fmt: skip
 def test_one_sentence(error: Exception, why: str) -> None:
-    with pytest.raises(ClusterError) as told, told_if_lost("the scheduler", "during sweep 4", "start it again"):
+    with pytest.raises(ClusterError) as told, translated_loss("the scheduler", "during sweep 4", "start it again"):
         raise error
     assert str(told.value) == f"the scheduler was lost during sweep 4 ({why}); start it again"
     assert told.value.__cause__ is error
@@ -32,7 +32,7 @@ def test_one_sentence(error: Exception, why: str) -> None:
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), StoreError("gone"), ValueError("no number")])
 def test_a_task_that_failed_is_no_loss(error: Exception) -> None:
-    with pytest.raises(type(error)) as told, told_if_lost("the scheduler", "during sweep 4", "start it again"):
+    with pytest.raises(type(error)) as told, translated_loss("the scheduler", "during sweep 4", "start it again"):
         raise error
     assert told.value is error
 

@@ -23,7 +23,7 @@ from streamkernel.errors import (
 from streamkernel.following import follower as following
 from streamkernel.following import update_saved as updating_saved
 from streamkernel.following.follower import Fold, Limits
-from streamkernel.following.model_cache import KeptInMemory
+from streamkernel.following.model_cache import CachedModel
 from streamkernel.models import RidgeModel
 
 
@@ -167,7 +167,7 @@ def test_an_update_by_hand_in_between_is_not_folded_twice(store: Path, model: Pa
 
 def test_a_model_saved_is_read_again_only_if_another_took_its_place(store: Path, model: Path) -> None:
     loads = []
-    kept = KeptInMemory(str(model), lambda path: loads.append(path) or RidgeModel.load(path))
+    kept = CachedModel(str(model), lambda path: loads.append(path) or RidgeModel.load(path))
     first = kept()
     assert kept() is first
     other = update(first, open_table(X[1600:1700], Y[1600:1700]), stale=1e9).model

@@ -37,7 +37,7 @@ from streamkernel.following import lock as follower_lock
 from streamkernel.following import update_saved as updating_saved
 from streamkernel.following.follower import Fold, Limits
 from streamkernel.following.lock import only_follower
-from streamkernel.following.temporary_errors import Trouble, may_pass
+from streamkernel.following.temporary_errors import ErrorStreak, is_temporary
 from streamkernel.models import RidgeModel
 from streamkernel.table.generation import table_generation
 
@@ -192,18 +192,18 @@ def test_which_errors_may_pass() -> None:
         (ParameterError("wrong"), False),
         (AssertionError(), False),
     ):
-        assert may_pass(error, **usual) is passes, error
-    assert not may_pass(StoreNotFoundError("path"), **{**usual, "begun": False})
-    assert may_pass(RunLockedError("an update by hand"), **{**usual, "begun": False})
-    assert may_pass(InputChangedError("model replaced"), **{**usual, "moved": True, "times": 99})
-    assert may_pass(NonFiniteDataError("unwritten"), **{**usual, "foreign": True})
-    assert may_pass(InputChangedError("being written"), **{**usual, "foreign": True})
-    assert not may_pass(InputChangedError("changed"), **{**usual, "foreign": True, "times": 4})
+        assert is_temporary(error, **usual) is passes, error
+    assert not is_temporary(StoreNotFoundError("path"), **{**usual, "begun": False})
+    assert is_temporary(RunLockedError("an update by hand"), **{**usual, "begun": False})
+    assert is_temporary(InputChangedError("model replaced"), **{**usual, "moved": True, "times": 99})
+    assert is_temporary(NonFiniteDataError("unwritten"), **{**usual, "foreign": True})
+    assert is_temporary(InputChangedError("being written"), **{**usual, "foreign": True})
+    assert not is_temporary(InputChangedError("changed"), **{**usual, "foreign": True, "times": 4})
 
 
 def test_waiting_doubles_up_to_the_end_of_patience() -> None:
     now = [0.0]
-    trouble, waits = Trouble(100.0, lambda: now[0]), []
+    trouble, waits = ErrorStreak(100.0, lambda: now[0]), []
     while (seconds := trouble.again()) is not None:
         waits.append(seconds)
         now[0] += seconds

@@ -13,7 +13,7 @@ from streamkernel.errors import ParameterError, StreamKernelWarning
 from streamkernel.kernels import Gaussian
 from streamkernel.pursuit import VARIANTS
 from streamkernel.pursuit.ridge import ridge_stages
-from streamkernel.pursuit.stage_errors import Watch
+from streamkernel.pursuit.stage_errors import StageErrors
 from streamkernel.pursuit.stages import Stages
 from streamkernel.selection import Problem
 
@@ -68,7 +68,7 @@ def test_copies_of_a_row_are_on_one_side(variant: str) -> None:
     model = KernelMatchingPursuit(30, **options).fit(rows, targets)
     table = open_table(rows).with_keys()
     problem = Problem(table, Gaussian(1.0), 30)
-    held = Watch("auto", None, False, None).held_out(problem).of(table.read(0, 600))
+    held = StageErrors("auto", None, False, None).held_out(problem).of(table.read(0, 600))
     assert model.path_.validation_rows == held.sum() > 0
     apart, fitted = set(of[held]), set(of[~held])
     assert not apart & fitted

@@ -26,7 +26,7 @@ from streamkernel import (
 )
 from streamkernel.errors import ModelFormatError, StreamKernelError, StreamKernelWarning
 from streamkernel.factors import Factor
-from streamkernel.factors.basis_record import KeptBasis
+from streamkernel.factors.basis_record import BasisRecord
 from streamkernel.store import write_bundle
 
 RNG = np.random.default_rng(0)
@@ -71,7 +71,7 @@ BROKEN: dict[str, Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any
 }
 
 
-def kept(made: Any) -> KeptBasis:
+def kept(made: Any) -> BasisRecord:
     return made if isinstance(made, Factor) else made.model_
 
 

@@ -22,9 +22,9 @@ from streamkernel import ingest
 from streamkernel.jobs import connect
 from streamkernel.jobs.records import JobRecords
 from streamkernel.service import JobsPlace
-from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused as RefusedByTheService
-from streamkernel.service.job_actions import JobDesk
+from streamkernel.service.job_actions import JobActions
 
 QUICK, MANY = 8, 250
 
@@ -49,10 +49,10 @@ def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
         with connect(jobs=place) as session:
             session.job(JOB).wait(0)
 
-    def served(ask: Callable[[JobDesk], object]) -> Callable[[], object]:
+    def served(ask: Callable[[JobActions], object]) -> Callable[[], object]:
         return lambda: answered(ask, place)
 
-    def listed(desk: JobDesk) -> object:
+    def listed(desk: JobActions) -> object:
         told = desk.listed(10)
         assert [job["id"] for job in told] == [JOB] * (place / "specs" / f"{JOB}.json").is_file()
         return told
@@ -73,14 +73,14 @@ def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
     }
 
 
-def answered(ask: Callable[[JobDesk], object], place: Path) -> None:
+def answered(ask: Callable[[JobActions], object], place: Path) -> None:
     """What the service is asked; its answer is JSON, or a refusal that is no fault of its own.
 
     Raises
     ------
     Refused
     """
-    desk, refusal = JobDesk(JobsPlace(str(place)), Roots([place.parent], str(place))), None
+    desk, refusal = JobActions(JobsPlace(str(place)), AllowedLocations([place.parent], str(place))), None
     try:
         json.dumps(ask(desk), allow_nan=False)
     except RefusedByTheService as error:

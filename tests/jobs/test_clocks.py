@@ -16,7 +16,7 @@ from streamkernel.errors import ParameterError, StoreAccessError
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.fit_and_publish import steps_of
 from streamkernel.jobs.records import RUNNING, JobRecords
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.store import Bundle, write_bundle
 
 AHEAD = pytest.mark.parametrize("ahead", [19.0, -19.0, 1e7])
@@ -37,7 +37,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def records(place: str) -> JobRecords:
     """A job that this process drives, with a checkpoint."""
     records = JobRecords(f"{place}/jobs", ID)
-    records.create(Work("ridge", {}, f"{place}/rows", f"{place}/model", lease_seconds=15.0))
+    records.create(JobSpecification("ridge", {}, f"{place}/rows", f"{place}/model", lease_seconds=15.0))
     write_bundle(f"{steps_of(ID, f'{place}/model')}/0001/0000-sums", Bundle("checkpoint", 1, {}, {}))
     return records
 

@@ -23,7 +23,7 @@ from streamkernel.jobs import JobsSession
 from streamkernel.jobs.cluster import DriverLimits
 from streamkernel.jobs.failures import as_error, as_record
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import Work, described
+from streamkernel.jobs.specification import JobSpecification, described
 from streamkernel.settings import RidgeSettings
 
 # --- cancelling ------------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_cancel_and_resume(session: JobsSession, store: str, digest: str, tmp_pa
 def test_a_lost_job_is_cancelled_by_whoever_looks(tmp_path: Path) -> None:
     """No driver is left that could say that it has stopped."""
     records = JobRecords(str(tmp_path / "jobs"), "20260101-000000-01234567")
-    queued = records.create(Work("ridge", {}, "table", str(tmp_path / "model"), lease_seconds=1.0))
+    queued = records.create(JobSpecification("ridge", {}, "table", str(tmp_path / "model"), lease_seconds=1.0))
     running = records.state.append({**queued.value, "status": "running", "time": time.time() - 60}, after=queued)
     assert running is not None
     (tmp_path / ".model.20260101-000000-01234567.run" / "0001").mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_the_driver_counts_on_its_worker() -> None:
 def test_five_drivers_without_a_sweep_are_enough(session: JobsSession, tmp_path: Path) -> None:
     rows = rows_at(tmp_path / "rows.zarr")
     records = JobRecords(str(tmp_path / "jobs"), "20260101-000000-01234567")
-    queued = records.create(Work("ridge", described(small(), None)[1], rows, str(tmp_path / "model")))
+    queued = records.create(JobSpecification("ridge", described(small(), None)[1], rows, str(tmp_path / "model")))
     lost = {"attempt": 9, "steps": 0, "fruitless": 4, "status": "interrupted", "worker": "tcp://gone"}
     assert records.state.append({**queued.value, **lost}, after=queued) is not None
     job = session.job(records.id)

@@ -22,7 +22,7 @@ from streamkernel.errors import (
 )
 from streamkernel.jobs import JobsSession
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import Work, described
+from streamkernel.jobs.specification import JobSpecification, described
 from streamkernel.jobs.task import drive
 from streamkernel.kernels import Gaussian
 from streamkernel.selection.rules import as_rule
@@ -73,7 +73,7 @@ def test_a_description_is_the_estimator(asked: Any, tmp_path: Path) -> None:
         expected = asked._settings()
     name, settings, _ = described(asked, None)
     records = JobRecords(str(tmp_path), "20260101-000000-01234567")
-    records.create(Work(name, settings, "table", "model"))
+    records.create(JobSpecification(name, settings, "table", "model"))
     assert records.work().made_settings().to_config() == expected.to_config()
 
 

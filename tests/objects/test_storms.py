@@ -19,7 +19,7 @@ from streamkernel.engine.cluster import local_cluster
 from streamkernel.errors import StoreAccessError, StoreError
 from streamkernel.fits.ridge import fit_ridge
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.specification import Work
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.report.publish import publish_file
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.store import Checkpoints
@@ -43,7 +43,11 @@ OPERATIONS: dict[str, tuple[Callable[[Blobs], Any], Any]] = {
     "remove several": (lambda place: place.remove_all(["gone/2", "gone/3"]), None),
     "append a record": (lambda place: getattr(RecordLog(place, "log").append({}, after=None), "number", 0), 1),
     "submit": (
-        lambda place: JobRecords(place.location, "20260101-000000-01234567").create(Work("ridge", {}, "t", "m")).number,
+        lambda place: (
+            JobRecords(place.location, "20260101-000000-01234567")
+            .create(JobSpecification("ridge", {}, "t", "m"))
+            .number
+        ),
         1,
     ),
     "publish a page": (lambda place: publish_file(f"{place.location}/page.html", b"page", overwrite=False), None),
@@ -102,7 +106,7 @@ def test_what_lasts_long_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, sle
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        patience.asked_again(silent, lambda error: True)
+        patience.with_retries(silent, lambda error: True)
     assert tries[0] == 2
     assert clock[0] + sum(slept) < 30.0
 

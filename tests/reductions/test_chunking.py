@@ -25,10 +25,10 @@ from streamkernel.reductions import (
     Moments,
     Predictions,
     Reduction,
+    Reweighted,
     Sample,
     State,
     View,
-    Weighed,
 )
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.reductions.likelihoods import (
@@ -51,10 +51,10 @@ from streamkernel.reductions.pools import (
     DictionaryColumns,
     DictionarySums,
     HeldOut,
-    Look,
     PoolGram,
     PoolRoot,
     ResidualReservoir,
+    ResidualSample,
 )
 from streamkernel.reductions.pools.largest_residuals import LargestResiduals
 from streamkernel.reductions.pools.leverage import RidgeLeverage, SampledKernel
@@ -200,10 +200,12 @@ REDUCTIONS: dict[str, Make] = {
     "moments": lambda X, Y, chosen: Moments(X.shape[1], Y.shape[1]),
     "count repeats": lambda X, Y, chosen: CountRepeats(X.shape[1], Y.shape[1], 3),
     "both": lambda X, Y, chosen: Both(Moments(X.shape[1], Y.shape[1]), CountRepeats(X.shape[1], Y.shape[1])),
-    "weighed": lambda X, Y, chosen: Weighed(NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), 0.3),
+    "weighed": lambda X, Y, chosen: Reweighted(NormalEquations(basis_of(X, chosen, _kernel(X)), Y.mean(axis=0)), 0.3),
     "gather": lambda X, Y, chosen: Gather(np.unique(chosen), X.shape[1], Y.shape[1], X.dtype),
-    "look": lambda X, Y, chosen: Look(basis_of(X, chosen[:1], _kernel(X)), 3, 5, 7, (3, 1), Y.shape[1]),
-    "look, all rows": lambda X, Y, chosen: Look(basis_of(X, [], Polynomial(degree=2)), 99, 99, 7, (3,), Y.shape[1]),
+    "look": lambda X, Y, chosen: ResidualSample(basis_of(X, chosen[:1], _kernel(X)), 3, 5, 7, (3, 1), Y.shape[1]),
+    "look, all rows": lambda X, Y, chosen: ResidualSample(
+        basis_of(X, [], Polynomial(degree=2)), 99, 99, 7, (3,), Y.shape[1]
+    ),
     "pool": lambda X, Y, chosen: PoolGram(pool_columns(X, Y, chosen[:1], chosen[1:], _kernel(X))),
     "pool without basis": lambda X, Y, chosen: PoolGram(pool_columns(X, Y, [], chosen, _kernel(X))),
     "pool, single precision": lambda X, Y, chosen: PoolGram(

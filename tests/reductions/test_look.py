@@ -15,7 +15,7 @@ from strategies import chunkings, seeds
 
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions import row_uniforms, stream_generator
-from streamkernel.reductions.pools import Look, LookResult
+from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 2)) * np.where(np.arange(60) % 3 == 0, 2.5, 0.4)[:, None]
@@ -25,8 +25,8 @@ BASIS = basis_of(X, CHOSEN)
 K = naive.gaussian(X, X)
 
 
-def look(n_candidates: int, n_scoring: int, seed: int, order: Any = None, chunks: Any = (60,)) -> LookResult:
-    reduction = Look(BASIS, n_candidates, n_scoring, seed, (3, 0), 2)
+def look(n_candidates: int, n_scoring: int, seed: int, order: Any = None, chunks: Any = (60,)) -> ResidualSampleResult:
+    reduction = ResidualSample(BASIS, n_candidates, n_scoring, seed, (3, 0), 2)
     states = [reduction.map_block(block) for block in blocks(X, Y, chunks)]
     if order is not None:
         states = [states[i] for i in order]
@@ -131,7 +131,7 @@ def test_scoring_weights_estimate_sums_without_bias() -> None:
 
 def test_an_empty_basis_looks_at_the_diagonal() -> None:
     empty = type(BASIS).empty(Gaussian(1.0), 2, np.dtype(np.float64))
-    reduction = Look(empty, 4, 4, 0, (3, 0))
+    reduction = ResidualSample(empty, 4, 4, 0, (3, 0))
     found = reduction.finalize(reduction.map_block(next(blocks(X, None, [60]))))
     assert found.residual_trace == found.trace == 60.0
     assert found.candidates.Y.shape == (4, 0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from streamkernel.service.connections import Door, address_of
+from streamkernel.service.connections import Connections, address_of
 from streamkernel.service.settings import Limits
 
 LIMITS = Limits(connections=4, patience_seconds=1.0)
@@ -17,7 +17,7 @@ THEIRS, OURS = "127.0.0.2", "127.0.0.1"
 class Waiting:
     """A client that has kept us waiting for so long."""
 
-    def __init__(self, door: Door, seconds: float | None) -> None:
+    def __init__(self, door: Connections, seconds: float | None) -> None:
         self.door, self.seconds, self.ended = door, seconds, False
 
     def kept_waiting(self, now: float) -> float | None:
@@ -35,7 +35,7 @@ def entered(waits: Sequence[float | None], address: str = THEIRS, limits: Limits
     """Whether one more client finds a place where so many others are, and which of these gave theirs."""
 
     async def enter() -> tuple[bool, list[bool]]:
-        door = Door(limits)
+        door = Connections(limits)
         others = [Waiting(door, seconds) for seconds in waits]
         assert all(door.enter(each, address) for each in others)
         found = door.enter(Waiting(door, 0.0), OURS)

@@ -25,7 +25,7 @@ from streamkernel.errors import ModelFormatError
 from streamkernel.service import Settings
 from streamkernel.service import model_sources as places
 from streamkernel.service.model_registry import Registry
-from streamkernel.service.model_sources import FolderPlace
+from streamkernel.service.model_sources import FolderSource
 from streamkernel.store import bundle_kind, read_bundle
 
 READY = {"ridge", "two", "labels", "gp", "gp-classifier"}
@@ -141,7 +141,7 @@ def test_a_name_that_cannot_be_served_is_told(
 ) -> None:
     shutil.copytree(models / "ridge", models / name)
     with caplog.at_level(logging.WARNING, "streamkernel.service"):
-        place = FolderPlace(models)
+        place = FolderSource(models)
         registry = Registry(models)
         for _ in range(3):
             registry.scan()

@@ -17,7 +17,7 @@ from streamkernel.blobs import Generations, blobs_at
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.model_registry import Registry
-from streamkernel.service.model_sources import place_of
+from streamkernel.service.model_sources import source_of
 
 Events = list[tuple[str, str]]
 
@@ -244,14 +244,14 @@ def test_a_plain_copy_is_served_when_it_is_whole(saved: Path, estimators: dict[s
 def test_where_models_cannot_be(s3: str, saved: Path) -> None:
     for url in ("http://host/models", "https://host/models"):
         with pytest.raises(ParameterError, match="cannot be listed"):
-            place_of(url)
+            source_of(url)
     for url in ("zip::s3://b/models.zip", "simplecache::s3://b/models", "s3://b/x::file:///etc"):
         with pytest.raises(ParameterError, match="chain of URLs"):
-            place_of(url)
+            source_of(url)
     with pytest.raises(ParameterError, match="driver"):
-        place_of("nosuchscheme://bucket/models")
+        source_of("nosuchscheme://bucket/models")
     with pytest.raises(StoreNotFoundError, match="no bucket"):
-        place_of("s3://no-such-bucket-of-ours/models").look()
-    assert place_of(f"{s3}/nothing/yet").look() == {}
+        source_of("s3://no-such-bucket-of-ours/models").look()
+    assert source_of(f"{s3}/nothing/yet").look() == {}
     # A file:// URL is a path, here as everywhere.
-    assert "ridge" in place_of(f"file://{saved}").look()
+    assert "ridge" in source_of(f"file://{saved}").look()

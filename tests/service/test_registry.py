@@ -17,7 +17,7 @@ from streamkernel.service import Settings
 from streamkernel.service import model_sources as places
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.model_registry import Registry
-from streamkernel.service.model_sources import FolderPlace
+from streamkernel.service.model_sources import FolderSource
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_link_that_changes_while_the_model_is_read(
 ) -> None:
     """What was read is what was seen, also where the link leads there again when it has been read."""
     linked(models / "current", "ridge")
-    place = FolderPlace(models)
+    place = FolderSource(models)
     seen = place.look()["current"]
     plain = places.load
 
@@ -88,7 +88,7 @@ def test_a_link_that_changes_while_the_model_is_read(
 def test_a_model_that_is_replaced_while_it_is_read_is_looked_at_again(
     models: Path, estimators: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = FolderPlace(models)
+    place = FolderSource(models)
     seen = place.look()["ridge"]
     plain = places.load
 

@@ -16,7 +16,7 @@ from service.bodies import as_arrow, as_npy, refused
 from streamkernel.service import Settings
 from streamkernel.service.formats import MEDIA_TYPES
 from streamkernel.service.http_errors import Refused
-from streamkernel.service.memory_budget import Room
+from streamkernel.service.memory_budget import Reservation
 
 LIMIT, PATIENCE = 100, 1.0
 
@@ -24,7 +24,7 @@ LIMIT, PATIENCE = 100, 1.0
 class Body:
     """A request whose client has been behind for so long, and what it holds."""
 
-    def __init__(self, room: Room, held: int, seconds: float | None = None) -> None:
+    def __init__(self, room: Reservation, held: int, seconds: float | None = None) -> None:
         self.seconds, self.ended = seconds, False
         room.hold(self, held)
 
@@ -39,7 +39,7 @@ def wanted(count: int, *others: tuple[int, float | None], patience: float = PATI
     """Whether there is room for so much more, who has given way, and what is held then."""
 
     async def want() -> tuple[bool, list[bool], int]:
-        room = Room(LIMIT, patience)
+        room = Reservation(LIMIT, patience)
         held = [Body(room, *each) for each in others]
         try:
             Body(room, count)
@@ -73,7 +73,7 @@ def test_nobody_gives_way_where_that_is_not_enough() -> None:
 
 def test_what_wants_more_does_not_give_way_to_itself() -> None:
     async def want() -> None:
-        room = Room(LIMIT, PATIENCE)
+        room = Reservation(LIMIT, PATIENCE)
         body = Body(room, 90, 5.0)
         with pytest.raises(Refused):
             room.hold(body, 20)
@@ -85,7 +85,7 @@ def test_what_wants_more_does_not_give_way_to_itself() -> None:
 
 def test_what_is_let_go_can_be_held_again() -> None:
     async def want() -> None:
-        room = Room(LIMIT, PATIENCE)
+        room = Reservation(LIMIT, PATIENCE)
         first = Body(room, 90)
         room.let_go(first, 50)
         second = Body(room, 60)

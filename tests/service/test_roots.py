@@ -17,9 +17,9 @@ from streamkernel import KernelRidge
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import StoreError
 from streamkernel.service import JobsPlace, Settings
-from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused
-from streamkernel.service.job_actions import JobDesk
+from streamkernel.service.job_actions import JobActions
 
 ASKED = {
     "estimator": "ridge",
@@ -34,7 +34,7 @@ ASKED = {
 
 
 @pytest.fixture
-def roots(s3: str, tmp_path: Path) -> Roots:
+def roots(s3: str, tmp_path: Path) -> AllowedLocations:
     (tmp_path / "tables").mkdir()
     (tmp_path / "secret").mkdir()
     (tmp_path / "tables" / "escape").symlink_to(tmp_path / "secret")
@@ -42,10 +42,10 @@ def roots(s3: str, tmp_path: Path) -> Roots:
     for key in ("tables/far/zarr.json", "tables/made/CURRENT/00000001.json", "models/m/config.json"):
         blobs.write(key, b"{}")
     places = [f"{s3}/models/", tmp_path / "tables", f"{s3}/tables"]
-    return Roots(places, f"{s3}/models/jobs")
+    return AllowedLocations(places, f"{s3}/models/jobs")
 
 
-def test_names_are_of_the_first_root_that_has_them(roots: Roots, s3: str, tmp_path: Path) -> None:
+def test_names_are_of_the_first_root_that_has_them(roots: AllowedLocations, s3: str, tmp_path: Path) -> None:
     (tmp_path / "tables" / "near").mkdir()
     assert roots.location("table", "near") == str(tmp_path / "tables" / "near")
     assert roots.location("table", "far") == f"{s3}/tables/far"
@@ -69,19 +69,19 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("output", [False, True])
-def test_nothing_leads_elsewhere(roots: Roots, s3: str, tmp_path: Path, output: bool) -> None:
+def test_nothing_leads_elsewhere(roots: AllowedLocations, s3: str, tmp_path: Path, output: bool) -> None:
     for given in ELSEWHERE if output else [*ELSEWHERE, "escape/rows"]:
         with pytest.raises(Refused) as refused:
             print(given, roots.location("table", given.format(s3=s3, folder=tmp_path), output=output))
         assert refused.value.status == 403
 
 
-def test_nothing_is_made_inside_of_a_table_or_model(roots: Roots, s3: str) -> None:
+def test_nothing_is_made_inside_of_a_table_or_model(roots: AllowedLocations, s3: str) -> None:
     for given in ("m/x", f"{s3}/tables/made/x", f"{s3}/tables/far/X/y"):
         with pytest.raises(Refused, match="inside of a table or model"):
             roots.location("model", given, output=True)
     with pytest.raises(Refused, match="inside of a table or model"):
-        Roots([f"{s3}/models/m"], "jobs").location("model", "x", output=True)
+        AllowedLocations([f"{s3}/models/m"], "jobs").location("model", "x", output=True)
 
 
 def test_a_store_that_does_not_answer_is_no_fault_of_the_service(
@@ -90,7 +90,9 @@ def test_a_store_that_does_not_answer_is_no_fault_of_the_service(
     def down(*arguments: object, **options: object) -> None:
         raise StoreError(f"{s3}/models/rows.zarr/CURRENT failed while listing it; check the endpoint")
 
-    desk = JobDesk(JobsPlace(str(tmp_path / "jobs")), Roots([f"{s3}/models", f"{s3}/tables"], str(tmp_path / "jobs")))
+    desk = JobActions(
+        JobsPlace(str(tmp_path / "jobs")), AllowedLocations([f"{s3}/models", f"{s3}/tables"], str(tmp_path / "jobs"))
+    )
     monkeypatch.setattr("streamkernel.service.allowed_locations._is_store", down)
     with pytest.raises(Refused) as refused:
         desk.submit(ASKED)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.execution import place_of
+from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Scheduler, common, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
@@ -35,7 +35,7 @@ def command(
     debug: bool,
 ) -> None:
     """Score MODEL on the rows of STORE."""
-    place = place_of(scheduler, workers)
+    place = execution_target(scheduler, workers)
     fitted = predicting_model(model)
     table = opened(fitted, store, rows, targets=True)
     work = fitted.scores()

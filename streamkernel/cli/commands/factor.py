@@ -10,7 +10,7 @@ import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
 from streamkernel.cli.fit_options import factor_options
-from streamkernel.cli.fit_request import asked, settings_given
+from streamkernel.cli.fit_request import fit_request, settings_given
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
@@ -65,7 +65,7 @@ def command(
     """
     target = checked_folder(factor, overwrite=overwrite, resume=resume)
     settings = BasisSettings(**{name: value for name, value in settings_given(options).items() if value is not None})
-    wanted = asked(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
+    wanted = fit_request(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
     with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with (

@@ -9,7 +9,7 @@ import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
 from streamkernel.cli.fit_options import fit_options
-from streamkernel.cli.fit_request import asked_to_fit
+from streamkernel.cli.fit_request import planned_request
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
-    kind, wanted = asked_to_fit(store, options)
+    kind, wanted = planned_request(store, options)
     with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None
         with (

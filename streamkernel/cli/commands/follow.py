@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.execution import place_of
+from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Scheduler, common, run_options, stale_option
 from streamkernel.cli.output import number
 from streamkernel.cli.progress import SweepBar
@@ -22,7 +22,7 @@ from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
-from streamkernel.following.stop import StopWord
+from streamkernel.following.stop import StopFlag
 
 __all__ = ["command"]
 
@@ -91,7 +91,7 @@ def command(
     replaced in one step, so that whoever serves it can pick up the new one. A line for every fold; with --json an
     object for every line.
     """
-    place = place_of(scheduler, workers)
+    place = execution_target(scheduler, workers)
     limit = parse_bytes(memory, "--memory")
     lines = _Lines(as_json, quiet)
     # "always", because "once" would store the text of every warning for as long as the command runs.
@@ -159,9 +159,9 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[StopWord]:
+def _stopped_by_signals() -> Iterator[StopFlag]:
     """A request to stop that SIGTERM, SIGINT and SIGHUP set; a second signal has its former effect."""
-    stop = StopWord()
+    stop = StopFlag()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

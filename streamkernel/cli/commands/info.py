@@ -11,7 +11,7 @@ from streamkernel.cli.commands.update import seen_rows
 from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.saved_objects import fields_of, kind_of, predicting_model
-from streamkernel.factors import Factor, KeptBasis
+from streamkernel.factors import BasisRecord, Factor
 from streamkernel.kinds import transformer_class
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.predicting import PredictingModel
@@ -40,7 +40,7 @@ def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
         _emit(path, predicting_model(path), "model", as_json)
 
 
-def _emit(path: str, kept: KeptBasis, title: str, as_json: bool) -> None:
+def _emit(path: str, kept: BasisRecord, title: str, as_json: bool) -> None:
     with fields_of(path):
         result = {"path": path, **_told(kept), "digest": kept.digest}
         shown = readable(result)
@@ -52,7 +52,7 @@ def _emit(path: str, kept: KeptBasis, title: str, as_json: bool) -> None:
         emit(result, as_json=as_json, title=title, shown=shown)
 
 
-def _told(kept: KeptBasis) -> dict[str, Any]:
+def _told(kept: BasisRecord) -> dict[str, Any]:
     config = kept.config
     run = config.get("run", {})
     own: dict[str, Any] = {}
@@ -91,7 +91,7 @@ def _told(kept: KeptBasis) -> dict[str, Any]:
     }
 
 
-def _residual_at(kept: KeptBasis) -> dict[str, float]:
+def _residual_at(kept: BasisRecord) -> dict[str, float]:
     """Shares of the trace that the first 1, 2, 4, ... n functions leave; keys are text, as in JSON."""
     path = kept.residual_path
     n = len(path) - 1

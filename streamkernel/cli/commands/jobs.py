@@ -16,7 +16,7 @@ from streamkernel.cli.job_options import looking_options, looking_session, momen
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import Output, emit
 from streamkernel.errors import ParameterError, StoreNotFoundError
-from streamkernel.jobs.records import DONE, UNREADABLE, telling_damage
+from streamkernel.jobs.records import DONE, UNREADABLE, translated_damage
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(
         if told["status"] == UNREADABLE:
             table.add_row(told["id"], told["status"], *"----")
             continue
-        with telling_damage(told["id"], told["jobs"]):
+        with translated_damage(told["id"], told["jobs"]):
             progress = told["progress"]
             sweeps = _sweeps(told["status"], progress)
             name = PurePosixPath(told["model"]).name

@@ -11,7 +11,7 @@ from streamkernel.cli.job_options import looking_options, moment
 from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.jobs import connect
-from streamkernel.jobs.records import telling_damage
+from streamkernel.jobs.records import translated_damage
 
 __all__ = ["command"]
 
@@ -37,7 +37,7 @@ def command(
         if as_json and not follow:
             emit({"id": found.id, "events": list(found.logs())}, as_json=True, title="job")
             return
-        with telling_damage(found.id, found.jobs):
+        with translated_damage(found.id, found.jobs):
             for event in found.logs(follow=follow):
                 if as_json:
                     json.dump(event, sys.stdout)

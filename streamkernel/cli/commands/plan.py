@@ -8,7 +8,7 @@ import click
 from rich.table import Table as RichTable
 
 from streamkernel.cli.fit_options import fit_options
-from streamkernel.cli.fit_request import asked_to_fit
+from streamkernel.cli.fit_request import planned_request
 from streamkernel.cli.options import common
 from streamkernel.cli.output import Output, emit, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
@@ -23,7 +23,7 @@ __all__ = ["command"]
 @common
 def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any) -> None:
     """Show what a fit on STORE would cost, without reading a row."""
-    _, wanted = asked_to_fit(store, options)
+    _, wanted = planned_request(store, options)
     plan = wanted.plan
     result: dict[str, Any] = {
         "rows": wanted.table.n_rows,

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from streamkernel.cli.execution import place_of
+from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Scheduler, common, overwrite, rows, run_options
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
@@ -48,7 +48,7 @@ def command(
     OUT/prediction has a value a row; for classifiers the position of the class, its labels in the group's attributes.
     """
     check_target(out, overwrite=overwrite, kind="rows")
-    place = place_of(scheduler, workers)
+    place = execution_target(scheduler, workers)
     fitted = predicting_model(model)
     work = fitted.outputs(std=std)
     table = opened(fitted, store, rows, targets=False)

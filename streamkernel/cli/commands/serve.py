@@ -134,7 +134,7 @@ def command(
 
 def _place_of_models(models: str, *, quiet: bool) -> Path | str:
     """Check the place once, so that a mistyped path raises an error; a store that does not answer only warns."""
-    from streamkernel.service.model_sources import place_of
+    from streamkernel.service.model_sources import source_of
 
     if not is_url(models) and "::" not in models:
         folder = local_path(models)
@@ -142,7 +142,7 @@ def _place_of_models(models: str, *, quiet: bool) -> Path | str:
             raise StoreNotFoundError(f"there is no folder {models}; give a folder of saved models, or one saved model")
         return folder
     try:
-        if not place_of(models).look() and not quiet:
+        if not source_of(models).look() and not quiet:
             print(f"nothing is at {models} yet; models that are saved there are served then", file=sys.stderr)
     except StoreError as error:
         if type(error) is not StoreError:
@@ -163,7 +163,7 @@ def _jobs(
     """Check the options of jobs before the service listens."""
     from streamkernel.engine.security import check_encrypted, tls_security
     from streamkernel.jobs.specification import location_of
-    from streamkernel.service.allowed_locations import Roots
+    from streamkernel.service.allowed_locations import AllowedLocations
     from streamkernel.service.settings import JobsPlace
 
     if place is None:
@@ -174,7 +174,7 @@ def _jobs(
         raise ParameterError("--data-root is for jobs that are submitted: give --scheduler the address of a cluster")
     location = location_of("jobs", place)
     made = JobsPlace(location, scheduler, tls, insecure, tuple(location_of("data", each) for each in roots))
-    Roots((models, *made.roots), location)
+    AllowedLocations((models, *made.roots), location)
     if scheduler is not None:
         if scheduler.partition("://")[0] not in ("tcp", "tls", "ws", "wss", "ucx"):
             raise ParameterError(f"--scheduler must be an address such as tls://host:8786, not {scheduler!r}")

@@ -11,7 +11,7 @@ from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import JobBar
 from streamkernel.jobs import Job
-from streamkernel.jobs.records import ENDED, telling_damage
+from streamkernel.jobs.records import ENDED, translated_damage
 
 __all__ = ["command"]
 
@@ -40,7 +40,7 @@ def command(
         found = session.job(job)
         if follow:
             _follow(found, quiet)
-        with telling_damage(found.id, found.jobs):
+        with translated_damage(found.id, found.jobs):
             told = found.to_config()
             emit(told, as_json=as_json, title="job", shown=shown(told))
         if follow:

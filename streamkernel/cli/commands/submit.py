@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.execution import place_of
+from streamkernel.cli.execution import execution_target
 from streamkernel.cli.fit_options import fit_options
 from streamkernel.cli.fit_request import settings_given
 from streamkernel.cli.job_options import job_session, jobs_option
@@ -55,7 +55,7 @@ def command(
     The options are those of fit. The job goes on when this command has ended: look at it by its id, or by MODEL, with
     status, logs and cancel, from any machine that sees its records.
     """
-    if not place_of(scheduler, workers).remote:
+    if not execution_target(scheduler, workers).remote:
         raise ParameterError(
             "a job outlives this process, and needs a cluster that does: give --scheduler the address of one, such as "
             "tls://host:8786; streamkernel fit runs here"

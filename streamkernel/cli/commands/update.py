@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from streamkernel.cli.execution import place_of
+from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_options, stale_option
 from streamkernel.cli.options import rows as rows_option
 from streamkernel.cli.output import emit
@@ -68,7 +68,7 @@ def command(
     Rows are known by their content, not by the path: an update that is repeated folds in nothing, and of a store to
     which rows were appended only these. The model is then that of a fit to all rows with the same basis.
     """
-    place = place_of(scheduler, workers)
+    place = execution_target(scheduler, workers)
     limit = parse_bytes(memory, "--memory")
     before = updatable_model(model)
     with fields_of(model):

@@ -19,10 +19,10 @@ from streamkernel.reductions.likelihoods.newton import (
 )
 
 __all__ = [
+    "LIKELIHOODS",
     "Bernoulli",
     "GradientStep",
     "GradientSums",
-    "LIKELIHOODS",
     "Latent",
     "Likelihood",
     "NewtonStart",

@@ -9,7 +9,7 @@ from streamkernel.reductions.pools.inner_products import Gram
 from streamkernel.reductions.pools.pool import PoolColumns, PoolGram, PoolSums
 from streamkernel.reductions.pools.pool_root import PoolRoot, RootSums
 from streamkernel.reductions.pools.residual_columns import ResidualColumns
-from streamkernel.reductions.pools.residual_sample import Look, LookResult
+from streamkernel.reductions.pools.residual_sample import ResidualSample, ResidualSampleResult
 
 __all__ = [
     "CountRepeats",
@@ -19,8 +19,6 @@ __all__ = [
     "DictionarySums",
     "Gram",
     "HeldOut",
-    "Look",
-    "LookResult",
     "Origins",
     "PoolColumns",
     "PoolGram",
@@ -29,6 +27,8 @@ __all__ = [
     "Repeats",
     "ResidualColumns",
     "ResidualReservoir",
+    "ResidualSample",
+    "ResidualSampleResult",
     "RootSums",
     "Roots",
 ]

@@ -26,11 +26,11 @@ from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.table import RowBlock
 
-__all__ = ["Look", "LookResult"]
+__all__ = ["ResidualSample", "ResidualSampleResult"]
 
 
 @dataclass(frozen=True)
-class LookResult:
+class ResidualSampleResult:
     """Result of the sweep.
 
     Attributes
@@ -56,8 +56,8 @@ def _smallest(state: State, prefix: str, size: int) -> State:
 
 
 @dataclass(frozen=True)
-class Look(Reduction[LookResult]):
-    """Accumulate a `LookResult`.
+class ResidualSample(Reduction[ResidualSampleResult]):
+    """Accumulate a `ResidualSampleResult`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Look(Reduction[LookResult]):
             **_smallest(both, "s_", self.n_scoring + 1 if self.n_scoring else 0),
         }
 
-    def finalize(self, state: State) -> LookResult:
+    def finalize(self, state: State) -> ResidualSampleResult:
         drawn = {**state, **_smallest(state, "c_", self.n_candidates)}
         candidates = Sample(drawn["c_rows"], drawn["c_X"], drawn["c_Y"], np.ones(len(drawn["c_rows"])))
         priorities = -state["s_keys"]
@@ -119,7 +119,7 @@ class Look(Reduction[LookResult]):
             state["s_rows"][kept], state["s_X"][kept], state["s_Y"][kept], np.maximum(1.0, threshold / r[kept])
         )
         residual_trace, trace = (float(value) for value in state["totals"])
-        return LookResult(residual_trace, trace, candidates, drawn["c_residual"], scoring)
+        return ResidualSampleResult(residual_trace, trace, candidates, drawn["c_residual"], scoring)
 
     def state_bytes(self) -> int:
         p, item = self.basis.points.shape[1], self.basis.points.dtype.itemsize

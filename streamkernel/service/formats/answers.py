@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 from streamkernel.service.formats.npy import header
 from streamkernel.service.formats.spool import Spool
-from streamkernel.service.loaded_model import Asked, Field, Served
+from streamkernel.service.loaded_model import Field, LoadedModel, PredictionRequest
 
 __all__ = ["Answer"]
 
@@ -29,7 +29,9 @@ class Answer:
     single : of one row that was not sent as a list of one.
     """
 
-    def __init__(self, served: Served, asked: Asked, spool: Spool, form: str, *, single: bool = False) -> None:
+    def __init__(
+        self, served: LoadedModel, asked: PredictionRequest, spool: Spool, form: str, *, single: bool = False
+    ) -> None:
         self.served = served
         self._fields = served.fields(asked)
         self._spool = spool

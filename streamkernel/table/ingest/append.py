@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.blobs import as_written, spelled
+from streamkernel.blobs import display_form, normalised
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest.appending import AppendingWriter, Grown, locked_store
@@ -60,7 +60,7 @@ def append_rows(
     began = time.perf_counter()
     if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
         raise ParameterError(f"target must be a column's name or index, got {target!r}")
-    path = spelled(store)
+    path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
     watcher = as_progress(progress)
@@ -73,7 +73,7 @@ def append_rows(
         finally:
             with suppress(StoreError):  # a lease expires by itself
                 grown.lock.release()
-    return TableInfo.of(as_written(store), seconds=time.perf_counter() - began)
+    return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
 
 def _reader(source: Any, target: str | int | None, grown: Grown) -> Reader:

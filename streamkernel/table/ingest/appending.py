@@ -22,7 +22,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
-from streamkernel.blobs import spelled
+from streamkernel.blobs import normalised
 from streamkernel.manifest import Ancestor
 from streamkernel.table.ingest.grown import FolderGrown, Grown, ObjectGrown
 from streamkernel.table.ingest.outlet import Outlet
@@ -42,7 +42,7 @@ def locked_store(path: str | os.PathLike[str]) -> Grown:
     RunLockedError
         Another process is appending.
     """
-    place = spelled(path)
+    place = normalised(path)
     return ObjectGrown(place) if isinstance(place, str) else FolderGrown(place)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.blobs import as_written, parent_of, spelled
+from streamkernel.blobs import display_form, normalised, parent_of
 from streamkernel.errors import (
     ParameterError,
     SourceFormatError,
@@ -97,13 +97,13 @@ def ingest(
     """
     began = time.perf_counter()
     _check_options(chunk_rows, dtype, seed, target)
-    path = spelled(store)
+    path = normalised(store)
     _check_output(path, overwrite)
     watcher = as_progress(progress)
     with os_errors(path, "nothing was left behind"):
         reader = open_reader(source, target)
         _write(reader, source, path, chunk_rows, dtype, seed if shuffle else None, overwrite, watcher)
-    return TableInfo.of(as_written(store), seconds=time.perf_counter() - began)
+    return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def open_reader(source: Any, target: str | int | None) -> Reader:
     if not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
         return TableReader(table, None if hasattr(source, "data_vars") else target, type(source).__name__)
-    path = as_written(source)
+    path = display_form(source)
     if isinstance(path, str) or any((path / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
         return TableReader(open_table(path), target, os.fsdecode(source))
     if not os.path.lexists(path):

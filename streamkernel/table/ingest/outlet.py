@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
-from streamkernel.blobs import Generation, Generations, Layer, content_digest, spelled, upload
+from streamkernel.blobs import Generation, Generations, Layer, content_digest, normalised, upload
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
 from streamkernel.manifest import COMPLETE
 from streamkernel.outputs import PartialFolder, plain_copy
@@ -130,5 +130,5 @@ class ObjectOutlet(Outlet):
 
 def outlet_of(target: str | os.PathLike[str]) -> Outlet:
     """The outlet of a new store at a path or URL."""
-    place = spelled(target)
+    place = normalised(target)
     return ObjectOutlet(place) if isinstance(place, str) else FolderOutlet(place)

@@ -18,8 +18,8 @@ from streamkernel import KernelRidge, KernelRidgeClassifier, ingest, open_table
 from streamkernel.errors import CorruptMetadataError, ModelFormatError
 from streamkernel.jobs.records import JobRecords
 from streamkernel.service import JobsPlace
-from streamkernel.service.allowed_locations import Roots
-from streamkernel.service.job_actions import JobDesk
+from streamkernel.service.allowed_locations import AllowedLocations
+from streamkernel.service.job_actions import JobActions
 from streamkernel.store import read_bundle
 
 
@@ -105,7 +105,7 @@ def test_jobs_that_the_service_cannot_tell_of(yard: Yard, state: str, name: str,
     path = place / JOB / name
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "value": {**document["value"], **fields}}))
-    desk = JobDesk(JobsPlace(str(place)), Roots([yard.folder], str(place)))
+    desk = JobActions(JobsPlace(str(place)), AllowedLocations([yard.folder], str(place)))
     first, second = json.loads(json.dumps(desk.listed(10), allow_nan=False))
     assert (first["id"], first["status"], first["error"]["type"]) == (JOB, "unreadable", "CorruptMetadataError")
     assert str(yard.folder) not in first["error"]["message"]

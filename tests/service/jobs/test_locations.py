@@ -12,7 +12,7 @@ from service.bodies import refused
 from service.submitting import asked
 
 from streamkernel.errors import ParameterError
-from streamkernel.service.allowed_locations import Roots
+from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused
 
 FORBIDDEN = [
@@ -58,7 +58,7 @@ def test_roots_follow_links_and_know_names(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     os.symlink("real", tmp_path / "root")
     os.symlink("model", tmp_path / "real" / "current")
-    roots = Roots([tmp_path / "root", "s3://b/data/"], str(tmp_path / "real" / "jobs"))
+    roots = AllowedLocations([tmp_path / "root", "s3://b/data/"], str(tmp_path / "real" / "jobs"))
     real = tmp_path / "real"
     # What is handed on is what was compared.
     assert roots.location("table", "current") == str(real / "model")
@@ -75,4 +75,4 @@ def test_roots_follow_links_and_know_names(tmp_path: Path) -> None:
         roots.location("model", "jobs/specs", output=True)
     for wrong in ("http://host/data", "memory://x", str(tmp_path / "none")):
         with pytest.raises(ParameterError, match="root of data"):
-            Roots([wrong], "jobs")
+            AllowedLocations([wrong], "jobs")

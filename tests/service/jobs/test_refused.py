@@ -124,8 +124,8 @@ def test_the_schema_says_what_is_so(asking: httpx.Client, folder: Path) -> None:
     listed = asking.get("/v1/jobs").json()
     validate("JobList", listed)
     for job in listed["jobs"]:
-        validate("JobTold", asking.get(f"/v1/jobs/{job['id']}").json())
+        validate("JobStatus", asking.get(f"/v1/jobs/{job['id']}").json())
         validate("JobLogs", asking.get(f"/v1/jobs/{job['id']}/logs").json())
-    validate("JobAsked", asked("model", rows=[0, None], memory_limit="4GB"))
+    validate("JobRequest", asked("model", rows=[0, None], memory_limit="4GB"))
     secured = create_app(settings_of(folder, None, token=TOKEN)).openapi()
     assert all(each["security"] == [{"token": []}] for each in secured["paths"]["/v1/jobs/{id}"].values())
