@@ -32,8 +32,9 @@ ROWS = data_sets.friedman(M, 5, seed=2)
 _FORKS = """
 import os, sys
 import numpy as np
-from streamkernel.cli import follow, main
-from streamkernel.estimators import RidgeModel
+from streamkernel.cli import main
+from streamkernel.cli.commands import follow
+from streamkernel.models import RidgeModel
 from streamkernel.kernels import Gaussian
 rows = np.zeros((1, 1))
 Gaussian(1.0).prepare(rows).block(rows)

@@ -89,7 +89,7 @@ def test_bad_ones_are_refused_before_any_work(
     def refuse(*arguments: object) -> None:
         raise AssertionError("work began")
 
-    monkeypatch.setattr("streamkernel.cli.execution.Place.executor", refuse)
+    monkeypatch.setattr("streamkernel.cli.execution.ExecutionTarget.executor", refuse)
     path, said = bad(case, tmp_path)
     for command in (("fit", rows, tmp_path / "m"), ("plan", rows)):
         assert said in cli(*command, *FIT, "--queries", path).error

@@ -177,7 +177,7 @@ def test_the_way_to_go_on_is_a_command(
     def ended(arguments: list[str]) -> int:
         raise EndedBySignal(signal.SIGTERM)
 
-    monkeypatch.setattr("streamkernel.cli.commands.run", ended)
+    monkeypatch.setattr("streamkernel.cli.command_list.run", ended)
     assert main(["fit", *given]) == 128 + signal.SIGTERM
     assert capsys.readouterr().err == f"error: ended by SIGTERM; go on with: streamkernel fit {again}\n"
 

@@ -159,7 +159,8 @@ import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.engine.cluster import local_cluster
-from streamkernel.estimators import RidgeSettings, fit_ridge
+from streamkernel.fits import fit_ridge
+from streamkernel.settings import RidgeSettings
 from streamkernel.table import open_table
 store, options, threads = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
 run = fit_ridge(open_table(store), RidgeSettings(**options), Session(ThreadExecutor(threads))).config["run"]

@@ -127,7 +127,7 @@ SCRIPT = """
 import os, signal, sys
 import numpy as np
 from streamkernel import factorize
-from streamkernel.estimators import factorize as module
+from streamkernel.fits import factor as module
 from streamkernel.store import RowSink
 module._CHUNK_BYTES = 300 * 40 * 4
 left, write = int(sys.argv[2]), RowSink.write

@@ -104,7 +104,7 @@ PROGRAM = """
 import sys, json, re
 import streamkernel
 from streamkernel.engine import Session, ThreadExecutor
-from streamkernel.estimators import RidgeSettings
+from streamkernel.settings import RidgeSettings
 from streamkernel.fits.factor import make_factor
 from streamkernel.table import open_table
 store, folder, options, threads = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
