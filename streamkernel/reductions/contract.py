@@ -49,9 +49,12 @@ class Reduction(ABC, Generic[Result]):
     def map_block(self, block: RowBlock) -> State:
         """State of one row block."""
 
-    @abstractmethod
     def combine(self, left: State, right: State) -> State:
-        """State of two neighbouring runs of rows, `left` before `right`; neither argument is changed."""
+        """State of two neighbouring runs of rows, `left` before `right`; neither argument is changed.
+
+        The default adds the arrays.
+        """
+        return add_states(left, right)
 
     @abstractmethod
     def finalize(self, state: State) -> Result:
@@ -82,5 +85,5 @@ class Reduction(ABC, Generic[Result]):
 
 
 def add_states(left: State, right: State) -> State:
-    """Elementwise sum, the `combine` of every reduction that only sums."""
+    """Elementwise sum."""
     return {name: left[name] + right[name] for name in left}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.reductions.likelihoods.newton import EXPONENTIAL_FLOPS, Latent, add_losses
 from streamkernel.reductions.sums.features import Features
@@ -91,9 +91,6 @@ class GradientStep(Reduction[GradientSums]):
         state["curvature"] += self.likelihood.total_curvature(f, weights)
         state["weight"] += weights.sum()
         return state
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> GradientSums:
         with single_threaded_blas():

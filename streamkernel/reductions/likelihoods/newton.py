@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
@@ -149,9 +149,6 @@ class NewtonStart(Reduction[StartSums]):
         state["totals"] += [len(G), weights @ self.likelihood.loss(y, np.zeros_like(y)), trace]
         return state
 
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
-
     def finalize(self, state: State) -> StartSums:
         count, base, trace = (float(value) for value in state["totals"])
         return StartSums(mirror_upper(state["gram"]), state["targets"], base, trace, int(count))
@@ -206,9 +203,6 @@ class NewtonStep(Reduction[NewtonSums]):
             weights *= block.weights[:, None]
         add_weighted_gram(G, weights, state["curvature"])
         return state
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> NewtonSums:
         for gram in state["curvature"]:

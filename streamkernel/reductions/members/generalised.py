@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ParameterError
 from streamkernel.linalg import mirror_upper, subtract_gram, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.likelihoods.families import Bernoulli
 from streamkernel.reductions.likelihoods.laplace_mode import find_mode
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.reductions.members.members import each_member, factor_member, where_of
+from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 
@@ -37,7 +37,7 @@ _STEPS = 7  # usual number of Newton steps of a member, for the plan
 
 
 @dataclass(frozen=True)
-class GeneralisedSums:
+class GeneralisedSums(MergeableSums):
     """Sums over the members, for each of c functions.
 
     Attributes
@@ -53,28 +53,6 @@ class GeneralisedSums:
     count: int
     members: int
     steps: int
-
-    def merge(self, other: GeneralisedSums) -> GeneralisedSums:
-        """The sums over both sets of members.
-
-        Raises
-        ------
-        ParameterError
-            The two sums have different numbers of functions or different prior means.
-        """
-        if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
-            raise ParameterError(
-                f"sums of {self.H.shape[1]} functions about {self.centre} and of {other.H.shape[1]} about "
-                f"{other.centre} cannot be added; sweep the new rows with the basis and the centre of the model"
-            )
-        return GeneralisedSums(
-            self.H + other.H,
-            self.g + other.g,
-            self.centre,
-            self.count + other.count,
-            self.members + other.members,
-            self.steps + other.steps,
-        )
 
 
 @dataclass(frozen=True)
@@ -140,9 +118,6 @@ class GeneralisedMembers(Reduction[GeneralisedSums]):
             state["g"][:, j] += (white.T @ z)[:, 0]
             state["totals"][2] += mode.steps
         state["totals"][:2] += [len(rows), 1.0]
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> GeneralisedSums:
         for H in state["H"]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import InPlaceCholesky, single_threaded_blas
-from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.members.combiners import Combiner
 from streamkernel.reductions.members.members import each_member, factor_member
@@ -185,9 +185,6 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
             state["E"][panel.at] += weights * excess
             state["N"][panel.at] += (weights * (1.0 + excess))[:, None] * (V.T @ Y)
         state["members"] += 1.0
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> CommitteePosterior:
         P, shift = self.combiner.combined(state["S"], state["E"], state["N"])

@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ParameterError
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, subtract_gram
-from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.likelihoods.families import Bernoulli
 from streamkernel.reductions.members.members import each_member, factor_member
+from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 
@@ -46,7 +46,7 @@ _JITTER = 1e-12  # of the mean of the diagonal: rounding limits the independence
 
 
 @dataclass(frozen=True)
-class SVMSums:
+class SVMSums(MergeableSums):
     """Sums over the members.
 
     Attributes
@@ -62,28 +62,6 @@ class SVMSums:
     members: int
     vectors: int
     inside: int
-
-    def merge(self, other: SVMSums) -> SVMSums:
-        """The sums over both sets of members.
-
-        Raises
-        ------
-        ParameterError
-            The two sums have different numbers of query points.
-        """
-        if len(self.c) != len(other.c):
-            raise ParameterError(
-                f"sums at {len(self.c)} and at {len(other.c)} query points cannot be added; sweep the new rows with "
-                "the query points of the model"
-            )
-        return SVMSums(
-            self.A + other.A,
-            self.c + other.c,
-            self.count + other.count,
-            self.members + other.members,
-            self.vectors + other.vectors,
-            self.inside + other.inside,
-        )
 
 
 @dataclass(frozen=True)
@@ -159,9 +137,6 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
             state["A"] += D
             state["c"] += D @ mean
         state["totals"] += [len(rows), 1.0, np.count_nonzero(a > _AT_BOUND * box), np.count_nonzero(inside)]
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> SVMSums:
         count, members, vectors, inside = (int(value) for value in state["totals"])

@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 from streamkernel.basis import Basis
 from streamkernel.kernels import PreparedKernel
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock
 
 __all__ = ["PoolColumns", "PoolGram", "PoolSums"]
@@ -160,9 +160,6 @@ class PoolGram(Reduction[PoolSums]):
         syrk(self.columns.of(block), into=state["gram"])
         state["totals"] += self.columns.totals(block)
         return state
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> PoolSums:
         n, k = self.columns.projected, len(self.columns.pool)

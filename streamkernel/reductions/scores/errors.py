@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.row_map import Predictions
 from streamkernel.table import ColumnStatistics, RowBlock
 
@@ -104,9 +104,6 @@ class ClassificationScores(Reduction[dict[str, float]]):
         assert block.Y is not None
         right = self.predictions.values(block.X).argmax(axis=1) == block.Y.argmax(axis=1)
         return {"totals": np.array([len(right), np.count_nonzero(right)], dtype=np.float64)}
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> dict[str, float]:
         rows, right = state["totals"]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.scores.predictive import Array, Predictive, bins_of, width_of
 from streamkernel.table import RowBlock
 
@@ -60,9 +60,6 @@ class ProbabilityScores(Reduction[Reliability]):
     def map_block(self, block: RowBlock) -> State:
         assert block.Y is not None
         return _probability_sums(block.Y, self.predictions.probabilities(block.X))
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> Reliability:
         return _reliability(state)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.pools.dictionary_rows import HeldOut
 from streamkernel.table import RowBlock
 
@@ -140,9 +140,6 @@ class StagedScores(Reduction[StagedSums]):
         if self.constant:
             along += self.directions[0]
         return along
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> StagedSums:
         return StagedSums(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.sums.feature_maps import FeatureTimes
 from streamkernel.reductions.sums.features import Features
 from streamkernel.reductions.views import View
@@ -94,9 +94,6 @@ class CrossGram(Reduction[CrossFeatureSums]):
         state["totals"] += [*totals, len(G)]
         return state
 
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
-
     def finalize(self, state: State) -> CrossFeatureSums:
         totals = state["totals"]
         return CrossFeatureSums(mirror_upper(state["H"]), state["G1"], int(totals[2]), totals[:2].copy())
@@ -140,9 +137,6 @@ class CrossDisagreements(Reduction[NDArray[np.int64]]):
         for place in np.flatnonzero((self.rows >= block.start) & (self.rows < block.stop)):
             wrong[self.rows[place] - block.start, self.sizes > place] = False
         return {"wrong": wrong.sum(axis=0, dtype=np.int64)}
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> NDArray[np.int64]:
         return state["wrong"].astype(np.int64)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.kernels import LengthscaleGradient, log_lengthscales, prepare_gradient
 from streamkernel.linalg import solve_lower_t
-from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock
 
 __all__ = ["EvidenceGradient", "EvidenceSlopes"]
@@ -144,9 +144,6 @@ class EvidenceGradient(SentAsFields, Reduction[EvidenceSlopes]):
             "E": E,
             "totals": -0.5 * np.array([e @ per_weight, e @ r]),
         }
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> EvidenceSlopes:
         noise, residual = (float(value) for value in state["totals"])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
@@ -35,9 +35,6 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
                 panel[...] = rows
             squares += np.einsum("ij,ij->j", panel, panel)
         return {"squares": squares}
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> NDArray[np.float64]:
         squares: NDArray[np.float64] = state["squares"]

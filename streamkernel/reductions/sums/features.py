@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, solve_lower_t, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 
 __all__ = ["FeatureGram", "FeatureSums", "FeatureTransposed", "Features"]
@@ -135,9 +135,6 @@ class FeatureGram(Reduction[FeatureSums]):
         state["totals"] += [len(F), 0.0 if basis is None else basis.kernel.diagonal(block.X).sum()]
         return state
 
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
-
     def finalize(self, state: State) -> FeatureSums:
         H, G1 = mirror_upper(state["H"]), state["G1"]
         if not self.whiten_first:
@@ -179,9 +176,6 @@ class FeatureTransposed(Reduction[Float]):
     def fold(self, state: State, block: RowBlock) -> State:
         state["FV"] += self.features.raw(block.X).T @ self.V[block.start - self.first : block.stop - self.first]
         return state
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> Float:
         with single_threaded_blas():

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ParameterError
 from streamkernel.linalg import mirror_upper, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.reductions.sums.row_noise import Members, RowNoise
 from streamkernel.table import RowBlock
 
@@ -30,7 +30,7 @@ Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class GaussianSums:
+class GaussianSums(MergeableSums):
     """Sufficient statistics of a sparse Gaussian process, float64.
 
     Attributes
@@ -57,22 +57,6 @@ class GaussianSums:
     trace: float
     residual_trace: float
     count: int
-
-    def merge(self, other: GaussianSums) -> GaussianSums:
-        """The sums over both sets of rows.
-
-        Raises
-        ------
-        ParameterError
-            The two sums have different numbers of functions or different centres.
-        """
-        if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
-            raise ParameterError(
-                f"sums of {len(self.H)} functions about {self.centre} and of {len(other.H)} about {other.centre} "
-                "cannot be added; sweep the new rows with the basis and the centre of the model"
-            )
-        both = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
-        return GaussianSums(**both | {"centre": self.centre})
 
     def times(self, factor: float) -> GaussianSums:
         """The sums as if every row occurred `factor` times."""
@@ -131,9 +115,6 @@ class GaussianEquations(Reduction[GaussianSums]):
         state["YY"] += Y.T @ Y
         state["totals"] += [np.count_nonzero(w), w.sum(), w @ diagonal]
         state["noise"] += [log_det, w @ residual]
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> GaussianSums:
         log_det, residual_trace = (float(value) for value in state["noise"])

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, PreparedKernel
-from streamkernel.reductions.contract import Reduction, SentAsFields, State, add_states
+from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock, Table
 
 __all__ = ["CrossProducts", "KernelProducts"]
@@ -82,9 +82,6 @@ class KernelProducts(Reduction[Float]):
             KV[rows] += K @ self.V[there]
             KV[there] += K.T @ self.V[rows]
 
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
-
     def finalize(self, state: State) -> Float:
         return state["KV"]
 
@@ -135,9 +132,6 @@ class CrossProducts(SentAsFields, Reduction[Float]):
             for panel in _panels(len(X)):
                 state["KV"][there] += prepared.block(X[panel]).T @ V[panel]
         return state
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> Float:
         return state["KV"]

@@ -15,15 +15,15 @@ rounding of the sum, about ``eps m sqrt(n)``, by `Basis.lift`; whitening every b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.errors import ParameterError
 from streamkernel.linalg import mirror_upper, solve_lower, syrk
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.table import RowBlock
 
 __all__ = ["NormalEquations", "RidgeSums"]
@@ -35,7 +35,7 @@ _MOST_LIFTED_ROUNDING = 3e-4
 
 
 @dataclass(frozen=True)
-class RidgeSums:
+class RidgeSums(MergeableSums):
     """Sufficient statistics of a reduced ridge regression, of its alpha path and of its certificate, float64.
 
     Attributes
@@ -61,22 +61,6 @@ class RidgeSums:
     def residual_trace(self) -> float:
         """``tr(K - K~)`` of these rows, exact: the certificate."""
         return max(self.trace - float(np.trace(self.H)), 0.0)
-
-    def merge(self, other: RidgeSums) -> RidgeSums:
-        """The sums over both sets of rows.
-
-        Raises
-        ------
-        ParameterError
-            The two sums have different numbers of functions or different centres.
-        """
-        if self.H.shape != other.H.shape or not np.array_equal(self.centre, other.centre):
-            raise ParameterError(
-                f"sums of {len(self.H)} functions about {self.centre} and of {len(other.H)} about {other.centre} "
-                "cannot be added; sweep the new rows with the basis and the centre of the model"
-            )
-        both = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
-        return RidgeSums(**both | {"centre": self.centre})
 
 
 @dataclass(frozen=True)
@@ -144,9 +128,6 @@ class NormalEquations(Reduction[RidgeSums]):
         state["YY"] += Y.T @ Y
         state["totals"] += [b, weights.sum(), weights @ diagonal]
         return state
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> RidgeSums:
         count, weight, trace = (float(value) for value in state["totals"])

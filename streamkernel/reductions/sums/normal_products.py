@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import single_threaded_blas, solve_lower
-from streamkernel.reductions.contract import Reduction, State, add_states
+from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
 
 __all__ = ["NormalProduct", "NormalTargets", "TargetSums"]
@@ -94,9 +94,6 @@ class NormalTargets(Reduction[TargetSums]):
             state["squares"] += np.einsum("ij,ij,i->j", F, F, weights)
         return state
 
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
-
     def finalize(self, state: State) -> TargetSums:
         g, G1 = state["g"], state["G1"]
         if not self.whiten:
@@ -148,9 +145,6 @@ class NormalProduct(Reduction[Float]):
                 values *= block.weights[first : first + rows, None]
             state["FFC"] += F.T @ values
         return state
-
-    def combine(self, left: State, right: State) -> State:
-        return add_states(left, right)
 
     def finalize(self, state: State) -> Float:
         with single_threaded_blas():
