@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -79,8 +78,7 @@ def test_every_smooth_kernel(kernel: str, dtype: type) -> None:
 
 
 def test_sampled_rows_that_do_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[streamkernel.fits.gaussian.__module__]
-    monkeypatch.setattr(module, "least_ratio", lambda basis, X, size, ratio: ratio)
+    monkeypatch.setattr(streamkernel.fits.gaussian, "least_ratio", lambda basis, X, size, ratio: ratio)
     X, asked = _rows(0, 2)
     model = _pitc(300).fit(X, _sine(X))
     assert np.sqrt(np.mean((model.predict(asked) - _sine(asked)) ** 2)) < 0.01

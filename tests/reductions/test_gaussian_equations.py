@@ -180,7 +180,7 @@ def test_sums_of_other_functions_or_about_another_centre_are_not_added() -> None
         equations(X, ConstantNoise(), n=5),
         replace(equations(X, ConstantNoise()), centre=np.array([3.0, 2.6])),
     ):
-        with pytest.raises(ParameterError, match="cannot be added .*sweep the new rows with the basis and the centre"):
+        with pytest.raises(ParameterError, match=r"cannot be added .*sweep the new rows with the basis and the centre"):
             sums.merge(swept(other, X, Y))
 
 
