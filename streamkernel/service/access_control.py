@@ -1,6 +1,7 @@
-"""Before everything else: who may ask, in what time, and what becomes of errors.
+"""The first code that a request meets: token, deadlines, and the answer to every error.
 
-Predictions go straight from here to `Predict`; the web framework's own way costs more than a prediction.
+Requests for predictions go from here to `Predict` directly: the web framework's own routing costs more than a
+prediction.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from streamkernel.service.settings import JOBS, Settings
 __all__ = ["ADMITTED", "PREFIX", "SUFFIX", "AccessControl"]
 
 ADMITTED = "streamkernel.admitted"
-"""Of the scope of a request: whether it brought the token, or none is wanted."""
+"""Key in the scope of a request: whether the request has the token, or needs none."""
 PREFIX, SUFFIX = "/v1/models/", "/predict"
 _MOST_OF_A_JOB = 1 << 20
 
 log = logging.getLogger("streamkernel.service")
 
-# What holds no data: the page itself, which asks for the token.
+# Open without the token, because they hold no data: the page itself, which asks for the token.
 _OPEN = ("/static/",)
 _OPEN_EXACTLY = frozenset({"/", "/healthz", "/favicon.ico"})
 
-# Nothing of other origins, nothing inline, no frame around it.
+# The page may load nothing from other origins, run nothing inline, and not be put into a frame.
 SECURITY_HEADERS = [
     (b"content-security-policy",
      b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -45,7 +46,7 @@ SECURITY_HEADERS = [
 ]  # fmt: skip
 CLOSE = (b"connection", b"close")
 _DRAIN_SECONDS, _DRAIN_BYTES = 2.0, 64 << 20
-# Of the machine, not of the request, and not of our code.
+# The machine lacks something: neither the request nor our code is at fault.
 _EXHAUSTED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 Handler = Callable[[Request, Send], Awaitable[None]]
@@ -55,7 +56,7 @@ class AccessControl:
     """Parameters
     ----------
     predict : answers requests for predictions.
-    rest : the application that answers all others.
+    rest : the application that answers all other requests.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class AccessControl:
             if message["type"] == "http.response.start":
                 status = message["status"]  # type: ignore[assignment]
                 if connection is not None and connection.answering():
-                    # Requests behind this one in the connection are not begun.
+                    # Requests that were sent after this one on the same connection are not answered.
                     message["headers"] = [*message.get("headers", []), CLOSE]  # type: ignore[misc]
             await send(message)
             if connection is not None and message["type"] == "http.response.body" and not message.get("more_body"):
@@ -102,11 +103,11 @@ class AccessControl:
                 else:
                     await self._other(request, receive, answer)  # type: ignore[arg-type]
         except ConnectionResetError:
-            pass  # whoever asked has gone
+            pass  # the client has disconnected
         except Exception as error:
             refused = _refused(error, working=request.working)
             if status:
-                # A part of the answer is out: cutting it short is the one thing that cannot be taken for the whole.
+                # A part of the answer has been sent. Only a broken connection shows that the rest is missing.
                 raise Cut from None
             await _tell(refused, request, answer)  # type: ignore[arg-type]
         finally:
@@ -123,7 +124,7 @@ class AccessControl:
             raise Refused(401, "a token is wanted: Authorization: Bearer TOKEN")
 
     def _knows(self, request: Request) -> bool:
-        """Whether who asks may see the models."""
+        """Whether the client may see the models."""
         expected = self._expected
         if expected is None:
             hosts = self._settings.hosts
@@ -132,7 +133,7 @@ class AccessControl:
             if hosts is not None and _host(request.headers.get(b"host", b"")) not in hosts:
                 raise Refused(421, "a service without a token answers to the names of this machine only")
             return True
-        # The name of the scheme is in either case, the token is not (RFC 9110, 11.1).
+        # The name of the scheme is case-insensitive, the token is not (RFC 9110, 11.1).
         scheme, _, given = request.headers.get(b"authorization", b"").partition(b" ")
         return hmac.compare_digest(given.strip(b" \t"), expected) and scheme.lower() == b"bearer"
 
@@ -147,7 +148,7 @@ class AccessControl:
             await send(message)
 
         async def nothing() -> dict[str, object]:
-            # No more requests have a body that anyone reads; what was sent is left to the connection.
+            # No other request has a body that is read. `_drained` discards one that was sent nevertheless.
             return {"type": "http.request", "body": b"", "more_body": False}
 
         async def whole() -> dict[str, object]:
@@ -156,10 +157,10 @@ class AccessControl:
         request.complete = not (request.declared_bytes() or request.in_chunks)
         if self._submits and request.scope["method"] == "POST" and request.path == JOBS:
             if request.media_type() != "application/json" or b"content-encoding" in request.headers:
-                # Of any other type a page of another site could send it, too.
+                # Any other type could be sent by a page of another site, too.
                 raise Refused(415, "a job is asked for in JSON: Content-Type: application/json")
             body = await request.body(min(_MOST_OF_A_JOB, request.limits.json_bytes))
-            # The framework takes the last of two values of one name.
+            # Refuse a name that occurs twice: the framework would take its last value.
             json_of(body)
             await self._rest(request.scope, whole, secured)  # type: ignore[arg-type]
             return
@@ -168,7 +169,7 @@ class AccessControl:
 
 
 class Cut(Exception):
-    """An answer that could not be ended; the connection is closed."""
+    """An answer failed after a part of it was sent; the connection is closed."""
 
 
 def _host(header: bytes) -> str:
@@ -215,12 +216,12 @@ async def _tell(refused: Refused, request: Request, send: Send) -> None:
 
 
 def _is_unread(request: Request) -> bool:
-    """Whether a part of the body may still come; what follows it cannot be told from it, so the connection ends."""
+    """Whether a part of the body may still arrive. The connection then ends: the next request cannot be recognised."""
     return not request.complete and (request.headers.get(b"content-length", b"0") != b"0" or request.in_chunks)
 
 
 async def _drained(last: dict[str, object], request: Request, send: Send) -> None:
-    """The last part of an answer, given out before the rest of the body is taken, ended after it."""
+    """Send the last part of an answer, then discard the rest of the request's body, then end the answer."""
     request.close()
     await send({**last, "more_body": True})
     await request.drain(_DRAIN_SECONDS, _DRAIN_BYTES)

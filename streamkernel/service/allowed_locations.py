@@ -1,7 +1,7 @@
-"""Where a request may have something read or written: below folders and URLs that the operator has named.
+"""The locations that requests may read and write: those below the roots, folders and URLs that the operator has named.
 
-A path is compared after its links were followed, and handed on as it was compared; a URL is compared as text, and must
-look as plain as we would write it.
+A path is compared after its links were followed, and used in the form that was compared. A URL is compared as text, so
+it must be in plain form: no empty parts, no `..`, no escapes.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from streamkernel.service.http_errors import Refused, without_paths
 
 __all__ = ["SCHEMES", "AllowedLocations"]
 
-# Of object stores: others, such as http:// or memory://, reach what is not the operator's.
+# Schemes of object stores. Others, such as http:// or memory://, reach what does not belong to the operator.
 SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl"})
 
 _MOST_CHARACTERS = 1024
-# Not hidden, which is what records and unfinished outputs are; nothing that has a meaning in URLs or in shells.
+# One part of a path. No leading dot, because records and unfinished outputs begin with one; and no character that has
+# a meaning in URLs or shells.
 _NAME = re.compile(r"\w[\w.,+= -]*")
-# Of processes, which logs name.
+# Addresses of processes, which occur in logs.
 _ADDRESS = re.compile(r"\b(?:tcp|tls|wss?|ucx|inproc)://[\w.:\[\]-]+")
-# Any of these makes a folder a table, an array, a model or a state, which has no room for another output.
+# A folder with any of these is a table, an array, a model or a state. No output may be put inside it.
 _MARKS = ("COMPLETE", "config.json", "zarr.json", ".zgroup", ".zarray")
 
 
 class AllowedLocations:
     """Parameters
     ----------
-    locations : folders and URLs, the one of models first.
-    reserved : the place of jobs, which no request may name even where it is below a root.
+    locations : the roots, folders and URLs; that of the models first.
+    reserved : location of the jobs' records, which no request may name even where it is below a root.
 
     Raises
     ------
     ParameterError
-        A folder that is not there, or a URL of another scheme.
+        A folder does not exist, or a URL is not one of an object store.
     """
 
     def __init__(self, locations: Iterable[str | os.PathLike[str]], reserved: str) -> None:
@@ -60,25 +61,26 @@ class AllowedLocations:
                 self._folders.append(folder)
                 self._spelled.append(os.path.abspath(location))
                 roots.append(str(folder))
-        # Beside a folder of models URLs are written out: no name of a file is asked for in an object store.
+        # Where the models are in a folder, a URL must be written out: no name is looked up in an object store.
         self._named = roots if roots and is_url(roots[0]) else list(map(str, self._folders))
         self._reserved = reserved if is_url(reserved) else os.path.realpath(reserved)
 
     def location(self, what: str, given: str, *, output: bool = False) -> str:
-        """The location that a request means.
+        """Resolve a location that a request names.
 
         Parameters
         ----------
-        what : is at it, for the message.
-        given : a URL, a path, or a name below a root: of an output the first, else the first that has it.
-        output : whether it is to be written.
+        what : noun for the message, such as "table".
+        given : a URL, a path, or a name below a root. A name means the first root for an output, else the first root
+            that has it.
+        output : whether the location is to be written.
 
         Raises
         ------
         Refused
-            It is not below a root, or looks as if it might lead elsewhere.
+            The location is not below a root, or is not in plain form.
         StoreError
-            An object store that must be asked does not answer.
+            The object store does not answer.
         """
         if not given or len(given) > _MOST_CHARACTERS or not given.isprintable() or "::" in given or "\\" in given:
             raise _forbidden(what, "it is no plain path or URL")
@@ -117,27 +119,27 @@ class AllowedLocations:
         )
 
     def _around(self, location: str) -> Iterator[str]:
-        """What is around it, up to its root."""
+        """The folders that enclose a location, the innermost first, its root last."""
         roots = {*map(str, self._folders), *self._prefixes}
         while location not in roots:
             location = location.rpartition("/")[0]
             yield location
 
     def name(self, location: str) -> str:
-        """What is told of a location: its name below a root, or the last part of another one."""
+        """The public name of a location: its path below a root, or its last part if it is below none."""
         for root in self._told_roots():
             if location.startswith(root + "/"):
                 return location[len(root) + 1 :]
         return location.rstrip("/").rpartition("/")[2]
 
     def told(self, text: str) -> str:
-        """A message in which locations have no more than their names."""
+        """A message with locations and addresses replaced by their public names."""
         for root in self._told_roots():
             text = text.replace(root + "/", "")
         return without_paths(_ADDRESS.sub("a worker", text))
 
     def _told_roots(self) -> list[str]:
-        # The longest first: a root may be below another.
+        # The longest first, because a root may be below another.
         return sorted({*map(str, self._folders), *self._spelled, *self._prefixes}, key=len, reverse=True)
 
 

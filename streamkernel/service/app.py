@@ -1,4 +1,4 @@
-"""The application: what it is made of, and how its parts find each other."""
+"""The application: it makes the parts of the service and connects them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Service", "create_app"]
 
 log = logging.getLogger("streamkernel.service")
 
-_END_SECONDS = 0.1  # after which a service that still reads its models sees that it is told to end
+_END_SECONDS = 0.1  # between two checks, during the first scan, whether the service must end
 
 
 class Service(FastAPI):
@@ -57,12 +57,12 @@ class Service(FastAPI):
         self.metrics.changed(event, name, generation, broken=entry is not None and entry.problem is not None)
 
     def stop_reading(self) -> None:
-        """Told to end; by a signal, at any time. Models that are not read yet are not waited for."""
+        """End without waiting for models that are not read yet. A signal handler calls this, at any time."""
         self._ending = True
         self.registry.close()
 
     async def first_look(self, reader: ThreadPoolExecutor) -> None:
-        """Read the models, or as many as there are before the service is told to end."""
+        """Read the models; return early if the service must end."""
         looking = asyncio.get_running_loop().run_in_executor(reader, self.look)
         while not self._ending:
             done, _ = await asyncio.wait([looking], timeout=_END_SECONDS)
@@ -70,7 +70,7 @@ class Service(FastAPI):
                 return
 
     def look(self) -> None:
-        """Look at the models once; for a thread. Whatever happens, what is served goes on."""
+        """Scan the models once, in a thread. An error does not change what is served."""
         try:
             self.registry.scan()
         except Exception as error:
@@ -96,11 +96,11 @@ def create_app(settings: Settings) -> Service:
 
     Parameters
     ----------
-    settings : where they are, who may ask, and how much.
+    settings : where the models are, the token, and the limits.
 
     Notes
     -----
-    The models are first read when the application starts; until then there are none.
+    The models are read when the application starts; until then there are none.
     """
 
     @asynccontextmanager
@@ -109,7 +109,7 @@ def create_app(settings: Settings) -> Service:
         async with AsyncExitStack() as stack:
             stack.enter_context(single_threaded_blas())
             reader = ThreadPoolExecutor(1, thread_name_prefix="models")
-            # Not waited for here: a store that is silent is so for half a minute.
+            # Do not wait here: a store that does not answer takes half a minute to fail.
             stack.callback(reader.shutdown, wait=False, cancel_futures=True)
             stack.callback(app.registry.close)
             if app.jobs is not None:
@@ -153,7 +153,7 @@ async def _follow(app: Service, reader: ThreadPoolExecutor) -> None:
 
 
 async def _told(request: Request, error: Exception) -> Response:
-    """Errors of the framework, in our shape."""
+    """The answer to an error that the framework caught, in the shape of all errors."""
     if isinstance(error, Refused):
         return Response(error_body(error.kind, str(error)), error.status, media_type="application/json")
     if isinstance(error, HTTPException):

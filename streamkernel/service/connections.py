@@ -1,6 +1,6 @@
-"""All connections of a process: how many there are, how long each may keep us waiting, and which one gives way.
+"""All connections of a process: their number, their time limits, and which one is closed when there are too many.
 
-One look a quarter of a second at all of them costs less than a timer for each state of each.
+All connections are checked four times a second. That costs less than a timer for each state of each connection.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from streamkernel.service.settings import Limits
 __all__ = ["Client", "Connections", "address_of"]
 
 _LOOK_SECONDS = 0.25
-# Where nobody can give way, nobody is looked for again for so long; where many can, so many go at once.
+# Seconds before the next search, when a search has found no connection to close; and the most that one search closes.
 _AGAIN_SECONDS, _AT_ONCE = 0.05, 64
 
 
 class Client(Protocol):
-    """A connection, encrypted or not yet, as the door sees it."""
+    """A connection, before or after its TLS handshake, as `Connections` sees it."""
 
     def kept_waiting(self, now: float) -> float | None:
-        """Seconds for which its client has kept us waiting, 0 at first; None where we are at work."""
+        """Seconds since the service began to wait for the client; None while the service is at work."""
 
     def is_over(self, now: float) -> bool:
-        """Whether a wait has lasted as long as it may."""
+        """Whether the wait has exceeded its limit."""
 
     def cut(self) -> None:
-        """End it."""
+        """Close the connection at once."""
 
 
 class Connections:
     """Parameters
     ----------
-    limits : of connections and waits.
+    limits : limits of connections and of waits.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.ending = False
-        # What is read goes through here at once, never two connections at a time.
+        # Shared by all connections: what one reads is taken out before another reads.
         self.buffer = bytearray(limits.read_bytes)
-        # With their addresses, and how many there are of each.
+        # The address of each connection, and the number of connections from each address.
         self._connections: dict[Client, str] = {}
         self._places: dict[str, int] = {}
         self._look: asyncio.TimerHandle | None = None
@@ -54,7 +54,7 @@ class Connections:
         return len(self._connections)
 
     def enter(self, connection: Client, address: str) -> bool:
-        """Whether there is a place, or one can be made."""
+        """Register a connection; False if there is no place for it and none can be made."""
         if len(self._connections) >= self.limits.connections and not self._make_place(address):
             return False
         self._connections[connection] = address
@@ -64,7 +64,7 @@ class Connections:
         return True
 
     def leave(self, connection: Client) -> None:
-        """The connection is lost, or does not count any more."""
+        """Remove a connection; one that is not registered is ignored."""
         address = self._connections.pop(connection, None)
         if address is not None:
             self._places[address] -= 1
@@ -72,7 +72,7 @@ class Connections:
                 del self._places[address]
 
     def end(self) -> None:
-        """Told to end: who keeps us waiting is waited for no longer than a connection that others need."""
+        """The service ends: from now on, close every connection whose client is late by more than the patience."""
         self.ending = True
 
     def _make_place(self, address: str) -> bool:
@@ -84,7 +84,10 @@ class Connections:
         return self._share(address, now)
 
     def _share(self, address: str, now: float) -> bool:
-        """Who connects again before patience ends could have all places: an address with most gives some to others."""
+        """Close connections of the address that has most of them, in favour of `address`.
+
+        Without this, a client that connects again before the patience ends could hold all places.
+        """
         most = max(self._places, key=self._places.__getitem__)
         spare = (self._places[most] - self._places.get(address, 0)) // 2
         if spare < 1:
@@ -93,7 +96,7 @@ class Connections:
         return self._cut_slowest(theirs, 0.0, min(spare, _AT_ONCE), now)
 
     def _cut_slowest(self, connections: Iterable[Client], patience: float, most: int, now: float) -> bool:
-        """End those that have kept us waiting for the longest; whether there are any that have for so long."""
+        """Close up to `most` connections with the longest waits, none below `patience`; whether any was closed."""
         waits = ((each.kept_waiting(now), id(each), each) for each in connections)
         behind = ((wait, tie, each) for wait, tie, each in waits if wait is not None and wait >= patience)
         slowest = heapq.nlargest(most, behind)
@@ -116,7 +119,7 @@ class Connections:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Of the other end; of IPv6 the network, all of which is one client's."""
+    """The client's address; for IPv6 its /64 network, because all of it usually belongs to one client."""
     peer = transport.get_extra_info("peername")
     if not peer:
         return ""

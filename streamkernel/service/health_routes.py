@@ -1,4 +1,4 @@
-"""/healthz and /metrics, by GET or HEAD: what watches the service asks."""
+"""/healthz and /metrics, by GET or HEAD, for programs that watch the service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["health_router"]
 
 
 def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
-    """Health is open to whoever asks, and tells names to those alone who may see the models."""
+    """Routes of health and metrics. Health is open to everyone; names are only in answers to clients with the token."""
     router = APIRouter()
 
     # Only GET is in the schema: two operations of one function would have one name.

@@ -1,4 +1,4 @@
-"""What a request can be refused with, and the one shape in which every error is told.
+"""Statuses of refused requests, and the one shape of every error.
 
 ::
 
@@ -15,7 +15,7 @@ from streamkernel.errors import DataError, ParameterError, ResourceLimitError, S
 
 __all__ = ["STATUSES", "Refused", "error_body", "refusal_of", "without_paths"]
 
-# Status, type, and what it means; of errors that are no class of `streamkernel.errors`.
+# Status: its type, for errors that are no class of `streamkernel.errors`, and its description.
 STATUSES: dict[int, tuple[str, str]] = {
     400: ("MalformedBody", "the body is not what its content type says"),
     401: ("Unauthorized", "no token, or another one"),
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 def refusal_of(error: StreamKernelError) -> Refused:
-    """How an error of the package is told over HTTP."""
+    """The HTTP answer to an error of the package."""
     status = 500
     if isinstance(error, (DataError, ParameterError)):
         status = 422
@@ -58,7 +58,7 @@ def refusal_of(error: StreamKernelError) -> Refused:
 
 
 def without_paths(message: str) -> str:
-    """A message in which no path of this machine is left but for its last name."""
+    """A message with every path of this machine shortened to its last name."""
     return _PATH.sub(lambda found: found[0].rstrip("/").rpartition("/")[2], message)
 
 

@@ -1,8 +1,8 @@
-"""One connection, in front of the web server's own protocol: what its client may take in time and memory.
+"""One connection, in front of the web server's own protocol: it limits the time and memory that its client can take.
 
-The web server waits for headers, trailers and what follows an answer for as long as a client likes, and keeps all of
-it. Here its bytes are counted and handed on in pieces small enough that nothing they ask for is large. What they mean
-is left to the web server; when a request begins, takes a part of its body or has been answered, the application says.
+The web server itself waits without limit for headers, trailers and the next request, and keeps all that it receives.
+`Connection` counts the bytes and passes them on in small pieces, so that each piece causes little work. It does not
+parse HTTP: the application reports when a request begins, when a part of its body is taken, and when it is answered.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from streamkernel.service.http_errors import STATUSES, error_body
 __all__ = ["CONNECTION", "Connection", "Pending", "protocol_class"]
 
 CONNECTION = "connection"
-"""Under this name a request finds its connection in the state of its scope."""
+"""Key of the connection in the state of a request's scope."""
 
-# Requests that were sent without waiting for answers cost a hundred times their bytes: few are begun at a time.
+# Bytes passed on at a time. Pipelined requests cost a hundred times their bytes in memory, so few are begun at a time.
 _PIECE_BEFORE, _PIECE_OF_BODY = 2 << 10, 16 << 10
-# Chunks of one byte each have five to ten more around them; so much may come until the next byte of a body is taken.
+# Bytes that may arrive before the application takes the next part of a body. Chunks of one byte each have five to ten
+# bytes of framing.
 _MOST_AROUND = 1 << 20
 
 
 class Pending(Protocol):
-    """A request at work, as its connection sees it."""
+    """The current request, as its connection sees it."""
 
     def kept_waiting(self, now: float) -> float | None:
-        """Seconds for which its client is behind; None where what is waited for is ours."""
+        """Seconds for which the client is behind; None while the service is at work."""
 
 
 class Connection(asyncio.BufferedProtocol):
     """Parameters
     ----------
-    door : of all connections.
-    server : makes the web server's protocol, with these options.
-    before : what has held its place until now.
+    door : all connections of the process.
+    server : class of the web server's protocol, made with `options`.
+    before : the TLS handshake of this connection, which holds its place until now.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self._request: Pending | None = None
         self._headers: Sequence[object] = ()
         self._answering = False
-        # What the web server has not been given: it is not reading, or has not yet told what came before.
+        # Bytes not yet passed to the web server: it has paused, or it is not known yet what came before them.
         self._left = b""
         self._stopped = self._reading_stopped = self._telling = self._feeding = False
         self._bytes = self._lines = 0
@@ -63,7 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._blocked: float | None = None
         self._closing: float | None = None
 
-    # What the event loop tells.
+    # Calls of the event loop.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
@@ -108,10 +109,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._server is not None:
             self._server.resume_writing()
 
-    # What the application tells.
+    # Calls of the application.
 
     def began(self, request: Pending, headers: Sequence[object]) -> None:
-        """A request has begun; `headers` are those that the web server keeps, to which it adds trailers."""
+        """A request has begun; `headers` is the web server's own list, to which it appends trailers."""
         self._request, self._headers, self._answering = request, headers, False
         self._bytes = self._lines = 0
 
@@ -120,12 +121,12 @@ class Connection(asyncio.BufferedProtocol):
         self._bytes = 0
 
     def answering(self) -> bool:
-        """The answer begins; whether it is the last one of this connection."""
+        """The answer begins; returns whether it is the last one of this connection."""
         self._answering = True
         return self._door.ending
 
     def answered(self, request: Pending) -> None:
-        """The answer is out."""
+        """The answer has been sent."""
         if self._request is not request:
             return
         self._request, self._headers = None, ()
@@ -133,10 +134,10 @@ class Connection(asyncio.BufferedProtocol):
         self._since = self._loop.time()
         self._until = self._since + self._limits.idle_seconds
 
-    # What the door asks.
+    # Calls of `Connections`.
 
     def kept_waiting(self, now: float) -> float | None:
-        """Seconds for which the client has kept us waiting; None while the next step is ours."""
+        """Seconds since the service began to wait for the client; None while the service is at work."""
         if self._blocked is not None:
             return now - self._blocked
         if self._request is None:
@@ -144,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._request.kept_waiting(now)
 
     def is_over(self, now: float) -> bool:
-        """Whether a wait has lasted as long as it may. The waits for bodies have their own end, in `Request`."""
+        """Whether the wait has exceeded its limit. `Request` limits the waits for bodies."""
         transport = self._transport
         if transport is not None and transport.is_closing():
             self._closing = self._closing or now
@@ -154,15 +155,15 @@ class Connection(asyncio.BufferedProtocol):
         return self._request is None and now > self._until
 
     def cut(self) -> None:
-        """End the connection, whatever it is at."""
+        """Close the connection at once, in any state."""
         self._door.leave(self)
         if self._transport is not None:
             self._transport.abort()
 
-    # Bytes, on their way to the web server.
+    # Bytes on their way to the web server.
 
     def _feed(self, data: bytes) -> None:
-        """Hand on what may be handed on now, and keep the rest."""
+        """Pass on as many bytes as the web server may have now; keep the rest in `_left`."""
         server, transport = self._server, self._transport
         assert server is not None
         assert transport is not None
@@ -174,8 +175,8 @@ class Connection(asyncio.BufferedProtocol):
             server.data_received(piece)
             self._feeding = False
             if self._request is None:
-                # Whether a request has begun with it is known once the application has had its turn: before more is
-                # read anyway, so that nobody waits for it here where nothing is left and no limit is in question.
+                # The application reports a new request only in its next turn of the event loop. Where no byte is left
+                # and no limit is exceeded that is early enough: it is before the next read.
                 if data or self._over_limits():
                     self._telling = True
                     self._loop.call_soon(self._told)
@@ -203,11 +204,11 @@ class Connection(asyncio.BufferedProtocol):
             self._feed(self._left)
 
     def _over_limits(self) -> bool:
-        """Whether more has come than may come before a request begins."""
+        """Whether more bytes or lines have arrived than are allowed before a request begins."""
         return self._bytes > self._limits.header_bytes or self._lines > self._limits.headers + 2
 
     def stop(self, stopped: bool) -> None:
-        """The web server wants no more bytes for now, or wants them again."""
+        """The web server pauses reading, or resumes it."""
         if self._stopped and not stopped and (self._left or self._reading_stopped):
             self._loop.call_soon(self._go_on)
         self._stopped = stopped
@@ -225,16 +226,19 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def objects(self) -> bool:
-        """Whether what the web server writes now is its own: that these bytes are not HTTP."""
+        """Whether the web server itself would be the author of what is written now: its complaint that this is no HTTP.
+
+        The application writes only after `data_received` has returned.
+        """
         return self._feeding
 
     def refuse(self, status: int) -> None:
-        """Answer what never became a request, or came with too much around it, and close."""
+        """Send an error for bytes that are no acceptable request, and close."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
         if self._answering and self._request is not None:
-            # Into the middle of an answer nothing can be said.
+            # An answer is being sent; an error cannot be put into the middle of it.
             self.cut()
             return
         kind, message, phrase = {
@@ -253,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 class _Tapped:
-    """A transport, as the web server has it: what it asks for passes `Connection`."""
+    """The transport that the web server gets: `Connection` sees every write and pause."""
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
         self._transport = transport
@@ -267,7 +271,7 @@ class _Tapped:
         if self._connection.objects:
             self._connection.refuse(400)
         elif not self._transport.is_closing():
-            # The application hears of a connection that was cut a moment later.
+            # After a cut, the application still writes for a moment, until it is notified.
             self._transport.write(data)
 
     def pause_reading(self) -> None:
@@ -281,7 +285,7 @@ class _Tapped:
 
 
 def protocol_class(door: Connections, server: type[asyncio.Protocol]) -> Any:
-    """What a web server makes of each connection, instead of its own protocol."""
+    """The class that the web server makes for each connection, in place of its own protocol."""
 
     class Made(Connection):
         def __init__(self, before: Client | None = None, **options: Any) -> None:
