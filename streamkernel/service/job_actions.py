@@ -1,4 +1,4 @@
-"""Jobs as the service deals with them: blocking calls, for threads; what is told has no path of the machine."""
+"""The actions on jobs: list, read, submit, cancel, resume. They block, so they run in threads. No answer has a path."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from streamkernel.service.settings import JobsPlace
 
 __all__ = ["JobActions"]
 
-_FRESH = 0.9  # seconds for which a list is told again: many pages ask, the records are read once
-_ENDED_FRESH = 15.0  # of jobs that have ended, which only `resume` changes
+_FRESH = 0.9  # seconds for which a list is reused, so that many open pages cause one reading of the records
+_ENDED_FRESH = 15.0  # seconds for which an ended job's status is reused; only `resume` changes it
 _MOST_EVENTS = 1000
 _CONNECT_SECONDS, _ANSWER_SECONDS, _LOST_SECONDS = 4.0, 5.0, 5.0
 
@@ -44,8 +44,8 @@ _RESULT = ("basis_size", "relative_residual_trace", "resumed_sweeps", "seconds",
 class JobActions:
     """Parameters
     ----------
-    place : of the records, and the scheduler that drives jobs, if any.
-    roots : below which tables and models may be.
+    place : location of the records, and the scheduler that runs jobs, if any.
+    roots : the locations that requests may name.
     """
 
     def __init__(self, place: JobsPlace, roots: AllowedLocations) -> None:
@@ -56,7 +56,7 @@ class JobActions:
         self._client: Any = None
         self._lost = -_LOST_SECONDS
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     def listed(self, most: int) -> list[dict[str, Any]]:
         """The latest jobs, the newest first."""
@@ -75,7 +75,7 @@ class JobActions:
         try:
             told = self._told(self._job(id))
         except StreamKernelError as error:
-            # One that is damaged does not hide the others.
+            # A damaged job does not hide the others.
             return {"id": id, "status": "unreadable", "error": self._error(type(error).__name__, str(error))}
         if told["status"] in ENDED:
             self._ended[id] = (time.monotonic(), told)
@@ -86,7 +86,7 @@ class JobActions:
             return self._told(self._job(id))
 
     def logs(self, id: str, after: int) -> dict[str, Any]:
-        """Its events with a higher number than `after`, and the number of the last."""
+        """The events of a job with a number above `after`, and the number of the last."""
         with self._refusing():
             self._job(id)
             records = JobRecords(self._place.location, id).events(after)[:_MOST_EVENTS]
@@ -102,7 +102,7 @@ class JobActions:
     # --- acting ------------------------------------------------------------------------------------------------------
 
     def submit(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Have a model fitted; `asked` has the fields of `JobAsked`."""
+        """Submit a fit; `asked` has the fields of `JobRequest`."""
         try:
             table = self._roots.location("table", asked["table"])
             model = self._roots.location("model", asked["model"], output=True)
@@ -110,7 +110,7 @@ class JobActions:
         except StreamKernelError as error:
             raise self._refused(error, submitting=type(error) is not StoreError) from None
         try:
-            # Here, where what is asked is wrong by the words of whoever asks, and not later.
+            # Before the scheduler is contacted: wrong options are the client's error, with or without a scheduler.
             described(asked["estimator"], asked["options"])
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
@@ -144,7 +144,7 @@ class JobActions:
             return self._told(job)
 
     def tend(self) -> None:
-        """Have jobs that were interrupted driven again; without such nothing is asked of the scheduler."""
+        """Resume jobs that were interrupted. Without such jobs the scheduler is not contacted."""
         if self._place.scheduler is None:
             return
         waiting = [told["id"] for told in self.listed(200) if told["status"] in ("queued", "interrupted", "cancelling")]
@@ -154,14 +154,14 @@ class JobActions:
                 Job(JobRecords(self._place.location, id), self._client).look()
 
     def close(self) -> None:
-        """Leave the cluster; jobs go on."""
+        """Disconnect from the cluster; jobs continue."""
         with self._connecting:
             self._leave()
 
     # --- the cluster -------------------------------------------------------------------------------------------------
 
     def _session(self) -> JobsSession:
-        """A session of the one client, which is made anew where the scheduler was lost."""
+        """A session with the shared client, which connects again if it has lost the scheduler."""
         place = self._place
         assert place.scheduler is not None
         with self._connecting:
@@ -189,7 +189,7 @@ class JobActions:
                 self._client.close(timeout=2)
         self._client = None
 
-    # --- what is told ------------------------------------------------------------------------------------------------
+    # --- answers -----------------------------------------------------------------------------------------------------
 
     def _job(self, id: str) -> Job:
         if not is_id(id):

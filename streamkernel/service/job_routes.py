@@ -1,4 +1,4 @@
-"""Jobs over HTTP: listed, looked at, submitted, cancelled. There are none of these routes without a place of jobs."""
+"""Jobs over HTTP: list, read, submit, cancel. A service without a place for jobs has none of these routes."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _After = Annotated[int, Query(ge=0, le=10**9, description="number of the last ev
 
 
 class Jobs:
-    """The desk and its threads.
+    """The actions on jobs, and the threads that run them.
 
     Parameters
     ----------
-    settings : with a place of jobs.
+    settings : settings with a place for jobs.
 
     Raises
     ------
     ParameterError
-        A root that cannot be one.
+        A root is no existing folder and no URL of an object store.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -51,12 +51,12 @@ class Jobs:
         assert place is not None
         self.submits = place.scheduler is not None
         self._desk = JobActions(place, AllowedLocations((settings.root, *place.roots), place.location))
-        # Of its own: what waits for a scheduler keeps no prediction from its thread.
+        # A pool of its own, so that calls that wait for a scheduler take no threads from predictions.
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jobs")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While the application runs."""
+        """Resume interrupted jobs in the background while the application runs."""
         task = asyncio.create_task(self._tend()) if self.submits else None
         try:
             yield

@@ -1,4 +1,4 @@
-"""The shapes of jobs, as OpenAPI tells them."""
+"""The schemas of jobs, in requests and answers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _Estimator = Annotated[StrictStr, Field(json_schema_extra={"enum": list(PREDICTO
 
 
 class JobRequest(Exactly):
-    """A fit. Locations are names below the roots of the service, or paths or URLs that lie below them.
+    """A fit. A location is a name below a root of the service, or a path or URL that lies below one.
 
-    `options` are those of `streamkernel fit` by name, `rows` a half-open slice, `queries` the query points of a
-    committee.
+    `options` are the options of `streamkernel fit`, by name. `rows` is a half-open range [first, last). `queries` is
+    the table of query points, for estimators that have them.
     """
 
     estimator: _Estimator
@@ -35,7 +35,7 @@ class JobRequest(Exactly):
 
 
 class JobProgress(Exactly):
-    """The latest words of the driver; `attempt` is the how-manieth it is."""
+    """The latest progress of the job; `attempt` counts its drivers, from 1."""
 
     sweep: str
     sweeps_done: int
@@ -59,7 +59,7 @@ class JobResult(Exactly):
 
 
 class JobStatus(Exactly):
-    """`status` is queued, running, interrupted, done, failed, cancelling or cancelled; or unreadable."""
+    """`status` is queued, running, interrupted, done, failed, cancelling, cancelled, or unreadable (damaged)."""
 
     id: str
     status: str
@@ -74,7 +74,7 @@ class JobStatus(Exactly):
 
 
 class JobList(Exactly):
-    """`time` is that of the service's clock; `submits` tells whether jobs can be submitted here."""
+    """`time` is the time of the service's clock; `submits` is whether this service accepts jobs."""
 
     jobs: list[JobStatus]
     time: float
@@ -89,7 +89,7 @@ class JobEvent(Exactly):
 
 
 class JobLogs(Exactly):
-    """`last` is the number of the last event, to ask for what follows it."""
+    """`last` is the number of the last event: give it as `after` to get later ones."""
 
     events: list[JobEvent]
     last: int

@@ -1,7 +1,8 @@
-"""What all requests of a process hold together: bodies and answers, in memory and in temporary files.
+"""The bytes that all requests of a process hold together: bodies and answers, in memory and in temporary files.
 
-A limit for one request bounds nothing: a thousand clients can each stay below it. Where the room is full, those whose
-clients are behind give way, the largest first; where none is, the request that needs more is refused.
+A limit for each request does not bound the total: a thousand clients can each stay below it. When the total reaches its
+limit, requests whose clients are behind are ended, the largest first. If that does not free enough, the request that
+needs more is refused.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ class Holder(Protocol):
     """A request."""
 
     def kept_waiting(self, now: float) -> float | None:
-        """Seconds for which its client is behind; None where we are at work."""
+        """Seconds for which its client is behind; None while the service is at work."""
 
     def cut(self) -> None:
-        """End it."""
+        """End the request."""
 
 
 class Reservation:
-    """Parameters
+    """The bytes held by each request, in memory or in files.
+
+    Parameters
     ----------
-    limit : bytes. patience : seconds for which a client may be behind.
+    limit : most bytes of all requests together.
+    patience : seconds for which a client may be behind before its request can be ended.
     """
 
     def __init__(self, limit: int, patience: float) -> None:
@@ -39,12 +43,12 @@ class Reservation:
         self.total = 0
 
     def hold(self, holder: Holder, count: int) -> None:
-        """So many bytes more.
+        """Reserve `count` bytes more for a request.
 
         Raises
         ------
         Refused
-            There is no room, and nobody who keeps us waiting has enough of it.
+            The limit is reached, and ending the requests of late clients would not free enough.
         """
         if self.total + count > self._limit:
             self._make_room(holder, count)
@@ -52,7 +56,7 @@ class Reservation:
         self.total += count
 
     def let_go(self, holder: Holder, count: int) -> None:
-        """So many bytes less, or all that it holds."""
+        """Release `count` bytes of a request, or all that it holds if that is less."""
         held = self._held.get(holder, 0)
         count = min(count, held)
         if count:
@@ -60,7 +64,7 @@ class Reservation:
             self.total -= count
 
     def leave(self, holder: Holder) -> None:
-        """The request is over."""
+        """Release all bytes of a request."""
         self.total -= self._held.pop(holder, 0)
 
     def _make_room(self, wanting: Holder, count: int) -> None:
@@ -78,13 +82,13 @@ class Reservation:
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Of one process."""
+    """The reservations of one process."""
 
     memory: Reservation
     files: Reservation
 
     @classmethod
     def of(cls, limits: Limits) -> MemoryBudget:
-        """With these limits."""
+        """A budget with these limits."""
         patience = limits.patience_seconds
         return cls(Reservation(limits.memory_bytes, patience), Reservation(limits.spool_bytes, patience))

@@ -1,7 +1,7 @@
-"""What Prometheus is told: how often, how long, how many rows, which generation.
+"""Metrics for Prometheus: requests, their duration, rows, generations of models.
 
-With several processes each keeps its counts in a file of the folder PROMETHEUS_MULTIPROC_DIR, which `server` names
-before they start, and whichever of them is asked adds them up.
+With several processes, each keeps its counts in a file in the folder PROMETHEUS_MULTIPROC_DIR, which `server` sets
+before they start. The process that answers /metrics adds them up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BATCH = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 class Metrics:
-    """The counts of one service."""
+    """The metrics of one service."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -70,12 +70,12 @@ class Metrics:
             registry=own,
         )
         self._changes = Counter("streamkernel_model_changes", "what became of models", ["event"], registry=own)
-        # What labels are looked up by costs more than counting.
+        # Looking up the labels costs more than counting, so their counters are kept.
         self._by_answer: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._by_model: dict[str, Counter] = {}
 
     def answered(self, route: str, status: int, seconds: float) -> None:
-        """One request is over."""
+        """Count one answered request."""
         found = self._by_answer.get((route, status))
         if found is None:
             found = self._requests.labels(route, str(status)), self._seconds.labels(route)
@@ -84,25 +84,25 @@ class Metrics:
         found[1].observe(seconds)
 
     def predicted(self, model: str, rows: int) -> None:
-        """So many rows more of a model."""
+        """Count rows that a model predicted."""
         counter = self._by_model.get(model)
         if counter is None:
             counter = self._by_model[model] = self._rows.labels(model)
         counter.inc(rows)
 
     def changed(self, event: str, model: str, generation: int, *, broken: bool) -> None:
-        """A model was loaded, reloaded or removed, or its newest generation failed, or can be seen again."""
+        """Count an event of a model: "loaded", "reloaded", "removed", "failed" or "recovered"."""
         self._changes.labels(event).inc()
         self._generation.labels(model).set(0 if event == "removed" else generation)
         self._broken.labels(model).set(int(broken))
 
     def looked(self, seen: float, *, stale: bool) -> None:
-        """A look at the place of the models is over; it was last seen at that time."""
+        """Record the end of a scan; `seen` is the time of the last scan that succeeded."""
         self._stale.set(int(stale))
         self._seen.set(seen)
 
     def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """All metrics, in the text format of Prometheus."""
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
             return generate_latest(self._registry)
         together = CollectorRegistry()

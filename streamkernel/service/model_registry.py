@@ -1,11 +1,11 @@
-"""The models of a place, followed while they come, change and go.
+"""The served models: found in a folder or URL, and reloaded when they change.
 
-Models are replaced in one step (`streamkernel.atomic`, `streamkernel.blobs.generations`), so that one look at each
-tells what is new. A new generation is read, verified and warmed beside the one that is served, and then takes its place
-in one step; a request keeps the one that it began with. A generation that cannot be used is reported, and the one
-before it stays. So do all models of a place that cannot be seen, which is reported as well: they are stale.
+A model is replaced in one step (`streamkernel.atomic`, `streamkernel.blobs.generations`), so its identity shows whether
+it is new. A new generation is read, verified and warmed while the old one is served, and then replaces it in one step.
+A request keeps the generation that it began with. A generation that cannot be used is reported, and the one before it
+is served on. If the place itself cannot be read, that is reported too, and all models are served on: they are stale.
 
-Names of requests are looked up among those that were found, and never become paths.
+The name in a request is looked up among the names that were found; it never becomes part of a path.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from streamkernel.service.model_sources import Seen, is_name, printable, source_
 
 __all__ = ["Entry", "Registry", "Stale", "Why"]
 
-# Looks at which a folder must be gone before its model is: a rename in two steps leaves none for a moment.
+# Scans in a row that must miss a folder before its model is removed: a rename in two steps leaves none for a moment.
 _GONE_FOR = 2
 _FIRST_RETRY = 1.0
-_MOST_LINES = 20  # of the log, for what one look leaves out
+_MOST_LINES = 20  # log lines, for what one scan leaves out
 
 log = logging.getLogger("streamkernel.service")
 
@@ -36,15 +36,15 @@ Why = tuple[str, str]
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one name.
+    """The state of one name.
 
     Attributes
     ----------
-    served : what answers; None before the first generation that could be read.
-    identity : of the generation that was read last, or could not be.
-    error : of that generation; None where it is what is served.
-    unseen : why the last look could not tell which generation is there; None where it could.
-    outside : a link that leads out of the folder.
+    served : the model that answers; None until a generation could be read.
+    identity : identity of the generation that was tried last.
+    error : why that generation cannot be used; None if it is the one that is served.
+    unseen : why the last scan could not determine the generation; None if it could.
+    outside : whether the name is a link that leads out of the folder.
     """
 
     name: str
@@ -60,13 +60,13 @@ class Entry:
 
     @property
     def problem(self) -> Why | None:
-        """Why what is served may not be the newest generation."""
+        """Why the served model may not be the newest generation; None if it is."""
         return self.error or self.unseen
 
 
 @dataclass(frozen=True)
 class Stale:
-    """The place cannot be seen: since when (the last look that went well), and why."""
+    """The place cannot be read: the time of the last scan that succeeded, and why."""
 
     since: float
     error: Why
@@ -75,8 +75,8 @@ class Stale:
 class Registry:
     """Parameters
     ----------
-    root : the place: a folder or URL with models, or of one model.
-    changed : told ``(event, name)``; events are "loaded", "reloaded", "failed", "recovered" and "removed".
+    root : a folder or URL with models, or of one model.
+    changed : called with ``(event, name)``; events are "loaded", "reloaded", "failed", "recovered" and "removed".
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class Registry:
     ) -> None:
         self.place = source_of(root)
         self._changed = changed
-        # Replaced as a whole by the one thread that scans, so that readers need no lock.
+        # The scanning thread replaces the whole dictionary, so readers need no lock.
         self._entries: dict[str, Entry] = {}
         self._closed = False
         self.scanned = time.time()
         self.stale: Stale | None = None
-        # Names as they can be told, and why they are not served.
+        # Printable names of what is not served, and why.
         self.left_out: dict[str, str] = {}
 
     @property
     def entries(self) -> dict[str, Entry]:
-        """By name, in the order of names."""
+        """Entries by name, in the order of names."""
         return self._entries
 
     def served(self, name: str) -> LoadedModel:
@@ -103,6 +103,7 @@ class Registry:
         Raises
         ------
         Refused
+            There is no such model, or it cannot be served.
         """
         entry = self._entries.get(name)
         if entry is not None and entry.served is not None:
@@ -110,11 +111,12 @@ class Registry:
         raise self._refusal(name, entry)
 
     def entry(self, name: str) -> Entry:
-        """What is known of a name.
+        """The state of a name.
 
         Raises
         ------
         Refused
+            There is no such name.
         """
         entry = self._entries.get(name)
         if entry is None or entry.outside:
@@ -139,11 +141,11 @@ class Registry:
         return Refused(503, f"{name} cannot be served: {message}", kind)
 
     def close(self) -> None:
-        """Have a scan that is at work end at its next model."""
+        """Stop a running scan at its next model."""
         self._closed = True
 
     def scan(self) -> None:
-        """Look at the place once, and read what is new. One thread at a time."""
+        """Find the models, and read the new generations. One thread at a time."""
         now = time.monotonic()
         try:
             found = self.place.look()
@@ -166,7 +168,7 @@ class Registry:
         self.scanned, self.stale = time.time(), None
 
     def lost_sight(self, error: Exception) -> None:
-        """A look has failed: what is served goes on."""
+        """Record that a scan has failed. The models are served on."""
         if self.stale is None:
             log.warning("the models cannot be seen, and are served as they are: %s", error)
         why = type(error).__name__, self.place.told(error)
@@ -199,7 +201,7 @@ class Registry:
                     self._forget(name)
                 return
             served = self.place.load(seen, name, 1 if before is None else before.generation + 1)
-        except Exception as error:  # whatever one folder holds, the others are served
+        except Exception as error:  # nothing in one folder may stop the others from being served
             wait = min(2 * entry.retry_after, self.place.retry_seconds) if known else _FIRST_RETRY
             self._set(
                 replace(
@@ -215,11 +217,11 @@ class Registry:
             self._changed("loaded" if before is None else "reloaded", name)
 
     def _seen_again(self, entry: Entry) -> Entry:
-        """The entry of a name that is there, and can be seen."""
+        """Update the entry of a name that the scan has found, after scans that missed it."""
         if not (entry.missed or entry.unseen):
             return entry
         if entry.served is None and entry.error is None:
-            # Nothing was known of it but that it could not be seen.
+            # The entry recorded only that the name could not be read.
             self._forget(entry.name)
             return Entry(entry.name)
         seen = replace(entry, missed=0, unseen=None)

@@ -1,4 +1,4 @@
-"""What is told of models: their certificate, residual curve, columns, and what they were fitted on; no path."""
+"""Routes that describe models: certificate, residual curve, columns, fitted rows. No answer has a path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OTHER_METHODS = ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 def models_router(registry: Registry) -> APIRouter:
-    """GET /v1/models and GET /v1/models/{name}; and what POST alone is for."""
+    """GET /v1/models and GET /v1/models/{name}; and 405 for methods other than POST at .../predict."""
     router = APIRouter()
 
     @router.get(
@@ -40,12 +40,12 @@ def models_router(registry: Registry) -> APIRouter:
         entry = registry.entry(name)
         return JSONResponse(summary(entry) if entry.served is None else described(entry, entry.served))
 
-    # Of predictions `Gate` lets through what is no POST; without this "NAME/predict" would be taken for a name.
+    # `AccessControl` takes POST only; without this route "NAME/predict" would be taken for a name.
     @router.api_route("/v1/models/{name}/predict", methods=_OTHER_METHODS, include_in_schema=False)
     async def unpredicted(name: str) -> None:
         raise HTTPException(405, headers={"Allow": "POST"})
 
-    # A name with a slash in it is no model's, and says so rather than "not found".
+    # A name with a slash in it is refused as a wrong name, not as "not found".
     @router.get("/v1/models/{name:path}", include_in_schema=False)
     async def elsewhere(name: str) -> JSONResponse:
         return JSONResponse(summary(registry.entry(name)))
@@ -54,13 +54,13 @@ def models_router(registry: Registry) -> APIRouter:
 
 
 def told_left_out(registry: Registry, *, names: bool = True) -> dict[str, Any]:
-    """What is not served, and why; nothing where nothing is left out."""
+    """The field `left_out`: what is not served, and why; empty if nothing is left out."""
     found = list(registry.left_out.items())[:_MOST_LEFT_OUT]
     return {"left_out": [{"name": name if names else None, "why": why} for name, why in found]} if found else {}
 
 
 def summary(entry: Entry) -> dict[str, Any]:
-    """One model in the list."""
+    """The fields of one model in the list."""
     error = entry.problem
     told: dict[str, Any] = {
         "name": entry.name,

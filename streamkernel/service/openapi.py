@@ -1,4 +1,4 @@
-"""What the service tells of itself: the framework's account of its routes, and ours of the one it does not see."""
+"""The OpenAPI schema: the framework's part, and predictions, which do not pass the framework."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def openapi_of(app: FastAPI, *, secured: bool) -> dict[str, Any]:
 
     Parameters
     ----------
-    secured : whether a token is wanted.
+    secured : whether requests need a token.
     """
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
-    # The framework's own shape of a parameter that is wrong is not what is sent.
+    # Remove the framework's shape of a parameter error: the service sends its own.
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     schemas |= {"Rows": _ROWS, "Predictions": _PREDICTIONS}

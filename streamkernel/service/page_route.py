@@ -1,4 +1,4 @@
-"""The page at / and what it is made of: three files of ours, nothing from elsewhere."""
+"""The page at / and its files, all from this package."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TYPES = {
 
 
 def page_router(*, jobs: bool = False) -> APIRouter:
-    """They are read once, and asked for anew by every visit: what a browser kept may be of another release.
+    """Routes of the page. The files are read once; browsers must not cache them, because a release may change them.
 
     Parameters
     ----------
-    jobs : whether the page is to ask for jobs.
+    jobs : whether the page shows jobs.
     """
     router = APIRouter(include_in_schema=False)
     folder = files("streamkernel.service") / "static"

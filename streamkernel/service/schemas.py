@@ -1,4 +1,4 @@
-"""The shapes of answers, as OpenAPI tells them."""
+"""The schemas of answers."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ __all__ = ["ERRORS", "Error", "ErrorDetail", "Exactly", "Health", "Model", "Mode
 
 
 class Exactly(BaseModel):
-    # Neither is in JSON.
+    # No other fields; and JSON has neither infinity nor NaN.
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class ErrorDetail(Exactly):
-    """What went wrong: a class of `streamkernel.errors` or a word of its own, and one line for people."""
+    """`type` is the name of a class in `streamkernel.errors`, or one of the service's own; `message` is one line."""
 
     type: str
     message: str
 
 
 class Error(Exactly):
-    """Every answer that is no success."""
+    """The body of every error."""
 
     error: ErrorDetail
 
 
 class LeftOut(Exactly):
-    """What lies among the models and is not served, told where there is any; `name` is null for who has no token."""
+    """Something beside the models that is not served, and why; `name` is null for a client without the token."""
 
     name: str | None
     why: str
 
 
 class Health(Exactly):
-    """`status` is "ok", or "degraded" while the newest generation of a model cannot be used, or cannot be seen."""
+    """`status` is "ok", or "degraded" while the newest generation of a model cannot be used or cannot be read.
+
+    `models` counts those that are served, `failing` those with such a newest generation. `stale` is whether
+    the place of the models cannot be read. `left_out` is there if something is not served.
+    """
 
     status: str
     models: int
@@ -47,7 +51,7 @@ class Health(Exactly):
 
 
 class ModelSummary(Exactly):
-    """One model. Of a model that cannot be read there is its name and the error. `title` is its estimator in words."""
+    """One model. A model that cannot be read has only a name and an error. `title` is its kind in words."""
 
     name: str
     ready: bool
@@ -64,14 +68,14 @@ class ModelSummary(Exactly):
 
 
 class Staleness(Exactly):
-    """The place of the models cannot be seen: when it last could be (Unix time), and why."""
+    """The place of the models cannot be read; `since` is when it last could be (Unix time)."""
 
     since: float
     error: ErrorDetail
 
 
 class ModelList(Exactly):
-    """While `stale` is something, the models are served as they were."""
+    """While `stale` is not null, the models are served as they last were."""
 
     models: list[ModelSummary]
     stale: Staleness | None
@@ -79,7 +83,7 @@ class ModelList(Exactly):
 
 
 class Certificate(Exactly):
-    """tr(K), tr(K - K~) and their ratio, exact, over all rows."""
+    """tr(K), tr(K - K~) and the ratio tr(K - K~) / tr(K), exact, over all rows."""
 
     trace: float
     residual_trace: float
@@ -87,7 +91,7 @@ class Certificate(Exactly):
 
 
 class ResidualCurve(Exactly):
-    """Of the trace, what the first so many basis functions leave."""
+    """`share` is the part of the trace that the first `basis_size` basis functions leave."""
 
     basis_size: list[int]
     share: list[float]
@@ -102,7 +106,7 @@ class FittedOn(Exactly):
 
 
 class Model(ModelSummary):
-    """`example` is a row of the basis, `means` those of the columns; both in the units of the rows."""
+    """`example` is a row of the basis, `means` the means of the columns; both in the units of the rows."""
 
     columns: list[str] | None = None
     target_names: list[str] | None = None
@@ -123,5 +127,5 @@ class Model(ModelSummary):
 
 
 def ERRORS(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What an operation may be refused with."""
+    """The errors of an operation, for OpenAPI."""
     return {status: {"model": Error, "description": STATUSES[status][1]} for status in statuses}

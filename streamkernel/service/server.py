@@ -1,4 +1,4 @@
-"""The service as processes: one socket each on one port, a parent that starts again whichever ends."""
+"""The processes of the service: each has a socket on the same port, and a parent restarts one that ends."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from streamkernel.service.tls_handshake import handshake_class
 __all__ = ["Address", "configured", "serve"]
 
 _GRACE_SECONDS = 10
-_LAST_SECONDS = _GRACE_SECONDS + 2  # whatever still holds the process then
+_LAST_SECONDS = _GRACE_SECONDS + 2  # after the signal the process ends, even if a thread is still at work
 _BACKLOG = 1024
-_FILES = 256  # of models, threads and libraries
-_AGAIN_SECONDS = 1.0  # before a process that ended is started again
+_FILES = 256  # open files for models, threads and libraries
+_AGAIN_SECONDS = 1.0  # pause before a process that ended is started again
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the service listens.
+    """The address at which the service listens.
 
     Parameters
     ----------
-    host, port : port 0 takes a free one.
+    host, port : host and port; port 0 takes a free port.
     certificate, key : PEM files; None for plain HTTP.
     """
 
@@ -75,17 +75,17 @@ class Address:
 def serve(
     settings: Settings, address: Address, *, workers: int = 1, ready: Callable[[str], None] = lambda url: None
 ) -> None:
-    """Serve until SIGINT or SIGTERM; requests that are at work are ended first.
+    """Serve until SIGINT or SIGTERM; running requests are completed first.
 
     Parameters
     ----------
-    workers : processes.
-    ready : told the URL once requests are answered.
+    workers : number of processes.
+    ready : called with the URL once requests are answered.
 
     Raises
     ------
     ParameterError
-        The address cannot be had; certificate and key cannot be used.
+        The service cannot listen at the address, or certificate and key cannot be used.
     """
     address.check()
     bound = _bind(address, shared=workers > 1)
@@ -94,7 +94,7 @@ def serve(
     if workers == 1:
         _run(settings, address, bound, lambda: ready(url))
         return
-    # The parent's socket holds the port, and gets no connections: it does not listen.
+    # The parent's socket reserves the port. It gets no connections, because it does not listen.
     with bound:
         _supervise(settings, Address(address.host, port, address.certificate, address.key), workers, lambda: ready(url))
 
@@ -119,7 +119,7 @@ def _bind(address: Address, *, shared: bool) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Tells when it has started, and its connections and models when it is told to end."""
+    """A web server that reports when it has started, and ends the service's connections and scans on a signal."""
 
     def __init__(
         self, config: uvicorn.Config, door: Connections, service: Service, started: Callable[[], None]
@@ -141,7 +141,7 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
         self._service.stop_reading()
-        # A thread that waits for a disk or store that is silent cannot be ended; the process can.
+        # A thread that waits for a disk or store that does not answer cannot be ended; the process can.
         last = threading.Timer(_LAST_SECONDS, os._exit, (0,))
         last.daemon = True
         last.start()
@@ -156,11 +156,11 @@ class _OneLine(logging.Formatter):
 
 
 def _quietly() -> None:
-    """Logs in lines on stderr, without tracebacks."""
+    """Log one line for each event to stderr, without tracebacks."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_OneLine("%(levelname)s: %(message)s"))
     handler.addFilter(lambda record: not (record.exc_info and record.exc_info[0] is Cut))
-    # Of what clients do wrong the web server would write a line each time.
+    # At a lower level the web server would log every client error.
     for name, level in (("uvicorn", logging.ERROR), ("streamkernel.service", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
@@ -168,7 +168,7 @@ def _quietly() -> None:
 
 
 def configured(settings: Settings, address: Address, started: Callable[[], None]) -> uvicorn.Server:
-    """One process's server, to be run on a socket."""
+    """The web server of one process, to be run on a socket."""
     service = create_app(settings)
     config = uvicorn.Config(
         service,
@@ -197,7 +197,7 @@ def configured(settings: Settings, address: Address, started: Callable[[], None]
 
 def _run(settings: Settings, address: Address, bound: socket.socket, started: Callable[[], None]) -> None:
     _quietly()
-    # The thread that reads a new generation gives way to requests five times sooner than Python would have it.
+    # The thread that reads a new generation yields to requests after 1 ms, not after Python's default of 5 ms.
     sys.setswitchinterval(0.001)
     settings = settings.with_limits(connections=_connections(settings.limits.connections))
     with ended_by_signals():
@@ -205,7 +205,7 @@ def _run(settings: Settings, address: Address, bound: socket.socket, started: Ca
 
 
 def _connections(wanted: int) -> int:
-    """As many as there can be files for: where accepting fails for want of one, nobody is answered."""
+    """The number of connections for which there are enough files: if accepting one fails, no client gets an answer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = 2 * wanted + _FILES
     if soft != resource.RLIM_INFINITY and soft < files:
@@ -219,7 +219,7 @@ def _worker(settings: Settings, address: Address, started: multiprocessing.synch
     parent = os.getppid()
 
     def follow() -> None:
-        # A parent that was killed cannot end its processes.
+        # A parent that was killed cannot end its processes, so they end themselves.
         while os.getppid() == parent:
             time.sleep(1.0)
         os.kill(os.getpid(), signal.SIGTERM)

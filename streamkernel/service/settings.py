@@ -1,4 +1,4 @@
-"""What a service is told when it starts."""
+"""The settings of a service."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ _SHORTEST_TOKEN = 16
 
 @dataclass(frozen=True)
 class Limits:
-    """Most of everything that one request, or one connection, may take.
+    """The limits of requests, connections and processes.
 
     Attributes
     ----------
-    body_bytes : of NPY and Arrow, which are read in blocks; json_bytes : of JSON, which is held whole.
-    rows, elements : of one request; elements are rows x columns.
-    request_seconds : until a request's body must be there, a second more for each `slowest` bytes of it.
-    compute_seconds : from there to the first byte of the answer.
-    header_seconds, header_bytes, headers : for the request line and the headers; how many.
-    idle_seconds : after an answer, until the next request begins.
-    write_seconds : for a client to take what waits for it.
-    read_bytes : taken off a connection at once.
-    streams : blocks of large bodies at work at the same time; more wait. Each process.
-    connections : at the same time, each process; more are answered 503.
-    memory_bytes, spool_bytes : of bodies and answers of all requests of a process, in memory and in files.
-    patience_seconds : for which a client may be behind before it gives way where places or memory are wanted.
+    body_bytes : largest body in NPY or Arrow, which are read in blocks.
+    json_bytes : largest body in JSON, which is held whole.
+    rows, elements : most rows, and most rows x columns, of one request.
+    request_seconds : time for a body to arrive, with one more second for each `slowest` bytes that have arrived.
+    slowest : slowest rate of a body, bytes per second.
+    compute_seconds : time from the complete body to the first byte of the answer.
+    header_seconds, header_bytes, headers : time for the request line and the headers to arrive; their size and number.
+    idle_seconds : time from an answer to the next request on the connection.
+    write_seconds : time for a client to read what is sent.
+    read_bytes : bytes read from a connection at a time.
+    streams : blocks of large bodies that a process predicts at the same time; more wait.
+    connections : connections of a process at the same time; more are answered 503.
+    memory_bytes, spool_bytes : bytes of bodies and answers of all requests of a process, in memory and in files.
+    patience_seconds : time for which a client may be behind before its connection or memory can be taken for another.
     """
 
     body_bytes: int = 1 << 30
@@ -57,13 +59,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class JobsPlace:
-    """Parameters
+    """The jobs of a service.
+
+    Parameters
     ----------
-    location : of the records of jobs, a folder or URL.
-    scheduler : address that drives them; None where they are only looked at, or cancelled.
-    tls : files with the CA, our certificate and its key, for that address; what is None the environment names.
-    insecure : whether another machine's address may be unencrypted.
-    roots : folders and URLs below which tables and models may be, beside the one of models.
+    location : folder or URL of the jobs' records.
+    scheduler : address of the scheduler that runs jobs; None if jobs can only be read and cancelled.
+    tls : files with the CA, the service's certificate and its key, for that address; for None, the environment's.
+    insecure : whether the address may be on another machine without encryption.
+    roots : folders and URLs below which tables and models may be, in addition to that of the models.
     """
 
     location: str
@@ -78,13 +82,13 @@ class Settings:
     """Parameters
     ----------
     root : folder or URL of saved models, or of one model.
-    token : that requests must bring; None for none.
-    hosts : names by which a service without a token may be called; None for any. A page of another site that has its
-        name point to 127.0.0.1 would otherwise read what is here.
-    poll_seconds : between two looks at the models; None for what suits their place.
-    batch_seconds, batch_rows : how long single rows wait for others, and how many are predicted at once.
-    threads : that predict.
-    jobs : where jobs are, and who drives them; None for a service that knows none.
+    token : token that requests must have; None if they need none.
+    hosts : host names that requests to a service without a token may use; None for any. Without this check, a page of
+        another site whose name points to 127.0.0.1 could read the models.
+    poll_seconds : time between two scans of the models; None for the default of a folder or URL.
+    batch_seconds, batch_rows : time for which single rows wait for others, and most rows of a batch.
+    threads : number of threads that predict.
+    jobs : the jobs; None for a service without jobs.
     """
 
     root: Path | str
@@ -98,7 +102,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
 
     def with_limits(self, **changes: float) -> Settings:
-        """The same with other limits."""
+        """A copy with other limits."""
         return replace(self, limits=replace(self.limits, **changes))  # type: ignore[arg-type]
 
 
@@ -108,7 +112,7 @@ def read_token(path: Path) -> str:
     Raises
     ------
     ParameterError
-        The file cannot be read, or what it holds is no token.
+        The file cannot be read, or its first line is no token.
     """
     try:
         token = path.read_text(encoding="ascii").partition("\n")[0].strip()
@@ -124,7 +128,7 @@ def read_token(path: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Whether only this machine can reach the address of a host."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""How a process of the service ends: at once where it can, and with status 0 where it was told to."""
+"""The end of a process of the service: quickly, and with status 0 after a signal."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class _Ended(BaseException):
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """To be told to end, and to end, is no failure: before the web server listens to signals, and when it has ended.
+    """End the block without an error on SIGINT or SIGTERM.
 
-    It then raises what it was told again.
+    This covers the time before the web server handles signals, and its end, when it raises the signal again.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,10 +45,10 @@ def ended_by_signals() -> Iterator[None]:
 
 
 def leave() -> NoReturn:
-    """End the process, with status 0, without having it taken down.
+    """End the process with status 0, without Python's finalization.
 
-    That takes seconds for compilers, and half a minute for a thread that waits for a store, in which nothing can end
-    the process any more.
+    Finalization takes seconds for compilers, and half a minute for a thread that waits for a store. In that time no
+    signal can end the process.
     """
     last = time.monotonic() + _TIDY_SECONDS
     for thread in threading.enumerate():

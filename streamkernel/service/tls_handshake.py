@@ -1,7 +1,7 @@
-"""A connection that is to be encrypted, until it is: it has a place among all connections, and gives way as they do.
+"""A connection during its TLS handshake: it counts among all connections, and can be closed in favour of others.
 
-The event loop's own encryption takes connections without telling anybody: thousands of handshakes that stop would
-take every file there is.
+The event loop's own TLS does not report connections before the handshake ends: thousands of handshakes that do not go
+on would use up all files of the process.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from streamkernel.service.connections import Connections, address_of
 
 __all__ = ["handshake_class"]
 
-# For the client to say that it has heard of the end.
+# Time for the client to confirm the end of the TLS session.
 _LAST_SECONDS = 2.0
 
 
 class Handshake(asyncio.Protocol):
     """Parameters
     ----------
-    door : of all connections.
+    door : all connections of the process.
     context : certificate and key.
-    encrypted : makes the protocol of the connection that is then encrypted, with these options.
+    encrypted : makes the protocol of the encrypted connection, with `options`.
     """
 
     def __init__(self, door: Connections, context: ssl.SSLContext, encrypted: Any, options: dict[str, Any]) -> None:
@@ -38,8 +38,8 @@ class Handshake(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        # Nothing has been read. The connection goes on in a socket of its own: there is no way to have a transport
-        # encrypted before it reads.
+        # Nothing has been read yet. The handshake uses a copy of the socket, because asyncio offers no way to encrypt
+        # a transport before it reads.
         if self._door.enter(self, address_of(transport)):
             listened: socket.socket = transport.get_extra_info("socket")
             self._task = self._loop.create_task(self._encrypt(socket.socket(fileno=os.dup(listened.fileno()))))
@@ -65,22 +65,22 @@ class Handshake(asyncio.Protocol):
         return made
 
     def kept_waiting(self, now: float) -> float:
-        """Seconds since it began."""
+        """Seconds since the handshake began."""
         return now - self._since
 
     def is_over(self, now: float) -> bool:
-        """The handshake has its own end."""
+        """False: the event loop limits the time of the handshake."""
         return False
 
     def cut(self) -> None:
-        """End it."""
+        """Close the connection at once."""
         self._door.leave(self)
         if self._task is not None:
             self._task.cancel()
 
 
 def handshake_class(door: Connections, context: ssl.SSLContext, encrypted: Any) -> Any:
-    """What a web server makes of each connection that is to be encrypted."""
+    """The class that the web server makes for each connection that is to be encrypted."""
 
     class Made(Handshake):
         def __init__(self, **options: Any) -> None:
