@@ -1,6 +1,6 @@
-"""Where models are: a folder of this machine, or a place in an object store.
+"""The sources of models: a folder of this machine, or a prefix in an object store.
 
-A look tells what may be a model, by name, and what tells one generation of it from the next. It reads no model.
+A scan lists what may be a model, by name, with an identity that changes with every generation. It reads no model.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ __all__ = ["ModelSource", "Seen", "is_name", "printable", "source_of"]
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
 CONFIG = "config.json"
-# At a URL whose own content is one output, in this layout or as a plain copy.
+# A URL with this prefix, or with a config, is one model itself: in the layout of generations, or as a plain copy.
 _CURRENT = "CURRENT/"
 
 
 def is_name(name: str) -> bool:
-    """Whether a model can have this name; a leading dot is for what is not finished."""
+    """Whether a model can have this name. Unfinished outputs have a leading dot."""
     return _NAME.fullmatch(name) is not None
 
 
 def printable(name: str) -> str:
-    """A name that somebody else has given, for logs and answers: what is no character to look at is escaped."""
+    """A name for logs and answers: characters that cannot be printed are escaped, and it has 100 characters at most."""
     told = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
     return told if len(told) <= 100 else told[:97] + "..."
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look has found under a name.
+    """What a scan has found under a name.
 
     Attributes
     ----------
-    identity : what tells this generation from the next.
-    problem : why that could not be told; there may be a new one.
-    outside : a link that leads out of the folder.
+    identity : identity of the generation; the next one has another.
+    problem : why the identity could not be determined; there may be a new generation.
+    outside : whether the name is a link that leads out of the folder.
     """
 
     location: Path | str
@@ -68,13 +68,13 @@ class Seen:
 
 
 class ModelSource(ABC):
-    """Blocking calls, for the one thread that follows the models.
+    """A place of models. Its calls block; the scanning thread makes them.
 
     Attributes
     ----------
-    poll_seconds : between two looks, unless the operator says otherwise.
-    retry_seconds : the longest pause before a generation that could not be used is tried again.
-    left_out : what the last look has passed over though somebody may miss it, by name, and why.
+    poll_seconds : default time between two scans.
+    retry_seconds : longest pause before a generation that could not be used is tried again.
+    left_out : what the last scan has left out although somebody may miss it, by name, and why.
     """
 
     poll_seconds: float
@@ -85,34 +85,34 @@ class ModelSource(ABC):
 
     @abstractmethod
     def look(self) -> dict[str, Seen]:
-        """What is there now, by name.
+        """What the place has now, by name.
 
         Raises
         ------
         StoreError
-            The place itself cannot be seen, which says nothing of what is in it.
+            The place itself cannot be read; its models may be as they were.
         """
 
     @abstractmethod
     def is_model(self, seen: Seen) -> bool:
-        """Whether it claims to be a model, whole or not; others, such as tables, may lie beside the models."""
+        """Whether this is a model, complete or not; other things, such as tables, may lie beside the models."""
 
     @abstractmethod
     def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
-        """The model, verified; None if it was replaced meanwhile, so that the next look must tell what it is.
+        """Load and verify a model. None if it was replaced meanwhile: the next scan finds its successor.
 
         Parameters
         ----------
-        number : of the generation, as this service counts.
+        number : number of the generation, counted by this service.
         """
 
     def told(self, error: Exception) -> str:
-        """An error in words that tell nothing of where the place is."""
+        """The message of an error, without the location of the place."""
         return without_paths(str(error)) if isinstance(error, StreamKernelError) else "it cannot be read"
 
 
 class FolderSource(ModelSource):
-    """A folder of this machine, or one model in it; links are followed as long as they stay below it."""
+    """A folder of models on this machine, or one model. Links are followed as long as they stay inside."""
 
     poll_seconds, retry_seconds = 0.4, 30.0
 
@@ -133,7 +133,7 @@ class FolderSource(ModelSource):
         found: dict[str, Seen] = {}
         left_out: dict[str, str] = {}
         for entry in entries:
-            # One that cannot be looked at says nothing of the others.
+            # An entry that cannot be read does not hide the others.
             try:
                 seen = self._entry(entry)
             except (OSError, _LeftOut) as error:
@@ -147,7 +147,7 @@ class FolderSource(ModelSource):
         return found
 
     def _entry(self, entry: os.DirEntry[str]) -> Seen | None:
-        """What it is; None for what nobody takes for a model, or is gone."""
+        """The folder's entry as a model; None if it cannot be one, or is gone."""
         if entry.name.startswith("."):
             return None
         if not entry.is_dir():
@@ -172,7 +172,7 @@ class FolderSource(ModelSource):
         return bundle_kind(seen.location) is not None or _has_config(Path(seen.location))
 
     def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
-        # Where the link leads, once: one changed and changed back gives another model under this identity.
+        # Resolve the link once: if it changed and changed back, another model would be read under this identity.
         path = Path(os.path.realpath(seen.location))
         if folder_generation(path) != seen.identity:
             return None
@@ -182,7 +182,7 @@ class FolderSource(ModelSource):
 
 
 class _LeftOut(Exception):
-    """Why something is no model of ours."""
+    """Why an entry is not served."""
 
 
 _BAD_NAME = "the name of a model has letters, digits and . _ - only, 200 at most, and no leading dot; rename it"
@@ -200,7 +200,7 @@ def _why_not(error: OSError | _LeftOut) -> str:
 
 
 def _has_config(folder: Path) -> bool:
-    """Whether a folder has what a model has; raises where that cannot be told."""
+    """Whether a folder has a model's config; raises `OSError` if that cannot be determined."""
     try:
         os.lstat(folder / CONFIG)
     except (FileNotFoundError, NotADirectoryError):
@@ -211,7 +211,7 @@ def _has_config(folder: Path) -> bool:
 class ObjectSource(ModelSource):
     """A prefix in an object store with models below it, or one model.
 
-    A look costs a listing of one level, and a listing and a small read for every model, four models at a time.
+    A scan costs a listing of one level, and a listing and a small read for every model, four models at a time.
     """
 
     poll_seconds, retry_seconds = 5.0, 300.0
@@ -220,9 +220,9 @@ class ObjectSource(ModelSource):
         super().__init__()
         self._url = url.rstrip("/")
         self._blobs = blobs_at(self._url)
-        # Kept, so that connections are.
+        # Kept between scans, so that connections are kept, too.
         self._models: dict[str, Generations] = {}
-        # What has proved to be no model, with its identity: nobody has to read that again.
+        # Prefixes that are no models, with their identities, so that they are not read again.
         self._others: dict[str, Hashable] = {}
 
     def look(self) -> dict[str, Seen]:
@@ -233,7 +233,7 @@ class ObjectSource(ModelSource):
         else:
             names = [prefix.rstrip("/") for prefix in prefixes]
             urls = {name: joined(self._url, name) for name in names if is_name(name)}
-            # Whether it is a model is not worth a request at every look.
+            # To find out whether it is a model would take a request in every scan.
             others = (name for name in names if not is_name(name) and not name.startswith("."))
             self.left_out = dict.fromkeys(others, f"if it is a model: {_BAD_NAME}")
         self._models = {url: self._models.get(url) or Generations(url) for url in urls.values()}
@@ -244,7 +244,7 @@ class ObjectSource(ModelSource):
 
     def _seen(self, url: str, silent: list[StoreError]) -> Seen:
         if silent:
-            # The store was lost in the middle of the look: every other request would take as long as that one.
+            # The store stopped answering during this scan: every further request would take as long to fail.
             return Seen(url, problem=silent[0])
         try:
             return Seen(url, self._models[url].identity())
@@ -264,14 +264,14 @@ class ObjectSource(ModelSource):
 
     def load(self, seen: Seen, name: str, number: int) -> LoadedModel | None:
         if is_foreign(str(seen.location)):
-            # Of somebody else's output nothing but its beginning is fetched.
+            # Another program's output is not fetched: the beginning of its config is enough to refuse it.
             raise ModelFormatError(f"{name} is not a saved model: its {CONFIG} is not one of ours")
-        # If it is replaced meanwhile, what is fetched is whole, and its successor is seen by the next look.
+        # If the model is replaced meanwhile, what is fetched is complete, and the next scan finds its successor.
         with fetched(str(seen.location), psutil.virtual_memory().total) as folder:
             return load(folder, name, number)
 
     def told(self, error: Exception) -> str:
-        # The driver's words have the endpoint in them.
+        # The driver's messages contain the endpoint.
         return _WORDS.get(type(error)) or super().told(error)
 
 
@@ -283,7 +283,7 @@ _WORDS: dict[type[Exception], str] = {
 
 
 def _name_for(name: str) -> str:
-    """The name of a single model, whatever it is called there."""
+    """A valid name for a single model, made from the name of its folder or prefix."""
     return (re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".") or "model")[:200]
 
 
@@ -293,7 +293,7 @@ def source_of(root: str | os.PathLike[str]) -> ModelSource:
     Raises
     ------
     ParameterError
-        A URL that no installed driver knows, or of a place that cannot be listed; a chain of URLs.
+        No installed driver knows the URL, the place cannot be listed, or it is a chain of URLs.
     """
     text = os.fspath(root)
     if "::" in text:

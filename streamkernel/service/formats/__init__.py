@@ -1,4 +1,4 @@
-"""The three formats in which rows come and predictions go."""
+"""The three formats of rows in requests and of predictions in answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ JSON, NPY, ARROW = "json", "npy", "arrow"
 
 
 class _MediaTypes(dict[str, str]):
-    """By format, and the other way round."""
+    """Media types by format; `inverse` has formats by media type."""
 
     @property
     def inverse(self) -> dict[str, str]:
@@ -26,11 +26,12 @@ _BY_TYPE = {media_type: name for name, media_type in MEDIA_TYPES.items()}
 
 
 def accepted(header: bytes | None, sent: str) -> str:
-    """The format of the answer: the first that is accepted, and where anything is, that of the body.
+    """The format of the answer: the first that the client accepts; the format of the body if it accepts any.
 
     Raises
     ------
     Refused
+        The client accepts none of the three.
     """
     if header is None or header == b"*/*":
         return sent

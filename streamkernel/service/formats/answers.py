@@ -22,11 +22,13 @@ _SMALL = 1 << 20
 
 
 class Answer:
-    """Parameters
+    """The body of an answer.
+
+    Parameters
     ----------
     spool : values of all rows.
     form : one of `MEDIA_TYPES`.
-    single : of one row that was not sent as a list of one.
+    single : whether the request had one row, not a list of rows.
     """
 
     def __init__(
@@ -44,15 +46,15 @@ class Answer:
 
     @property
     def small(self) -> bool:
-        """Whether it is sent at once."""
+        """Whether the body is sent in one piece."""
         return self._spool.nbytes <= _SMALL
 
     def pieces(self) -> Iterator[bytes]:
-        """The body."""
+        """The pieces of the body."""
         return {JSON: self._json, NPY: self._npy, ARROW: self._arrow}[self._form]()
 
     def _parts(self, block: NDArray[np.float64]) -> Iterator[tuple[Field, NDArray[Any]]]:
-        """Each field with its columns of a block; codes as whole numbers."""
+        """The fields, each with its columns of a block; codes of classes as integers."""
         first = 0
         for field in self._fields:
             part = block[:, first : first + field.columns]
@@ -78,7 +80,10 @@ class Answer:
         yield b"}"
 
     def _npy(self) -> Iterator[bytes]:
-        """Labels as their positions; with probabilities, these alone; means and deviations beside each other."""
+        """One array: probabilities alone if they are wanted, else means and standard deviations side by side.
+
+        Labels of classes are given as their positions.
+        """
         fields = self._fields
         if fields[-1].name == "probabilities":
             fields = fields[-1:]

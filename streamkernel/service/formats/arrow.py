@@ -1,7 +1,7 @@
-"""Rows as an Arrow IPC stream: kept until it is whole, in memory or in a file without a name, then read in blocks.
+"""Rows as an Arrow IPC stream: held until it is complete, in memory or in an unnamed file, then read in blocks.
 
-What a stream may hold is known from its schema and the headers of its batches, before any value is looked at: columns
-of numbers, not compressed. All else (nested types, dictionaries, compressed buffers) is refused there.
+The schema and the headers of the batches are checked before any value is read: only columns of numbers, without
+compression, are accepted. Nested types, dictionaries and compressed buffers are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RECORD_BATCH = 3  # of the union MessageHeader in Arrow's Message.fbs
 
 
 class Received:
-    """A body that is there, as one buffer."""
+    """A complete body, as one buffer."""
 
     def __init__(self, file: Any, *, in_file: bool) -> None:
         self._file = file
@@ -49,12 +49,12 @@ class Received:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # A mapping that arrays still look at goes when they do.
+        # The mapping is closed when the last array that uses it is gone.
         self._file.close()
 
 
 async def receive_arrow(request: Request, most: int) -> Received:
-    """The body, once it is whole."""
+    """Receive the whole body."""
     file: Any = io.BytesIO()
     in_file = False
     received = 0
@@ -78,11 +78,14 @@ async def receive_arrow(request: Request, most: int) -> Received:
 
 @dataclass
 class ArrowRows:
-    """Rows of a stream whose schema and sizes are known to be good.
+    """Rows of a stream whose schema and sizes were checked.
 
     Attributes
     ----------
-    rows : how many; dtype : what they are predicted as.
+    order : positions of the model's columns in the stream.
+    names : names of the model's columns.
+    rows : number of rows.
+    dtype : dtype in which they are predicted.
     """
 
     batches: list[pa.RecordBatch]
@@ -112,11 +115,12 @@ class ArrowRows:
 
 
 def arrow_rows(body: Received, known: KnownColumns, limits: Limits) -> ArrowRows:
-    """What a body holds.
+    """The rows of a body.
 
     Raises
     ------
     Refused
+        The body is no Arrow stream, or its columns or sizes are not accepted.
     """
     try:
         return _opened(body.buffer, known, limits)
@@ -130,7 +134,7 @@ def _opened(buffer: pa.Buffer, known: KnownColumns, limits: Limits) -> ArrowRows
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer))
     first = reader.read_next_message()
     if first.type != "schema":
-        # Arrow would read any other message as if it were one, and what it points at: the process would be ended.
+        # Arrow would read any other message as a schema, follow its offsets, and crash the process.
         raise pa.ArrowInvalid("the first message is no schema")
     schema = pa.ipc.read_schema(first)
     for field in schema:
@@ -161,9 +165,10 @@ def _opened(buffer: pa.Buffer, known: KnownColumns, limits: Limits) -> ArrowRows
 
 
 def _order(names: Sequence[str], known: KnownColumns) -> list[int]:
-    """Where the model's columns are: by name where it or the stream's producer has named them, else as they come.
+    """The positions of the model's columns in the stream.
 
-    A model that was fitted without names is asked by those that it is told to have, x0, x1, ..., or by any others.
+    Columns are matched by name. They are matched by position if the model or the stream has default names only (x0, x1,
+    ...) and no name of the stream is one of the model's.
     """
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -178,12 +183,12 @@ def _order(names: Sequence[str], known: KnownColumns) -> list[int]:
         extra = [name for name in names if name not in known.names]
         others = f", and {extra[0]!r} is none of the model's ({len(extra)} in all)" if extra else ""
         raise Refused(422, f"column {missing[0]!r} is missing ({len(missing)} in all){others}", "ShapeError")
-    # Columns that the model does not know are passed over.
+    # Columns that the model does not have are ignored.
     return [names.index(name) for name in known.names]
 
 
 def _dtype(field: pa.Field) -> np.dtype[Any]:
-    """What a column's values are cast to: float32 stays, by the same table as everywhere (`table/values.py`)."""
+    """The dtype of a column's values: float32 stays float32, as in `table/values.py`."""
     kind = field.type
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
         return np.dtype(np.float32)
@@ -203,9 +208,9 @@ def _values(column: pa.Array, start: int, name: str) -> NDArray[Any]:
 
 
 def _is_compressed(metadata: pa.Buffer) -> bool:
-    """Whether a record batch says that its buffers are compressed: a few bytes could become gigabytes.
+    """Whether the buffers of a record batch are compressed: a few bytes could expand to gigabytes.
 
-    The metadata is a flatbuffer: a table is found by an offset, its fields by a vector of offsets before it.
+    The metadata is a flatbuffer: an offset leads to a table, and a vector of offsets before the table to its fields.
     """
     data = metadata.to_pybytes()
 

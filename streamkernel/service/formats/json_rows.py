@@ -1,7 +1,7 @@
-"""Rows as JSON, ``{"row": [...]}`` or ``{"rows": [[...], ...]}``, and the answer to a single one.
+"""Rows as JSON, ``{"row": [...]}`` or ``{"rows": [[...], ...]}``, and the answer to a single row.
 
-A row is a list of numbers in the model's order of columns, or in that of ``"columns": [names]`` beside it, or an object
-of numbers by name.
+A row is a list of numbers, in the model's order of columns or in that of ``"columns": [names]`` in the body, or an
+object of numbers by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBERS = frozenset({int, float})
 
 @dataclass(frozen=True)
 class JsonRows:
-    """X (m, p) float64, finite; `single` where one row was asked for, not a list of them."""
+    """X (m, p) float64, finite; `single` if the body has one row, not a list of rows."""
 
     X: NDArray[np.float64]
     single: bool
@@ -40,7 +40,7 @@ def json_of(body: bytes) -> Any:
     Raises
     ------
     Refused
-        It is no JSON, or has a name twice.
+        The body is no JSON, or has a name twice.
     """
     try:
         return parsed_json(body)
@@ -62,7 +62,7 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
     Raises
     ------
     Refused
-        What is wrong, with row and column.
+        The body is not as above; the message names row and column.
     """
     told = json_of(body)
     kinds = told.keys() - {"columns"} if isinstance(told, dict) else set()
@@ -83,7 +83,7 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
 
 
 def _order(found: Any, columns: Sequence[str]) -> list[int] | None:
-    """Where the model's columns are among those that the body names; None where they are as they should be."""
+    """The positions of the model's columns among those that the body names; None if they are in the model's order."""
     if found is columns:
         return None
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
@@ -103,10 +103,13 @@ def _places(found: Sequence[str], columns: Sequence[str], what: str) -> list[int
 def _matrix(
     rows: list[Any], columns: Sequence[str], found: Sequence[str], order: list[int] | None
 ) -> NDArray[np.float64]:
-    """(m, p) of rows whose values are those of the columns `found`, or are named; model's `columns` in their order."""
+    """The rows as an array (m, p), with the model's `columns` in order.
+
+    Rows that are lists have the columns `found`; rows that are objects have names.
+    """
     width = len(columns)
     if any(type(row) is dict for row in rows):
-        # As lists, in the model's order; lists among them have the order of `found`.
+        # Turn all rows into lists in the model's order; rows that are lists already have the order of `found`.
         rows = [
             _of_object(i, row, columns) if type(row) is dict else _put(row, order, width) for i, row in enumerate(rows)
         ]
@@ -137,7 +140,7 @@ def _of_object(i: int, row: dict[str, Any], columns: Sequence[str]) -> list[Any]
 
 
 def _put(row: Any, order: list[int] | None, width: int) -> Any:
-    """A row that may yet be wrong, in which case it is left as it is."""
+    """A row in the model's order. A wrong row is returned unchanged, for the check that follows."""
     return row if order is None or type(row) is not list or len(row) != width else [row[j] for j in order]
 
 
@@ -165,7 +168,7 @@ def _kind(value: Any) -> str:
 
 
 def one_answer(fields: Sequence[Field], classes: Sequence[Any] | None, values: dict[str, Any]) -> bytes:
-    """The answer for one row, whose outputs are numbers and lists."""
+    """The answer for one row, whose outputs are numbers or lists."""
     told: dict[str, Any] = {}
     for field in fields:
         value = values[field.output]

@@ -1,4 +1,4 @@
-"""Rows as NumPy's own file format, read in blocks while they come."""
+"""Rows in NumPy's file format, read in blocks while they arrive."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from streamkernel.table.values import float_dtype
 __all__ = ["NpyRows", "header"]
 
 _LONGEST_HEADER = 8192
-# Of a size beyond it nothing is worked out, and nothing is told: it may have thousands of digits.
+# A larger size is refused before any arithmetic, and not printed: it may have thousands of digits.
 _LARGEST = 1 << 62
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What stands before the values."""
+    """The header of an NPY file, which precedes the values."""
     out = io.BytesIO()
     npy_format.write_array_header_1_0(
         out, {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
@@ -33,10 +33,12 @@ def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 class NpyRows:
-    """Parameters
+    """The rows of a body in NPY.
+
+    Parameters
     ----------
-    chunks : the body.
-    columns : of the model.
+    chunks : the body, in chunks.
+    columns : the model's columns.
     """
 
     def __init__(self, chunks: AsyncIterator[bytes], columns: Sequence[str], limits: Limits) -> None:
@@ -48,12 +50,12 @@ class NpyRows:
         self.single = False
 
     async def begin(self, declared: int | None) -> tuple[int, np.dtype[Any]]:
-        """Rows, and what they are predicted as.
+        """Read the header; returns the number of rows and the dtype in which they are predicted.
 
         Raises
         ------
         Refused
-            It is no NPY file, or of what is not rows of the model.
+            The body is no NPY file, or its array has no rows for the model.
         """
         prefix = await self._take(8)
         if bytes(prefix[:6]) != npy_format.MAGIC_PREFIX or prefix[6] not in (1, 2, 3):
@@ -83,7 +85,7 @@ class NpyRows:
         return rows, kept
 
     async def read(self, rows: int) -> NDArray[Any]:
-        """The rows that come next, as they are stored."""
+        """The next rows, in the dtype of the file."""
         block = np.empty((rows, len(self._columns)), self._dtype)
         into = memoryview(block.reshape(-1).view(np.uint8).data)
         filled = 0
@@ -97,7 +99,7 @@ class NpyRows:
         return block
 
     async def end(self) -> None:
-        """Nothing may follow."""
+        """Check that nothing follows the last row."""
         if self._left or [chunk async for chunk in self._chunks if chunk]:
             raise Refused(400, "the body goes on after the last row")
 

@@ -1,7 +1,7 @@
-"""Predictions waiting to be sent: in memory while they are few, then in a file without a name.
+"""Predictions that wait to be sent: in memory while they are few, then in an unnamed file.
 
-The answer begins when all rows are known to be good. A row that cannot be used then has an answer of its own instead of
-a broken stream, and no client that sends everything before it reads can be waited for by a server that does the same.
+The answer begins when all rows have been predicted, for two reasons. A row that cannot be used gives an error, not a
+broken answer. And there is no deadlock with a client that sends its whole body before it reads.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Spool:
 
     Parameters
     ----------
-    rows : how many there will be.
-    outputs : name and number of columns of each.
+    rows : number of rows in all.
+    outputs : name and number of columns of each output.
     """
 
     def __init__(self, rows: int, outputs: Sequence[tuple[str, int]]) -> None:
@@ -36,22 +36,22 @@ class Spool:
 
     @property
     def nbytes(self) -> int:
-        """Of all rows."""
+        """Bytes of all rows."""
         return 8 * self.rows * self.columns
 
     @property
     def in_memory(self) -> bool:
-        """Whether no file is needed."""
+        """Whether the rows fit in memory, without a file."""
         return self.nbytes <= _IN_MEMORY
 
     def append(self, values: dict[str, NDArray[Any]]) -> None:
-        """The outputs of the rows that come next."""
+        """Append the outputs of the next rows."""
         parts = [np.asarray(values[name], np.float64).reshape(-1, columns) for name, columns in self.outputs]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         self._file.write(np.ascontiguousarray(block).data)
 
     def pieces(self) -> Iterator[NDArray[np.float64]]:
-        """All rows (b, columns), from the first, as often as it is asked for."""
+        """All rows from the first, in pieces (b, columns). Can be called again."""
         row = 8 * self.columns
         for first in range(0, self.rows, _PIECE_ROWS):
             count = min(_PIECE_ROWS, self.rows - first)
