@@ -121,7 +121,7 @@ class AccessControl:
         admitted = self._knows(request)
         request.scope[ADMITTED] = admitted
         if not admitted and path not in _OPEN_EXACTLY and not path.startswith(_OPEN):
-            raise Refused(401, "a token is wanted: Authorization: Bearer TOKEN")
+            raise Refused(401, "the request needs a token: Authorization: Bearer TOKEN")
 
     def _knows(self, request: Request) -> bool:
         """Whether the client may see the models."""
@@ -131,7 +131,7 @@ class AccessControl:
             if hosts is not None and sum(name == b"host" for name, _ in request.scope["headers"]) > 1:
                 raise Refused(400, "the request has more than one Host header")
             if hosts is not None and _host(request.headers.get(b"host", b"")) not in hosts:
-                raise Refused(421, "a service without a token answers to the names of this machine only")
+                raise Refused(421, "a service without a token accepts only the host names of its own machine")
             return True
         # The name of the scheme is case-insensitive, the token is not (RFC 9110, 11.1).
         scheme, _, given = request.headers.get(b"authorization", b"").partition(b" ")
@@ -158,7 +158,7 @@ class AccessControl:
         if self._submits and request.scope["method"] == "POST" and request.path == JOBS:
             if request.media_type() != "application/json" or b"content-encoding" in request.headers:
                 # Any other type could be sent by a page of another site, too.
-                raise Refused(415, "a job is asked for in JSON: Content-Type: application/json")
+                raise Refused(415, "a job must be sent as JSON: Content-Type: application/json")
             body = await request.body(min(_MOST_OF_A_JOB, request.limits.json_bytes))
             # Refuse a name that occurs twice: the framework would take its last value.
             json_of(body)
@@ -182,18 +182,18 @@ def _refused(error: Exception, *, working: bool) -> Refused:
     if isinstance(error, Refused):
         return error
     if isinstance(error, TimeoutError):
-        slow = "the answer was not there in time; ask for fewer rows at a time"
-        return Refused(503, slow, "Timeout") if working else Refused(408, "the body came too slowly")
+        slow = "the answer took too long; send fewer rows at a time"
+        return Refused(503, slow, "Timeout") if working else Refused(408, "the body arrived too slowly")
     if isinstance(error, StreamKernelError):
         found = refusal_of(error)
         if found.status != 500:
             return found
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
         log.error("a request is refused: %s", error.strerror)
-        return Refused(503, "the service is short of disk, files or memory; come again later")
+        return Refused(503, "the service is short of disk, files or memory; try again later")
     last = traceback.extract_tb(error.__traceback__)[-1]
     log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
-    return Refused(500, "a fault of the service; its log says where")
+    return Refused(500, "an internal error of the service; see its log")
 
 
 async def _tell(refused: Refused, request: Request, send: Send) -> None:

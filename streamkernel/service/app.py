@@ -159,7 +159,7 @@ async def _told(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         status = error.status_code if error.status_code in STATUSES else 400
         kind = STATUSES[status][0]
-        message = {404: "there is nothing at this address", 405: "this address does not take that method"}
+        message = {404: "there is nothing at this address", 405: "this address does not support that method"}
         body = error_body(kind, message.get(status, "the request cannot be read"))
         return Response(body, status, headers=dict(error.headers or {}), media_type="application/json")
     assert isinstance(error, RequestValidationError)

@@ -20,7 +20,7 @@ def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
 
     # Only GET is in the schema: two operations of one function would have one name.
     @router.head("/healthz", include_in_schema=False)
-    @router.get("/healthz", response_model=Health, summary="Whether it answers", responses=ERRORS(421))
+    @router.get("/healthz", response_model=Health, summary="State of the service", responses=ERRORS(421))
     async def healthz(request: Request) -> JSONResponse:
         entries = [entry for entry in registry.entries.values() if not entry.outside]
         failing = sum(entry.problem is not None for entry in entries)
@@ -34,7 +34,7 @@ def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
     @router.get(
         "/metrics",
         response_class=Response,
-        summary="Counts and times, as Prometheus reads them",
+        summary="Metrics for Prometheus",
         responses={
             200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "text"}, **ERRORS(401, 421),
         },

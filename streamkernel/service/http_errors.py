@@ -17,22 +17,22 @@ __all__ = ["STATUSES", "Refused", "error_body", "refusal_of", "without_paths"]
 
 # Status: its type, for errors that are no class of `streamkernel.errors`, and its description.
 STATUSES: dict[int, tuple[str, str]] = {
-    400: ("MalformedBody", "the body is not what its content type says"),
-    401: ("Unauthorized", "no token, or another one"),
-    403: ("Forbidden", "a name that leads out of the folders that are served"),
-    404: ("NotFound", "no such model, or no such address"),
-    405: ("MethodNotAllowed", "another method is wanted"),
+    400: ("MalformedBody", "the body does not match its content type"),
+    401: ("Unauthorized", "the token is missing or wrong"),
+    403: ("Forbidden", "the name or location is outside of what the service may use"),
+    404: ("NotFound", "no such model, job or address"),
+    405: ("MethodNotAllowed", "the address does not support the method"),
     406: ("NotAcceptable", "answers are JSON, NPY or Arrow"),
-    408: ("Timeout", "the body came too slowly"),
-    409: ("Conflict", "it is there already, or has ended"),
-    411: ("LengthRequired", "the size of the body must be said or be sent in chunks"),
-    413: ("TooLarge", "the body, its rows or its elements are more than the limits"),
-    415: ("UnsupportedMediaType", "bodies are JSON, of predictions also NPY or Arrow, and not compressed"),
-    421: ("UnknownHost", "a service without a token answers to the names of this machine only"),
-    422: ("DataError", "rows or parameters that the model cannot use; the message names row and column"),
-    431: ("HeadersTooLarge", "the headers or trailers are too many, or too large"),
-    500: ("InternalError", "a fault of the service"),
-    503: ("Overloaded", "not in time; ask again later"),
+    408: ("Timeout", "the body arrived too slowly"),
+    409: ("Conflict", "the output exists already, or the job has ended"),
+    411: ("LengthRequired", "the body needs a Content-Length, or must be sent in chunks"),
+    413: ("TooLarge", "the body, its rows or its elements exceed the limits"),
+    415: ("UnsupportedMediaType", "bodies are JSON, for predictions also NPY or Arrow, without compression"),
+    421: ("UnknownHost", "a service without a token accepts only the host names of its own machine"),
+    422: ("DataError", "the model cannot use the rows or parameters; the message names row and column"),
+    431: ("HeadersTooLarge", "too many or too large headers or trailers"),
+    500: ("InternalError", "an internal error of the service"),
+    503: ("Overloaded", "overloaded, too slow, or something cannot be read; try again later"),
 }
 
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[\w.+~@:/-]*[\w/]|(?<![\w.:<])/(?:[\w.+~-]+/?)+")

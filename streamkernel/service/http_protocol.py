@@ -248,7 +248,7 @@ class Connection(asyncio.BufferedProtocol):
                 f"more than {self._limits.headers} headers or trailers, or {self._limits.header_bytes} bytes of them",
                 b"Request Header Fields Too Large",
             ),
-            503: (STATUSES[503][0], "too many connections; come again later", b"Service Unavailable"),
+            503: (STATUSES[503][0], "too many connections; try again later", b"Service Unavailable"),
         }[status]
         body = error_body(kind, message)
         head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"

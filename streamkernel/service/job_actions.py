@@ -115,7 +115,7 @@ class JobActions:
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
-            raise Refused(422, "the options are not what the estimator takes", "ParameterError") from None
+            raise Refused(422, "the options have wrong types for the estimator", "ParameterError") from None
         session = self._session()
         try:
             job = session.submit(
@@ -245,4 +245,4 @@ def _answers(client: Any) -> bool:
 
 
 def _no_scheduler(kind: str) -> Refused:
-    return Refused(503, "the scheduler cannot be reached, and nothing was submitted; ask again later", kind)
+    return Refused(503, "the scheduler cannot be reached, and nothing was submitted; try again later", kind)

@@ -29,8 +29,8 @@ _TEND_SECONDS = 5.0
 
 log = logging.getLogger("streamkernel.service")
 
-_Most = Annotated[int, Query(ge=1, le=1000, description="how many, of the newest")]
-_After = Annotated[int, Query(ge=0, le=10**9, description="number of the last event that is known")]
+_Most = Annotated[int, Query(ge=1, le=1000, description="most jobs to list, the newest first")]
+_After = Annotated[int, Query(ge=0, le=10**9, description="list the events with higher numbers")]
 
 
 class Jobs:
@@ -88,7 +88,7 @@ class Jobs:
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
-            raise Refused(500, "a fault of the service; its log says where") from None
+            raise Refused(500, "an internal error of the service; see its log") from None
 
     def router(self) -> APIRouter:
         """The routes."""
@@ -107,7 +107,7 @@ class Jobs:
             return await self._answer(lambda: desk.one(id))
 
         @router.get(
-            "/{id}/logs", response_model=JobLogs, summary="What happened", responses=ERRORS(401, 404, 421, 422, 503)
+            "/{id}/logs", response_model=JobLogs, summary="Events of a job", responses=ERRORS(401, 404, 421, 422, 503)
         )
         async def logs(id: str, after: _After = 0) -> JSONResponse:
             return await self._answer(lambda: desk.logs(id, after))
@@ -124,7 +124,7 @@ class Jobs:
                 "",
                 response_model=JobStatus,
                 status_code=201,
-                summary="Have a model fitted",
+                summary="Submit a fit",
                 responses=ERRORS(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
             )
             async def submit(asked: JobRequest) -> JSONResponse:

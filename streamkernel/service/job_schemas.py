@@ -14,7 +14,8 @@ __all__ = ["JobList", "JobLogs", "JobRequest", "JobStatus"]
 _Location = Annotated[StrictStr, Field(min_length=1, max_length=1024)]
 _Row = StrictInt | None
 
-_Estimator = Annotated[StrictStr, Field(json_schema_extra={"enum": list(PREDICTORS)})]
+_KINDS = "; ".join(f"{kind.name}: {kind.title}" for kind in PREDICTORS.values())
+_Estimator = Annotated[StrictStr, Field(description=_KINDS, json_schema_extra={"enum": list(PREDICTORS)})]
 
 
 class JobRequest(Exactly):

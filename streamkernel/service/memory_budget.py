@@ -77,7 +77,7 @@ class Reservation:
                 each.cut()
                 if self.total + count <= self._limit:
                     return
-        raise Refused(503, "too many large bodies at the same time; come again later")
+        raise Refused(503, "too many large bodies at the same time; try again later")
 
 
 @dataclass(frozen=True)

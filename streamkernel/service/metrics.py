@@ -27,13 +27,13 @@ class Metrics:
         own = self._registry
         self._requests = Counter("streamkernel_requests", "requests answered", ["route", "status"], registry=own)
         self._seconds = Histogram(
-            "streamkernel_request_seconds", "from the headers to the last byte given out", ["route"],
+            "streamkernel_request_seconds", "from the headers of a request to the last byte of its answer", ["route"],
             buckets=_SECONDS, registry=own,
         )  # fmt: skip
         self._rows = Counter("streamkernel_rows_predicted", "rows predicted", ["model"], registry=own)
         self.batches = Histogram(
             "streamkernel_batch_rows",
-            "rows that arrived one by one and were predicted together",
+            "rows of a batch: single rows that were predicted together",
             buckets=_BATCH,
             registry=own,
         )
@@ -45,12 +45,12 @@ class Metrics:
         )
         self.streams = Gauge(
             "streamkernel_streams",
-            "large bodies that are read, or wait to be",
+            "large bodies (NPY, Arrow) that are read, or wait to be read",
             multiprocess_mode="livesum",
             registry=own,
         )
         self._generation = Gauge(
-            "streamkernel_model_generation", "models served under the name so far; 0 when it is gone", ["model"],
+            "streamkernel_model_generation", "generations of the model served so far; 0 when it is removed", ["model"],
             multiprocess_mode="livemax", registry=own,
         )  # fmt: skip
         self._broken = Gauge(
@@ -59,17 +59,22 @@ class Metrics:
         )  # fmt: skip
         self._stale = Gauge(
             "streamkernel_models_stale",
-            "1 while the place of the models cannot be seen, and they are served as they were",
+            "1 while the folder or URL of the models cannot be read; they are served as they last were",
             multiprocess_mode="livemax",
             registry=own,
         )
         self._seen = Gauge(
             "streamkernel_models_seen_timestamp_seconds",
-            "when the place of the models was last seen",
+            "time of the last successful scan of the models",
             multiprocess_mode="livemin",
             registry=own,
         )
-        self._changes = Counter("streamkernel_model_changes", "what became of models", ["event"], registry=own)
+        self._changes = Counter(
+            "streamkernel_model_changes",
+            "events of models: loaded, reloaded, removed, failed, recovered",
+            ["event"],
+            registry=own,
+        )
         # Looking up the labels costs more than counting, so their counters are kept.
         self._by_answer: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._by_model: dict[str, Counter] = {}

@@ -24,9 +24,7 @@ def models_router(registry: Registry) -> APIRouter:
     """GET /v1/models and GET /v1/models/{name}; and 405 for methods other than POST at .../predict."""
     router = APIRouter()
 
-    @router.get(
-        "/v1/models", response_model=ModelList, summary="The models that are served", responses=ERRORS(401, 421)
-    )
+    @router.get("/v1/models", response_model=ModelList, summary="Served models", responses=ERRORS(401, 421))
     async def models() -> JSONResponse:
         found = [summary(entry) for entry in registry.entries.values() if not entry.outside]
         stale = registry.stale

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from streamkernel.kinds import PREDICTORS
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 from streamkernel.service.http_errors import STATUSES
 
@@ -22,7 +23,7 @@ _COLUMNS = {
     "type": "array",
     "items": {"type": "string"},
     "minItems": 1,
-    "description": "The order of the values in a row; without it, the model's. In an object each has its name.",
+    "description": "Columns of the values in a row that is a list; by default, the model's. An object has names.",
 }
 _ROWS = {
     "title": "Rows",
@@ -44,7 +45,7 @@ _ROWS = {
 _PER_ROW = {"anyOf": [_LABEL, {"type": "array", "items": {"anyOf": [_LABEL, _NUMBERS]}}]}
 _PREDICTIONS = {
     "title": "Predictions",
-    "description": "Of one row its values; of rows lists of them, in their order.",
+    "description": "The values of one row, or lists with the values of each row, in their order.",
     "type": "object",
     "properties": {
         "prediction": _PER_ROW,
@@ -79,6 +80,11 @@ def openapi_of(app: FastAPI, *, secured: bool) -> dict[str, Any]:
     return schema
 
 
+def _able(what: str) -> str:
+    """The kinds of models that can predict something, for people."""
+    return ", ".join(kind.name for kind in PREDICTORS.values() if getattr(kind, what))
+
+
 def _predict() -> dict[str, Any]:
     def content(json_schema: str) -> dict[str, Any]:
         return {
@@ -103,20 +109,20 @@ def _predict() -> dict[str, Any]:
     return {
         "summary": "Predict rows",
         "operationId": "predict",
-        "description": "Rows are (m, p) arrays, columns in the order of the model or, in Arrow, by name. The answer is "
-        "in the format of the first media type accepted, or of the body.",
+        "description": "Rows are an array (m, p). Columns are in the order of the model or, in Arrow, matched by name. "
+        "The answer has the first format that the client accepts, by default that of the body.",
         "parameters": [
             {
                 "name": "name", "in": "path", "required": True,
                 "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*$", "maxLength": 200},
             },
-            flag("std", "standard deviations too, of a model that has them"),
-            flag("probabilities", "of the classes, of a model that has them"),
+            flag("std", f"add standard deviations; kinds that can have them: {_able('std')}"),
+            flag("probabilities", f"add class probabilities; kinds that can have them: {_able('probabilities')}"),
         ],
         "requestBody": {"required": True, "content": content("Rows")},
         "responses": {
             "200": {
-                "description": "predictions, in the order of the rows",
+                "description": "Predictions, in the order of the rows",
                 "headers": {"X-Model-Digest": digest},
                 "content": content("Predictions"),
             },

@@ -121,7 +121,7 @@ def read_token(path: Path) -> str:
         raise ParameterError(f"the token file {path} cannot be read: {why}") from None
     if len(token) < _SHORTEST_TOKEN or not token.isprintable() or " " in token:
         raise ParameterError(
-            f"the first line of {path} is no token: {_SHORTEST_TOKEN} characters or more without spaces are wanted; "
+            f"the first line of {path} is no token: it needs {_SHORTEST_TOKEN} characters or more, without spaces; "
             "openssl rand -hex 32 makes one"
         )
     return token

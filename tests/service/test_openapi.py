@@ -9,7 +9,8 @@ import httpx
 import numpy as np
 from jsonschema import Draft202012Validator
 
-from streamkernel.service import Settings, create_app
+from streamkernel.kinds import PREDICTORS
+from streamkernel.service import JobsPlace, Settings, create_app
 from streamkernel.service.formats import MEDIA_TYPES
 from streamkernel.service.http_errors import STATUSES
 
@@ -37,6 +38,18 @@ def test_a_token_is_in_the_schema_where_one_is_wanted(saved: Path) -> None:
     schema = create_app(Settings(saved, token="x" * 20)).openapi()
     assert schema["paths"][PREDICT]["post"]["security"] == [{"token": []}]
     assert schema["paths"]["/healthz"]["get"]["security"] == []
+
+
+def test_kinds_are_those_of_the_registry(saved: Path, tmp_path: Path) -> None:
+    jobs = JobsPlace(str(tmp_path / "jobs"), scheduler="tcp://127.0.0.1:8786")
+    schema = create_app(Settings(saved, jobs=jobs)).openapi()
+    estimator = schema["components"]["schemas"]["JobRequest"]["properties"]["estimator"]
+    assert estimator["enum"] == list(PREDICTORS)
+    assert all(f"{kind.name}: {kind.title}" in estimator["description"] for kind in PREDICTORS.values())
+    flags = {each["name"]: each.get("description", "") for each in schema["paths"][PREDICT]["post"]["parameters"]}
+    for able in ("std", "probabilities"):
+        names = flags[able].partition(": ")[2].split(", ")
+        assert names == [kind.name for kind in PREDICTORS.values() if getattr(kind, able)]
 
 
 def test_answers_are_what_the_schema_says(client: httpx.Client, rows: np.ndarray) -> None:

@@ -49,11 +49,11 @@ def json_of(body: bytes) -> Any:
     except UnicodeDecodeError:
         raise Refused(400, "the body is not JSON: it is not UTF-8") from None
     except RecursionError:
-        raise Refused(400, "the body is not JSON that can be read: it is nested too deeply") from None
+        raise Refused(400, "the body cannot be read: its JSON is nested too deeply") from None
     except RepeatedNameError as error:
         raise Refused(400, f"the body is ambiguous: {error}") from None
     except ValueError:
-        raise Refused(400, "the body is not JSON that can be read: a number has too many digits") from None
+        raise Refused(400, "the body cannot be read: a number in its JSON has too many digits") from None
 
 
 def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
@@ -78,7 +78,7 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
     if not rows:
         raise Refused(422, '"rows" is empty; give at least one row', "EmptyDataError")
     if len(rows) > limits.rows or len(rows) * len(columns) > limits.elements:
-        raise Refused(413, f"{len(rows):,} rows are more than the limits; send fewer at a time")
+        raise Refused(413, f"{len(rows):,} rows exceed the limits; send fewer at a time")
     return JsonRows(_matrix(rows, columns, found, order), False)
 
 

@@ -73,14 +73,12 @@ class NpyRows:
         if rows == 0:
             raise Refused(422, f"the array has shape {shape}: no rows", "EmptyDataError")
         if fortran and rows > 1 and width > 1:
-            raise Refused(
-                422, "the array is in Fortran order; numpy.ascontiguousarray makes it one of rows", "DataError"
-            )
+            raise Refused(422, "the array is in Fortran order; convert it with numpy.ascontiguousarray", "DataError")
         if rows > self._limits.rows or rows * width > self._limits.elements:
-            raise Refused(413, f"{rows:,} rows of {width} are more than the limits; send fewer at a time")
+            raise Refused(413, f"{rows:,} rows of {width} exceed the limits; send fewer at a time")
         kept = float_dtype(dtype, "the NPY array")
         if declared is not None and declared != len(text) + rows * width * dtype.itemsize:
-            raise Refused(400, f"the body has another size than its header says: shape {shape}, {dtype}")
+            raise Refused(400, f"the size of the body does not match its header: shape {shape}, {dtype}")
         self._dtype = dtype
         return rows, kept
 
@@ -101,7 +99,7 @@ class NpyRows:
     async def end(self) -> None:
         """Check that nothing follows the last row."""
         if self._left or [chunk async for chunk in self._chunks if chunk]:
-            raise Refused(400, "the body goes on after the last row")
+            raise Refused(400, "the body continues after the last row")
 
     async def _next(self) -> bytes:
         chunk = await anext(self._chunks, None)
