@@ -45,43 +45,43 @@ class Service(FastAPI):
         self.registry = Registry(settings.root, self._changed)
         self.predict = Predict(settings, self.registry, self.metrics)
         self.settings = settings
-        asked = settings.poll_seconds
-        self.poll_seconds = self.registry.place.poll_seconds if asked is None else asked
+        seconds = settings.poll_seconds
+        self.poll_seconds = self.registry.place.poll_seconds if seconds is None else seconds
         self.jobs = None if settings.jobs is None else Jobs(settings)
         super().__init__(**options)
-        self.gate = AccessControl(settings, self.metrics, self.predict, super().__call__)
+        self.access = AccessControl(settings, self.metrics, self.predict, super().__call__)
 
     def _changed(self, event: str, name: str) -> None:
         entry = self.registry.entries.get(name)
         generation = entry.served.generation if entry is not None and entry.served is not None else 0
         self.metrics.changed(event, name, generation, broken=entry is not None and entry.problem is not None)
 
-    def stop_reading(self) -> None:
+    def stop_scanning(self) -> None:
         """End without waiting for models that are not read yet. A signal handler calls this, at any time."""
         self._ending = True
         self.registry.close()
 
-    async def first_look(self, reader: ThreadPoolExecutor) -> None:
+    async def first_scan(self, reader: ThreadPoolExecutor) -> None:
         """Read the models; return early if the service must end."""
-        looking = asyncio.get_running_loop().run_in_executor(reader, self.look)
+        scan = asyncio.get_running_loop().run_in_executor(reader, self.scan_models)
         while not self._ending:
-            done, _ = await asyncio.wait([looking], timeout=_END_SECONDS)
+            done, _ = await asyncio.wait([scan], timeout=_END_SECONDS)
             if done:
                 return
 
-    def look(self) -> None:
+    def scan_models(self) -> None:
         """Scan the models once, in a thread. An error does not change what is served."""
         try:
             self.registry.scan()
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             log.error("unexpected %s at %s:%s", type(error).__name__, last.filename.rpartition("/")[2], last.lineno)
-            self.registry.lost_sight(error)
-        self.metrics.looked(self.registry.scanned, stale=self.registry.stale is not None)
+            self.registry.scan_failed(error)
+        self.metrics.scanned(self.registry.scanned, stale=self.registry.stale is not None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self.gate(scope, receive, send)
+            await self.access(scope, receive, send)
         elif scope["type"] == "lifespan":
             await super().__call__(scope, receive, send)
 
@@ -114,8 +114,8 @@ def create_app(settings: Settings) -> Service:
             stack.callback(app.registry.close)
             if app.jobs is not None:
                 await stack.enter_async_context(app.jobs.running())
-            await app.first_look(reader)
-            task = asyncio.create_task(_follow(app, reader))
+            await app.first_scan(reader)
+            task = asyncio.create_task(_keep_scanning(app, reader))
             try:
                 yield
             finally:
@@ -139,20 +139,20 @@ def create_app(settings: Settings) -> Service:
     if app.jobs is not None:
         app.include_router(app.jobs.router())
     app.include_router(page_router(jobs=app.jobs is not None))
-    app.add_exception_handler(HTTPException, _told)
-    app.add_exception_handler(RequestValidationError, _told)
-    app.add_exception_handler(Refused, _told)
+    app.add_exception_handler(HTTPException, _framework_error)
+    app.add_exception_handler(RequestValidationError, _framework_error)
+    app.add_exception_handler(Refused, _framework_error)
     return app
 
 
-async def _follow(app: Service, reader: ThreadPoolExecutor) -> None:
+async def _keep_scanning(app: Service, reader: ThreadPoolExecutor) -> None:
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(app.poll_seconds)
-        await loop.run_in_executor(reader, app.look)
+        await loop.run_in_executor(reader, app.scan_models)
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _framework_error(request: Request, error: Exception) -> Response:
     """The answer to an error that the framework caught, in the shape of all errors."""
     if isinstance(error, Refused):
         return Response(error_body(error.kind, str(error)), error.status, media_type="application/json")
@@ -163,9 +163,9 @@ async def _told(request: Request, error: Exception) -> Response:
         body = error_body(kind, message.get(status, "the request cannot be read"))
         return Response(body, status, headers=dict(error.headers or {}), media_type="application/json")
     assert isinstance(error, RequestValidationError)
-    wrong = error.errors()[0]
-    if wrong["type"] == "json_invalid":
+    problem = error.errors()[0]
+    if problem["type"] == "json_invalid":
         return Response(error_body("MalformedBody", "the body is not JSON"), 400, media_type="application/json")
-    where = ".".join(str(part)[:50] for part in wrong["loc"][1:]) or "the body"
-    body = error_body("ParameterError", f"{where}: {wrong['msg'][:200]}")
+    field = ".".join(str(part)[:50] for part in problem["loc"][1:]) or "the body"
+    body = error_body("ParameterError", f"{field}: {problem['msg'][:200]}")
     return Response(body, 422, media_type="application/json")

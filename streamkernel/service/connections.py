@@ -15,9 +15,9 @@ from streamkernel.service.settings import Limits
 
 __all__ = ["Client", "Connections", "address_of"]
 
-_LOOK_SECONDS = 0.25
+_CHECK_SECONDS = 0.25
 # Seconds before the next search, when a search has found no connection to close; and the most that one search closes.
-_AGAIN_SECONDS, _AT_ONCE = 0.05, 64
+_RETRY_SECONDS, _MOST_CLOSED = 0.05, 64
 
 
 class Client(Protocol):
@@ -26,7 +26,7 @@ class Client(Protocol):
     def kept_waiting(self, now: float) -> float | None:
         """Seconds since the service began to wait for the client; None while the service is at work."""
 
-    def is_over(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         """Whether the wait has exceeded its limit."""
 
     def cut(self) -> None:
@@ -46,60 +46,60 @@ class Connections:
         self.buffer = bytearray(limits.read_bytes)
         # The address of each connection, and the number of connections from each address.
         self._connections: dict[Client, str] = {}
-        self._places: dict[str, int] = {}
-        self._look: asyncio.TimerHandle | None = None
+        self._counts: dict[str, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._full_until = 0.0
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def enter(self, connection: Client, address: str) -> bool:
+    def add(self, connection: Client, address: str) -> bool:
         """Register a connection; False if there is no place for it and none can be made."""
-        if len(self._connections) >= self.limits.connections and not self._make_place(address):
+        if len(self._connections) >= self.limits.connections and not self._make_room(address):
             return False
         self._connections[connection] = address
-        self._places[address] = self._places.get(address, 0) + 1
-        if self._look is None:
-            self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_at_all)
+        self._counts[address] = self._counts.get(address, 0) + 1
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_all)
         return True
 
-    def leave(self, connection: Client) -> None:
+    def remove(self, connection: Client) -> None:
         """Remove a connection; one that is not registered is ignored."""
         address = self._connections.pop(connection, None)
         if address is not None:
-            self._places[address] -= 1
-            if not self._places[address]:
-                del self._places[address]
+            self._counts[address] -= 1
+            if not self._counts[address]:
+                del self._counts[address]
 
-    def end(self) -> None:
+    def start_shutdown(self) -> None:
         """The service ends: from now on, close every connection whose client is late by more than the patience."""
         self.ending = True
 
-    def _make_place(self, address: str) -> bool:
+    def _make_room(self, address: str) -> bool:
         now = asyncio.get_running_loop().time()
         if now >= self._full_until:
-            if self._cut_slowest(self._connections, self.limits.patience_seconds, _AT_ONCE, now):
+            if self._cut_slowest(self._connections, self.limits.patience_seconds, _MOST_CLOSED, now):
                 return True
-            self._full_until = now + _AGAIN_SECONDS
-        return self._share(address, now)
+            self._full_until = now + _RETRY_SECONDS
+        return self._close_of_largest(address, now)
 
-    def _share(self, address: str, now: float) -> bool:
+    def _close_of_largest(self, address: str, now: float) -> bool:
         """Close connections of the address that has most of them, in favour of `address`.
 
         Without this, a client that connects again before the patience ends could hold all places.
         """
-        most = max(self._places, key=self._places.__getitem__)
-        spare = (self._places[most] - self._places.get(address, 0)) // 2
+        most = max(self._counts, key=self._counts.__getitem__)
+        spare = (self._counts[most] - self._counts.get(address, 0)) // 2
         if spare < 1:
             return False
-        theirs = [each for each, where in self._connections.items() if where == most]
-        return self._cut_slowest(theirs, 0.0, min(spare, _AT_ONCE), now)
+        connections = [each for each, where in self._connections.items() if where == most]
+        return self._cut_slowest(connections, 0.0, min(spare, _MOST_CLOSED), now)
 
     def _cut_slowest(self, connections: Iterable[Client], patience: float, most: int, now: float) -> bool:
         """Close up to `most` connections with the longest waits, none below `patience`; whether any was closed."""
         waits = ((each.kept_waiting(now), id(each), each) for each in connections)
-        behind = ((wait, tie, each) for wait, tie, each in waits if wait is not None and wait >= patience)
-        slowest = heapq.nlargest(most, behind)
+        late = ((wait, tie, each) for wait, tie, each in waits if wait is not None and wait >= patience)
+        slowest = heapq.nlargest(most, late)
         for _, _, connection in slowest:
             connection.cut()
         return bool(slowest)
@@ -108,14 +108,14 @@ class Connections:
         wait = connection.kept_waiting(now)
         return wait is not None and wait >= self.limits.patience_seconds
 
-    def _look_at_all(self) -> None:
-        self._look = None
+    def _check_all(self) -> None:
+        self._timer = None
         now = asyncio.get_running_loop().time()
         for connection in list(self._connections):
-            if connection.is_over(now) or (self.ending and self._is_late(connection, now)):
+            if connection.is_expired(now) or (self.ending and self._is_late(connection, now)):
                 connection.cut()
         if self._connections:
-            self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_at_all)
+            self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_all)
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
@@ -123,8 +123,8 @@ def address_of(transport: asyncio.BaseTransport) -> str:
     peer = transport.get_extra_info("peername")
     if not peer:
         return ""
-    text = str(peer[0]).partition("%")[0]
-    if ":" not in text:
-        return text
-    address = ipaddress.IPv6Address(text)
+    host = str(peer[0]).partition("%")[0]
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host)
     return str(address.ipv4_mapped or ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))

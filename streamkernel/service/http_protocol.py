@@ -24,7 +24,7 @@ CONNECTION = "connection"
 _PIECE_BEFORE, _PIECE_OF_BODY = 2 << 10, 16 << 10
 # Bytes that may arrive before the application takes the next part of a body. Chunks of one byte each have five to ten
 # bytes of framing.
-_MOST_AROUND = 1 << 20
+_MOST_FRAMING = 1 << 20
 
 
 class Pending(Protocol):
@@ -37,17 +37,21 @@ class Pending(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """Parameters
     ----------
-    door : all connections of the process.
+    connections : all connections of the process.
     server : class of the web server's protocol, made with `options`.
-    before : the TLS handshake of this connection, which holds its place until now.
+    handshake : the TLS handshake of this connection, which holds its place until now.
     """
 
     def __init__(
-        self, door: Connections, server: type[asyncio.Protocol], options: dict[str, Any], before: Client | None = None
+        self,
+        connections: Connections,
+        server: type[asyncio.Protocol],
+        options: dict[str, Any],
+        handshake: Client | None = None,
     ) -> None:
-        self._door = door
-        self._before = before
-        self._limits = door.limits
+        self._connections = connections
+        self._handshake = handshake
+        self._limits = connections.limits
         options["app_state"] = {**options["app_state"], CONNECTION: self}
         self._make_server: Callable[[], asyncio.Protocol] = partial(server, **options)
         self._server: asyncio.Protocol | None = None
@@ -56,11 +60,11 @@ class Connection(asyncio.BufferedProtocol):
         self._headers: Sequence[object] = ()
         self._answering = False
         # Bytes not yet passed to the web server: it has paused, or it is not known yet what came before them.
-        self._left = b""
-        self._stopped = self._reading_stopped = self._telling = self._feeding = False
+        self._unread = b""
+        self._paused = self._reading_paused = self._report_pending = self._feeding = False
         self._bytes = self._lines = 0
         self._loop = asyncio.get_running_loop()
-        self._since = self._until = self._loop.time()
+        self._since = self._deadline = self._loop.time()
         self._blocked: float | None = None
         self._closing: float | None = None
 
@@ -68,31 +72,31 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
-        if self._before is not None:
-            self._door.leave(self._before)
-            self._before = None
-        if not self._door.enter(self, address_of(transport)):
+        if self._handshake is not None:
+            self._connections.remove(self._handshake)
+            self._handshake = None
+        if not self._connections.add(self, address_of(transport)):
             self.refuse(503)
             return
         self._since = self._loop.time()
-        self._until = self._since + self._limits.header_seconds
+        self._deadline = self._since + self._limits.header_seconds
         self._server = self._make_server()
-        self._server.connection_made(_Tapped(transport, self))  # type: ignore[arg-type]
+        self._server.connection_made(_ObservedTransport(transport, self))  # type: ignore[arg-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._door.leave(self)
-        self._left = b""
+        self._connections.remove(self)
+        self._unread = b""
         if self._server is not None:
             self._server.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        return self._door.buffer
+        return self._connections.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = bytes(memoryview(self._door.buffer)[:nbytes])
-        if self._left or self._stopped or self._telling:
-            self._left += data
-            self._stop_reading()
+        data = bytes(memoryview(self._connections.buffer)[:nbytes])
+        if self._unread or self._paused or self._report_pending:
+            self._unread += data
+            self._pause_reading()
         else:
             self._feed(data)
 
@@ -123,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
     def answering(self) -> bool:
         """The answer begins; returns whether it is the last one of this connection."""
         self._answering = True
-        return self._door.ending
+        return self._connections.ending
 
     def answered(self, request: Pending) -> None:
         """The answer has been sent."""
@@ -132,7 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         self._request, self._headers = None, ()
         self._bytes = self._lines = 0
         self._since = self._loop.time()
-        self._until = self._since + self._limits.idle_seconds
+        self._deadline = self._since + self._limits.idle_seconds
 
     # Calls of `Connections`.
 
@@ -144,7 +148,7 @@ class Connection(asyncio.BufferedProtocol):
             return now - self._since
         return self._request.kept_waiting(now)
 
-    def is_over(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         """Whether the wait has exceeded its limit. `Request` limits the waits for bodies."""
         transport = self._transport
         if transport is not None and transport.is_closing():
@@ -152,22 +156,22 @@ class Connection(asyncio.BufferedProtocol):
             return now - self._closing > self._limits.write_seconds
         if self._blocked is not None:
             return now - self._blocked > self._limits.write_seconds
-        return self._request is None and now > self._until
+        return self._request is None and now > self._deadline
 
     def cut(self) -> None:
         """Close the connection at once, in any state."""
-        self._door.leave(self)
+        self._connections.remove(self)
         if self._transport is not None:
             self._transport.abort()
 
     # Bytes on their way to the web server.
 
     def _feed(self, data: bytes) -> None:
-        """Pass on as many bytes as the web server may have now; keep the rest in `_left`."""
+        """Pass on as many bytes as the web server may have now; keep the rest in `_unread`."""
         server, transport = self._server, self._transport
         assert server is not None
         assert transport is not None
-        while data and not self._stopped and not self._telling and not transport.is_closing():
+        while data and not self._paused and not self._report_pending and not transport.is_closing():
             size = _PIECE_BEFORE if self._request is None else _PIECE_OF_BODY
             piece, data = (data, b"") if len(data) <= size else (data[:size], data[size:])
             self._count(piece)
@@ -178,55 +182,55 @@ class Connection(asyncio.BufferedProtocol):
                 # The application reports a new request only in its next turn of the event loop. Where no byte is left
                 # and no limit is exceeded that is early enough: it is before the next read.
                 if data or self._over_limits():
-                    self._telling = True
-                    self._loop.call_soon(self._told)
-            elif len(self._headers) > self._limits.headers or self._bytes > _MOST_AROUND:
+                    self._report_pending = True
+                    self._loop.call_soon(self._report_done)
+            elif len(self._headers) > self._limits.headers or self._bytes > _MOST_FRAMING:
                 self.refuse(431)
-        self._left = b"" if transport.is_closing() else data
-        if self._left:
-            self._stop_reading()
-        elif self._reading_stopped and not transport.is_closing():
-            self._reading_stopped = False
+        self._unread = b"" if transport.is_closing() else data
+        if self._unread:
+            self._pause_reading()
+        elif self._reading_paused and not transport.is_closing():
+            self._reading_paused = False
             transport.resume_reading()
 
     def _count(self, piece: bytes) -> None:
         self._bytes += len(piece)
         if self._request is None:
             if self._bytes == len(piece):
-                self._until = min(self._until, self._loop.time() + self._limits.header_seconds)
+                self._deadline = min(self._deadline, self._loop.time() + self._limits.header_seconds)
             self._lines += piece.count(b"\n")
 
-    def _told(self) -> None:
-        self._telling = False
+    def _report_done(self) -> None:
+        self._report_pending = False
         if self._request is None and self._over_limits():
             self.refuse(431)
-        elif self._left or self._reading_stopped:
-            self._feed(self._left)
+        elif self._unread or self._reading_paused:
+            self._feed(self._unread)
 
     def _over_limits(self) -> bool:
         """Whether more bytes or lines have arrived than are allowed before a request begins."""
         return self._bytes > self._limits.header_bytes or self._lines > self._limits.headers + 2
 
-    def stop(self, stopped: bool) -> None:
+    def set_paused(self, paused: bool) -> None:
         """The web server pauses reading, or resumes it."""
-        if self._stopped and not stopped and (self._left or self._reading_stopped):
-            self._loop.call_soon(self._go_on)
-        self._stopped = stopped
-        if stopped:
-            self._stop_reading()
+        if self._paused and not paused and (self._unread or self._reading_paused):
+            self._loop.call_soon(self._resume)
+        self._paused = paused
+        if paused:
+            self._pause_reading()
 
-    def _go_on(self) -> None:
-        if not self._stopped and not self._telling:
-            self._feed(self._left)
+    def _resume(self) -> None:
+        if not self._paused and not self._report_pending:
+            self._feed(self._unread)
 
-    def _stop_reading(self) -> None:
-        if not self._reading_stopped and self._transport is not None and not self._transport.is_closing():
-            self._reading_stopped = True
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and self._transport is not None and not self._transport.is_closing():
+            self._reading_paused = True
             self._transport.pause_reading()
 
     @property
-    def objects(self) -> bool:
-        """Whether the web server itself would be the author of what is written now: its complaint that this is no HTTP.
+    def server_is_writing(self) -> bool:
+        """Whether a write now comes from the web server itself, which then reports that the bytes are no HTTP.
 
         The application writes only after `data_received` has returned.
         """
@@ -256,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
         transport.close()
 
 
-class _Tapped:
+class _ObservedTransport:
     """The transport that the web server gets: `Connection` sees every write and pause."""
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
@@ -268,27 +272,27 @@ class _Tapped:
         self.abort = transport.abort
 
     def write(self, data: bytes) -> None:
-        if self._connection.objects:
+        if self._connection.server_is_writing:
             self._connection.refuse(400)
         elif not self._transport.is_closing():
             # After a cut, the application still writes for a moment, until it is notified.
             self._transport.write(data)
 
     def pause_reading(self) -> None:
-        self._connection.stop(True)
+        self._connection.set_paused(True)
 
     def resume_reading(self) -> None:
-        self._connection.stop(False)
+        self._connection.set_paused(False)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
 
-def protocol_class(door: Connections, server: type[asyncio.Protocol]) -> Any:
+def protocol_class(connections: Connections, server: type[asyncio.Protocol]) -> Any:
     """The class that the web server makes for each connection, in place of its own protocol."""
 
-    class Made(Connection):
-        def __init__(self, before: Client | None = None, **options: Any) -> None:
-            super().__init__(door, server, options, before)
+    class ServedConnection(Connection):
+        def __init__(self, handshake: Client | None = None, **options: Any) -> None:
+            super().__init__(connections, server, options, handshake)
 
-    return Made
+    return ServedConnection

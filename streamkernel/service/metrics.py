@@ -24,56 +24,56 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        own = self._registry
-        self._requests = Counter("streamkernel_requests", "requests answered", ["route", "status"], registry=own)
+        registry = self._registry
+        self._requests = Counter("streamkernel_requests", "requests answered", ["route", "status"], registry=registry)
         self._seconds = Histogram(
             "streamkernel_request_seconds", "from the headers of a request to the last byte of its answer", ["route"],
-            buckets=_SECONDS, registry=own,
+            buckets=_SECONDS, registry=registry,
         )  # fmt: skip
-        self._rows = Counter("streamkernel_rows_predicted", "rows predicted", ["model"], registry=own)
+        self._rows = Counter("streamkernel_rows_predicted", "rows predicted", ["model"], registry=registry)
         self.batches = Histogram(
             "streamkernel_batch_rows",
             "rows of a batch: single rows that were predicted together",
             buckets=_BATCH,
-            registry=own,
+            registry=registry,
         )
         self.waiting = Gauge(
             "streamkernel_queue_depth",
             "single rows that wait for their batch",
             multiprocess_mode="livesum",
-            registry=own,
+            registry=registry,
         )
         self.streams = Gauge(
             "streamkernel_streams",
             "large bodies (NPY, Arrow) that are read, or wait to be read",
             multiprocess_mode="livesum",
-            registry=own,
+            registry=registry,
         )
         self._generation = Gauge(
             "streamkernel_model_generation", "generations of the model served so far; 0 when it is removed", ["model"],
-            multiprocess_mode="livemax", registry=own,
+            multiprocess_mode="livemax", registry=registry,
         )  # fmt: skip
         self._broken = Gauge(
             "streamkernel_model_error", "1 while the newest generation cannot be used", ["model"],
-            multiprocess_mode="livemax", registry=own,
+            multiprocess_mode="livemax", registry=registry,
         )  # fmt: skip
         self._stale = Gauge(
             "streamkernel_models_stale",
             "1 while the folder or URL of the models cannot be read; they are served as they last were",
             multiprocess_mode="livemax",
-            registry=own,
+            registry=registry,
         )
-        self._seen = Gauge(
+        self._last_scan = Gauge(
             "streamkernel_models_seen_timestamp_seconds",
             "time of the last successful scan of the models",
             multiprocess_mode="livemin",
-            registry=own,
+            registry=registry,
         )
         self._changes = Counter(
             "streamkernel_model_changes",
             "events of models: loaded, reloaded, removed, failed, recovered",
             ["event"],
-            registry=own,
+            registry=registry,
         )
         # Looking up the labels costs more than counting, so their counters are kept.
         self._by_answer: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
@@ -81,12 +81,12 @@ class Metrics:
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        found = self._by_answer.get((route, status))
-        if found is None:
-            found = self._requests.labels(route, str(status)), self._seconds.labels(route)
-            self._by_answer[route, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        metrics = self._by_answer.get((route, status))
+        if metrics is None:
+            metrics = self._requests.labels(route, str(status)), self._seconds.labels(route)
+            self._by_answer[route, status] = metrics
+        metrics[0].inc()
+        metrics[1].observe(seconds)
 
     def predicted(self, model: str, rows: int) -> None:
         """Count rows that a model predicted."""
@@ -101,10 +101,10 @@ class Metrics:
         self._generation.labels(model).set(0 if event == "removed" else generation)
         self._broken.labels(model).set(int(broken))
 
-    def looked(self, seen: float, *, stale: bool) -> None:
-        """Record the end of a scan; `seen` is the time of the last scan that succeeded."""
+    def scanned(self, last_success: float, *, stale: bool) -> None:
+        """Record the end of a scan; `last_success` is the time of the last scan that succeeded."""
         self._stale.set(int(stale))
-        self._seen.set(seen)
+        self._last_scan.set(last_success)
 
     def text(self) -> bytes:
         """All metrics, in the text format of Prometheus."""

@@ -150,7 +150,7 @@ class Registry:
         try:
             found = self.place.look()
         except (StreamKernelError, OSError) as error:
-            self.lost_sight(error)
+            self.scan_failed(error)
             return
         if self.stale is not None:
             log.warning("the models can be seen again")
@@ -163,11 +163,11 @@ class Registry:
         for name, seen in found.items():
             if self._closed:
                 return
-            self._look(name, seen, now)
+            self._scan_one(name, seen, now)
         self._leave_out({printable(name): why for name, why in self.place.left_out.items()})
         self.scanned, self.stale = time.time(), None
 
-    def lost_sight(self, error: Exception) -> None:
+    def scan_failed(self, error: Exception) -> None:
         """Record that a scan has failed. The models are served on."""
         if self.stale is None:
             log.warning("the models cannot be seen, and are served as they are: %s", error)
@@ -179,7 +179,7 @@ class Registry:
             log.warning("not served: '%s': %s", *name)
         self.left_out = found
 
-    def _look(self, name: str, seen: Seen, now: float) -> None:
+    def _scan_one(self, name: str, seen: Seen, now: float) -> None:
         entry = self._entries.get(name) or Entry(name)
         if seen.outside:
             if not entry.outside:
@@ -190,7 +190,7 @@ class Registry:
             if entry.unseen is None:
                 self._failed(name, seen.problem)
             return
-        entry = self._seen_again(entry)
+        entry = self._found_again(entry)
         known = seen.identity == entry.identity and not entry.outside
         if known and (entry.error is None or now < entry.retry_at):
             return
@@ -216,7 +216,7 @@ class Registry:
             self._set(Entry(name, served, seen.identity, loaded=time.time()))
             self._changed("loaded" if before is None else "reloaded", name)
 
-    def _seen_again(self, entry: Entry) -> Entry:
+    def _found_again(self, entry: Entry) -> Entry:
         """Update the entry of a name that the scan has found, after scans that missed it."""
         if not (entry.missed or entry.unseen):
             return entry

@@ -35,10 +35,10 @@ from streamkernel.service.tls_handshake import handshake_class
 __all__ = ["Address", "configured", "serve"]
 
 _GRACE_SECONDS = 10
-_LAST_SECONDS = _GRACE_SECONDS + 2  # after the signal the process ends, even if a thread is still at work
+_END_SECONDS = _GRACE_SECONDS + 2  # after the signal the process ends, even if a thread is still at work
 _BACKLOG = 1024
 _FILES = 256  # open files for models, threads and libraries
-_AGAIN_SECONDS = 1.0  # pause before a process that ended is started again
+_RESTART_SECONDS = 1.0  # pause before a process that ended is started again
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def serve(
 
 def _bind(address: Address, *, shared: bool) -> socket.socket:
     try:
-        family, kind, proto, _, where = socket.getaddrinfo(
+        family, kind, proto, _, sockaddr = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, proto)
@@ -109,7 +109,7 @@ def _bind(address: Address, *, shared: bool) -> socket.socket:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if shared:
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            bound.bind(where)
+            bound.bind(sockaddr)
         except BaseException:
             bound.close()
             raise
@@ -122,27 +122,27 @@ class _Server(uvicorn.Server):
     """A web server that reports when it has started, and ends the service's connections and scans on a signal."""
 
     def __init__(
-        self, config: uvicorn.Config, door: Connections, service: Service, started: Callable[[], None]
+        self, config: uvicorn.Config, connections: Connections, service: Service, started: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._door = door
+        self._connections = connections
         self._service = service
-        self._told = started
+        self._started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if not self.should_exit:
-            self._told()
+            self._started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._door.end()
+        self._connections.start_shutdown()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        self._service.stop_reading()
+        self._service.stop_scanning()
         # A thread that waits for a disk or store that does not answer cannot be ended; the process can.
-        last = threading.Timer(_LAST_SECONDS, os._exit, (0,))
+        last = threading.Timer(_END_SECONDS, os._exit, (0,))
         last.daemon = True
         last.start()
 
@@ -155,7 +155,7 @@ class _OneLine(logging.Formatter):
         return ""
 
 
-def _quietly() -> None:
+def _configure_logs() -> None:
     """Log one line for each event to stderr, without tracebacks."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_OneLine("%(levelname)s: %(message)s"))
@@ -187,24 +187,24 @@ def configured(settings: Settings, address: Address, started: Callable[[], None]
         ssl_keyfile=address.key,
     )
     config.load()
-    door = Connections(settings.limits)
-    config.http_protocol_class = protocol_class(door, config.http_protocol_class)
+    connections = Connections(settings.limits)
+    config.http_protocol_class = protocol_class(connections, config.http_protocol_class)
     if config.ssl is not None:
-        config.http_protocol_class = handshake_class(door, config.ssl, config.http_protocol_class)
+        config.http_protocol_class = handshake_class(connections, config.ssl, config.http_protocol_class)
         config.ssl = None
-    return _Server(config, door, service, started)
+    return _Server(config, connections, service, started)
 
 
 def _run(settings: Settings, address: Address, bound: socket.socket, started: Callable[[], None]) -> None:
-    _quietly()
+    _configure_logs()
     # The thread that reads a new generation yields to requests after 1 ms, not after Python's default of 5 ms.
     sys.setswitchinterval(0.001)
-    settings = settings.with_limits(connections=_connections(settings.limits.connections))
+    settings = settings.with_limits(connections=_affordable_connections(settings.limits.connections))
     with ended_by_signals():
         configured(settings, address, started).run(sockets=[bound])
 
 
-def _connections(wanted: int) -> int:
+def _affordable_connections(wanted: int) -> int:
     """The number of connections for which there are enough files: if accepting one fails, no client gets an answer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     files = 2 * wanted + _FILES
@@ -218,13 +218,13 @@ def _connections(wanted: int) -> int:
 def _worker(settings: Settings, address: Address, started: multiprocessing.synchronize.Event) -> None:
     parent = os.getppid()
 
-    def follow() -> None:
+    def watch_parent() -> None:
         # A parent that was killed cannot end its processes, so they end themselves.
         while os.getppid() == parent:
             time.sleep(1.0)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    threading.Thread(target=follow, daemon=True).start()
+    threading.Thread(target=watch_parent, daemon=True).start()
     _run(settings, address, _bind(address, shared=True), started.set)
     leave()
 
@@ -252,10 +252,10 @@ def _supervise(settings: Settings, address: Address, workers: int, ready: Callab
     try:
         for _ in range(workers):
             start()
-        told = False
+        reported = False
         while not stopping.wait(0.1):
-            if not told and all(started.is_set() for _, started in running):
-                told = True
+            if not reported and all(started.is_set() for _, started in running):
+                reported = True
                 ready()
             for item in [item for item in running if not item[0].is_alive()]:
                 running.remove(item)
@@ -263,12 +263,12 @@ def _supervise(settings: Settings, address: Address, workers: int, ready: Callab
                 if not item[1].is_set():
                     raise ParameterError("a process of the service ended before it had started; see the lines above")
                 print("a process of the service ended; another takes its place", file=sys.stderr)
-                stopping.wait(_AGAIN_SECONDS)
+                stopping.wait(_RESTART_SECONDS)
                 start()
     finally:
         for process, _ in running:
             process.terminate()
-        last = time.monotonic() + _LAST_SECONDS
+        last = time.monotonic() + _END_SECONDS
         for process, _ in running:
             process.join(max(0.0, last - time.monotonic()))
             if process.is_alive():

@@ -17,21 +17,23 @@ from streamkernel.service.connections import Connections, address_of
 __all__ = ["handshake_class"]
 
 # Time for the client to confirm the end of the TLS session.
-_LAST_SECONDS = 2.0
+_CLOSE_SECONDS = 2.0
 
 
 class Handshake(asyncio.Protocol):
     """Parameters
     ----------
-    door : all connections of the process.
+    connections : all connections of the process.
     context : certificate and key.
-    encrypted : makes the protocol of the encrypted connection, with `options`.
+    make_protocol : makes the protocol of the encrypted connection, with `options`.
     """
 
-    def __init__(self, door: Connections, context: ssl.SSLContext, encrypted: Any, options: dict[str, Any]) -> None:
-        self._door = door
+    def __init__(
+        self, connections: Connections, context: ssl.SSLContext, make_protocol: Any, options: dict[str, Any]
+    ) -> None:
+        self._connections = connections
         self._context = context
-        self._encrypted = encrypted
+        self._make_protocol = make_protocol
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
@@ -40,50 +42,50 @@ class Handshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         # Nothing has been read yet. The handshake uses a copy of the socket, because asyncio offers no way to encrypt
         # a transport before it reads.
-        if self._door.enter(self, address_of(transport)):
-            listened: socket.socket = transport.get_extra_info("socket")
-            self._task = self._loop.create_task(self._encrypt(socket.socket(fileno=os.dup(listened.fileno()))))
+        if self._connections.add(self, address_of(transport)):
+            original: socket.socket = transport.get_extra_info("socket")
+            self._task = self._loop.create_task(self._encrypt(socket.socket(fileno=os.dup(original.fileno()))))
         transport.abort()
 
     async def _encrypt(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
         try:
             await self._loop.connect_accepted_socket(
-                self._made,
+                self._protocol,
                 accepted,
                 ssl=self._context,
-                ssl_handshake_timeout=self._door.limits.header_seconds,
-                ssl_shutdown_timeout=_LAST_SECONDS,
+                ssl_handshake_timeout=self._connections.limits.header_seconds,
+                ssl_shutdown_timeout=_CLOSE_SECONDS,
             )
         except OSError:
             accepted.close()  # no handshake, or not in time
         finally:
-            self._door.leave(self)
+            self._connections.remove(self)
 
-    def _made(self) -> asyncio.BaseProtocol:
-        made: asyncio.BaseProtocol = self._encrypted(before=self, **self._options)
-        return made
+    def _protocol(self) -> asyncio.BaseProtocol:
+        protocol: asyncio.BaseProtocol = self._make_protocol(handshake=self, **self._options)
+        return protocol
 
     def kept_waiting(self, now: float) -> float:
         """Seconds since the handshake began."""
         return now - self._since
 
-    def is_over(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         """False: the event loop limits the time of the handshake."""
         return False
 
     def cut(self) -> None:
         """Close the connection at once."""
-        self._door.leave(self)
+        self._connections.remove(self)
         if self._task is not None:
             self._task.cancel()
 
 
-def handshake_class(door: Connections, context: ssl.SSLContext, encrypted: Any) -> Any:
+def handshake_class(connections: Connections, context: ssl.SSLContext, make_protocol: Any) -> Any:
     """The class that the web server makes for each connection that is to be encrypted."""
 
-    class Made(Handshake):
+    class TlsConnection(Handshake):
         def __init__(self, **options: Any) -> None:
-            super().__init__(door, context, encrypted, options)
+            super().__init__(connections, context, make_protocol, options)
 
-    return Made
+    return TlsConnection

@@ -17,29 +17,29 @@ THEIRS, OURS = "127.0.0.2", "127.0.0.1"
 class Waiting:
     """A client that has kept us waiting for so long."""
 
-    def __init__(self, door: Connections, seconds: float | None) -> None:
-        self.door, self.seconds, self.ended = door, seconds, False
+    def __init__(self, connections: Connections, seconds: float | None) -> None:
+        self.connections, self.seconds, self.ended = connections, seconds, False
 
     def kept_waiting(self, now: float) -> float | None:
         return self.seconds
 
-    def is_over(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         return False
 
     def cut(self) -> None:
         self.ended = True
-        self.door.leave(self)
+        self.connections.remove(self)
 
 
 def entered(waits: Sequence[float | None], address: str = THEIRS, limits: Limits = LIMITS) -> tuple[bool, list[bool]]:
     """Whether one more client finds a place where so many others are, and which of these gave theirs."""
 
     async def enter() -> tuple[bool, list[bool]]:
-        door = Connections(limits)
-        others = [Waiting(door, seconds) for seconds in waits]
-        assert all(door.enter(each, address) for each in others)
-        found = door.enter(Waiting(door, 0.0), OURS)
-        assert len(door) <= limits.connections
+        connections = Connections(limits)
+        others = [Waiting(connections, seconds) for seconds in waits]
+        assert all(connections.add(each, address) for each in others)
+        found = connections.add(Waiting(connections, 0.0), OURS)
+        assert len(connections) <= limits.connections
         return found, [each.ended for each in others]
 
     return asyncio.run(enter())
