@@ -27,13 +27,13 @@ __all__ = ["ADMITTED", "PREFIX", "SUFFIX", "AccessControl"]
 ADMITTED = "streamkernel.admitted"
 """Key in the scope of a request: whether the request has the token, or needs none."""
 PREFIX, SUFFIX = "/v1/models/", "/predict"
-_MOST_OF_A_JOB = 1 << 20
+_LARGEST_JOB = 1 << 20
 
 log = logging.getLogger("streamkernel.service")
 
 # Open without the token, because they hold no data: the page itself, which asks for the token.
-_OPEN = ("/static/",)
-_OPEN_EXACTLY = frozenset({"/", "/healthz", "/favicon.ico"})
+_OPEN_PREFIXES = ("/static/",)
+_OPEN_PATHS = frozenset({"/", "/healthz", "/favicon.ico"})
 
 # The page may load nothing from other origins, run nothing inline, and not be put into a frame.
 SECURITY_HEADERS = [
@@ -72,15 +72,15 @@ class AccessControl:
         self._rest = rest
         self._submits = settings.jobs is not None and settings.jobs.scheduler is not None
         self._expected = None if settings.token is None else settings.token.encode()
-        self._rooms = MemoryBudget.of(settings.limits)
+        self._budget = MemoryBudget.of(settings.limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
+        start = time.perf_counter()
         path: str = scope["path"]
         predicting = path.endswith(SUFFIX) and path.startswith(PREFIX) and scope["method"] == "POST"
         status = 0
         limits = self._settings.limits
-        request = Request(scope, receive, limits, self._rooms)
+        request = Request(scope, receive, limits, self._budget)
         connection = request.connection
 
         async def answer(message: dict[str, object]) -> None:
@@ -101,29 +101,29 @@ class AccessControl:
                 if predicting:
                     await self._predict(request, answer)  # type: ignore[arg-type]
                 else:
-                    await self._other(request, receive, answer)  # type: ignore[arg-type]
+                    await self._pass_on(request, receive, answer)  # type: ignore[arg-type]
         except ConnectionResetError:
             pass  # the client has disconnected
         except Exception as error:
             refused = _refused(error, working=request.working)
             if status:
                 # A part of the answer has been sent. Only a broken connection shows that the rest is missing.
-                raise Cut from None
-            await _tell(refused, request, answer)  # type: ignore[arg-type]
+                raise BrokenAnswer from None
+            await _send_error(refused, request, answer)  # type: ignore[arg-type]
         finally:
             request.close()
             route = "predict" if predicting else getattr(scope.get("route"), "path", "other")
-            self._metrics.answered(route, status or 499, time.perf_counter() - began)
+            self._metrics.answered(route, status or 499, time.perf_counter() - start)
 
     def _admit(self, request: Request, path: str) -> None:
         if len(request.scope["headers"]) > request.limits.headers:
             raise Refused(431, f"there are more than {request.limits.headers} headers")
-        admitted = self._knows(request)
+        admitted = self._is_admitted(request)
         request.scope[ADMITTED] = admitted
-        if not admitted and path not in _OPEN_EXACTLY and not path.startswith(_OPEN):
+        if not admitted and path not in _OPEN_PATHS and not path.startswith(_OPEN_PREFIXES):
             raise Refused(401, "the request needs a token: Authorization: Bearer TOKEN")
 
-    def _knows(self, request: Request) -> bool:
+    def _is_admitted(self, request: Request) -> bool:
         """Whether the client may see the models."""
         expected = self._expected
         if expected is None:
@@ -134,24 +134,24 @@ class AccessControl:
                 raise Refused(421, "a service without a token accepts only the host names of its own machine")
             return True
         # The name of the scheme is case-insensitive, the token is not (RFC 9110, 11.1).
-        scheme, _, given = request.headers.get(b"authorization", b"").partition(b" ")
-        return hmac.compare_digest(given.strip(b" \t"), expected) and scheme.lower() == b"bearer"
+        scheme, _, token = request.headers.get(b"authorization", b"").partition(b" ")
+        return hmac.compare_digest(token.strip(b" \t"), expected) and scheme.lower() == b"bearer"
 
-    async def _other(self, request: Request, receive: Receive, send: Send) -> None:
-        async def secured(message: dict[str, object]) -> None:
+    async def _pass_on(self, request: Request, receive: Receive, send: Send) -> None:
+        async def send_secured(message: dict[str, object]) -> None:
             if message["type"] == "http.response.start":
                 headers = [*message.get("headers", []), *SECURITY_HEADERS]  # type: ignore[misc]
                 message["headers"] = [*headers, CLOSE] if _is_unread(request) else headers
             elif _is_unread(request) and not message.get("more_body"):
-                await _drained(message, request, send)
+                await _send_then_drain(message, request, send)
                 return
             await send(message)
 
-        async def nothing() -> dict[str, object]:
-            # No other request has a body that is read. `_drained` discards one that was sent nevertheless.
+        async def empty_body() -> dict[str, object]:
+            # No other request has a body that is read. `_send_then_drain` discards one that was sent nevertheless.
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        async def whole() -> dict[str, object]:
+        async def whole_body() -> dict[str, object]:
             return {"type": "http.request", "body": body, "more_body": False}
 
         request.complete = not (request.declared_bytes() or request.in_chunks)
@@ -159,16 +159,16 @@ class AccessControl:
             if request.media_type() != "application/json" or b"content-encoding" in request.headers:
                 # Any other type could be sent by a page of another site, too.
                 raise Refused(415, "a job must be sent as JSON: Content-Type: application/json")
-            body = await request.body(min(_MOST_OF_A_JOB, request.limits.json_bytes))
+            body = await request.body(min(_LARGEST_JOB, request.limits.json_bytes))
             # Refuse a name that occurs twice: the framework would take its last value.
             json_of(body)
-            await self._rest(request.scope, whole, secured)  # type: ignore[arg-type]
+            await self._rest(request.scope, whole_body, send_secured)  # type: ignore[arg-type]
             return
         request.now_computing()
-        await self._rest(request.scope, nothing, secured)  # type: ignore[arg-type]
+        await self._rest(request.scope, empty_body, send_secured)  # type: ignore[arg-type]
 
 
-class Cut(Exception):
+class BrokenAnswer(Exception):
     """An answer failed after a part of it was sent; the connection is closed."""
 
 
@@ -182,12 +182,12 @@ def _refused(error: Exception, *, working: bool) -> Refused:
     if isinstance(error, Refused):
         return error
     if isinstance(error, TimeoutError):
-        slow = "the answer took too long; send fewer rows at a time"
-        return Refused(503, slow, "Timeout") if working else Refused(408, "the body arrived too slowly")
+        message = "the answer took too long; send fewer rows at a time"
+        return Refused(503, message, "Timeout") if working else Refused(408, "the body arrived too slowly")
     if isinstance(error, StreamKernelError):
-        found = refusal_of(error)
-        if found.status != 500:
-            return found
+        refusal = refusal_of(error)
+        if refusal.status != 500:
+            return refusal
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
         log.error("a request is refused: %s", error.strerror)
         return Refused(503, "the service is short of disk, files or memory; try again later")
@@ -196,7 +196,7 @@ def _refused(error: Exception, *, working: bool) -> Refused:
     return Refused(500, "an internal error of the service; see its log")
 
 
-async def _tell(refused: Refused, request: Request, send: Send) -> None:
+async def _send_error(refused: Refused, request: Request, send: Send) -> None:
     body = error_body(refused.kind, str(refused))
     headers = [
         (b"content-type", b"application/json"),
@@ -212,7 +212,7 @@ async def _tell(refused: Refused, request: Request, send: Send) -> None:
         headers.append(CLOSE)
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     last: dict[str, object] = {"type": "http.response.body", "body": body, "more_body": False}
-    await (_drained(last, request, send) if unread else send(last))
+    await (_send_then_drain(last, request, send) if unread else send(last))
 
 
 def _is_unread(request: Request) -> bool:
@@ -220,7 +220,7 @@ def _is_unread(request: Request) -> bool:
     return not request.complete and (request.headers.get(b"content-length", b"0") != b"0" or request.in_chunks)
 
 
-async def _drained(last: dict[str, object], request: Request, send: Send) -> None:
+async def _send_then_drain(last: dict[str, object], request: Request, send: Send) -> None:
     """Send the last part of an answer, then discard the rest of the request's body, then end the answer."""
     request.close()
     await send({**last, "more_body": True})

@@ -62,10 +62,10 @@ class AllowedLocations:
                 self._spelled.append(os.path.abspath(location))
                 roots.append(str(folder))
         # Where the models are in a folder, a URL must be written out: no name is looked up in an object store.
-        self._named = roots if roots and is_url(roots[0]) else list(map(str, self._folders))
+        self._named_roots = roots if roots and is_url(roots[0]) else list(map(str, self._folders))
         self._reserved = reserved if is_url(reserved) else os.path.realpath(reserved)
 
-    def location(self, what: str, given: str, *, output: bool = False) -> str:
+    def location(self, noun: str, given: str, *, output: bool = False) -> str:
         """Resolve a location that a request names.
 
         Parameters
@@ -83,33 +83,35 @@ class AllowedLocations:
             The object store does not answer.
         """
         if not given or len(given) > _MOST_CHARACTERS or not given.isprintable() or "::" in given or "\\" in given:
-            raise _forbidden(what, "it is no plain path or URL")
+            raise _forbidden(noun, "it is no plain path or URL")
         scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", given)
-        found = self._path(what, given, output) if scheme is None else self._url(what, given, scheme[1])
-        if found == self._reserved or found.startswith(self._reserved + "/"):
-            raise _forbidden(what, "it is among the records of jobs")
-        if output and any(_is_store(around) for around in self._around(found)):
-            raise _forbidden(what, "it is inside of a table or model")
-        return found
+        resolved = self._path(noun, given, output) if scheme is None else self._url(noun, given, scheme[1])
+        if resolved == self._reserved or resolved.startswith(self._reserved + "/"):
+            raise _forbidden(noun, "it is among the records of jobs")
+        if output and any(_is_store(folder) for folder in self._enclosing(resolved)):
+            raise _forbidden(noun, "it is inside of a table or model")
+        return resolved
 
-    def _url(self, what: str, given: str, scheme: str) -> str:
+    def _url(self, noun: str, given: str, scheme: str) -> str:
         if scheme not in SCHEMES:
-            raise _forbidden(what, f"a URL must be of {', '.join(sorted(SCHEMES))}")
+            raise _forbidden(noun, f"a URL must be of {', '.join(sorted(SCHEMES))}")
         url = given.rstrip("/")
         if not self._is_below(url):
-            raise _forbidden(what, "it is not below a root of this service")
+            raise _forbidden(noun, "it is not below a root of this service")
         return url
 
-    def _path(self, what: str, given: str, output: bool) -> str:
+    def _path(self, noun: str, given: str, output: bool) -> str:
         if ".." in given.split("/"):
-            raise _forbidden(what, "it has .. in it")
-        candidates = [given] if given.startswith("/") else [joined(root, given.rstrip("/")) for root in self._named]
+            raise _forbidden(noun, "it has .. in it")
+        candidates = (
+            [given] if given.startswith("/") else [joined(root, given.rstrip("/")) for root in self._named_roots]
+        )
         if output:
             candidates = candidates[:1]
         real = [each if is_url(each) else os.path.realpath(each) for each in candidates]
         if not real or not all(map(self._is_below, real)):
-            raise _forbidden(what, "it is not below a root of this service")
-        return next(filter(_is_there, real), real[0]) if len(real) > 1 else real[0]
+            raise _forbidden(noun, "it is not below a root of this service")
+        return next(filter(_exists, real), real[0]) if len(real) > 1 else real[0]
 
     def _is_below(self, location: str) -> bool:
         roots = self._prefixes if is_url(location) else map(str, self._folders)
@@ -118,32 +120,32 @@ class AllowedLocations:
             for root in roots
         )
 
-    def _around(self, location: str) -> Iterator[str]:
+    def _enclosing(self, location: str) -> Iterator[str]:
         """The folders that enclose a location, the innermost first, its root last."""
         roots = {*map(str, self._folders), *self._prefixes}
         while location not in roots:
             location = location.rpartition("/")[0]
             yield location
 
-    def name(self, location: str) -> str:
+    def public_name(self, location: str) -> str:
         """The public name of a location: its path below a root, or its last part if it is below none."""
-        for root in self._told_roots():
+        for root in self._spelled_roots():
             if location.startswith(root + "/"):
                 return location[len(root) + 1 :]
         return location.rstrip("/").rpartition("/")[2]
 
-    def told(self, text: str) -> str:
+    def without_locations(self, text: str) -> str:
         """A message with locations and addresses replaced by their public names."""
-        for root in self._told_roots():
+        for root in self._spelled_roots():
             text = text.replace(root + "/", "")
         return without_paths(_ADDRESS.sub("a worker", text))
 
-    def _told_roots(self) -> list[str]:
+    def _spelled_roots(self) -> list[str]:
         # The longest first, because a root may be below another.
         return sorted({*map(str, self._folders), *self._spelled, *self._prefixes}, key=len, reverse=True)
 
 
-def _is_there(location: str) -> bool:
+def _exists(location: str) -> bool:
     return _is_store(location) if is_url(location) else os.path.exists(location)
 
 
@@ -154,5 +156,5 @@ def _is_store(location: str) -> bool:
     return any(os.path.lexists(joined(location, mark)) for mark in _MARKS)
 
 
-def _forbidden(what: str, why: str) -> Refused:
-    return Refused(403, f"the {what} cannot be there: {why}", "ForbiddenLocation")
+def _forbidden(noun: str, why: str) -> Refused:
+    return Refused(403, f"the {noun} cannot be there: {why}", "ForbiddenLocation")

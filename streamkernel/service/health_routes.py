@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, Response
 from streamkernel.service.access_control import ADMITTED
 from streamkernel.service.metrics import CONTENT_TYPE, Metrics
 from streamkernel.service.model_registry import Registry
-from streamkernel.service.model_routes import told_left_out
+from streamkernel.service.model_routes import left_out_field
 from streamkernel.service.schemas import ERRORS, Health
 
 __all__ = ["health_router"]
@@ -27,8 +27,8 @@ def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
         ready = sum(entry.served is not None for entry in entries)
         stale = registry.stale is not None
         status = "degraded" if failing or stale else "ok"
-        told = {"status": status, "models": ready, "failing": failing, "stale": stale}
-        return JSONResponse(told | told_left_out(registry, names=bool(request.scope.get(ADMITTED))))
+        health = {"status": status, "models": ready, "failing": failing, "stale": stale}
+        return JSONResponse(health | left_out_field(registry, names=bool(request.scope.get(ADMITTED))))
 
     @router.head("/metrics", include_in_schema=False)
     @router.get(
@@ -39,7 +39,7 @@ def health_router(registry: Registry, metrics: Metrics) -> APIRouter:
             200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "text"}, **ERRORS(401, 421),
         },
     )  # fmt: skip
-    async def told() -> Response:
+    async def told() -> Response:  # operation ids are made of these names
         return Response(metrics.text(), media_type=CONTENT_TYPE.decode())
 
     return router

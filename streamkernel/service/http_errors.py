@@ -64,5 +64,5 @@ def without_paths(message: str) -> str:
 
 def error_body(kind: str, message: str) -> bytes:
     """The body of every answer that is an error."""
-    told: dict[str, Any] = {"error": {"type": kind, "message": " ".join(message.split())}}
-    return json.dumps(told).encode()
+    body: dict[str, Any] = {"error": {"type": kind, "message": " ".join(message.split())}}
+    return json.dumps(body).encode()

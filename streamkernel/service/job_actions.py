@@ -29,8 +29,8 @@ from streamkernel.service.settings import JobsPlace
 
 __all__ = ["JobActions"]
 
-_FRESH = 0.9  # seconds for which a list is reused, so that many open pages cause one reading of the records
-_ENDED_FRESH = 15.0  # seconds for which an ended job's status is reused; only `resume` changes it
+_LIST_SECONDS = 0.9  # seconds for which a list is reused, so that many open pages cause one reading of the records
+_ENDED_SECONDS = 15.0  # seconds for which an ended job's status is reused; only `resume` changes it
 _MOST_EVENTS = 1000
 _CONNECT_SECONDS, _ANSWER_SECONDS, _LOST_SECONDS = 4.0, 5.0, 5.0
 
@@ -51,67 +51,67 @@ class JobActions:
     def __init__(self, place: JobsPlace, roots: AllowedLocations) -> None:
         self._place, self._roots = place, roots
         self._listing, self._connecting = threading.Lock(), threading.Lock()
-        self._listed: tuple[float, int, list[dict[str, Any]]] = (0.0, 0, [])
+        self._list: tuple[float, int, list[dict[str, Any]]] = (0.0, 0, [])
         self._ended: dict[str, tuple[float, dict[str, Any]]] = {}
         self._client: Any = None
-        self._lost = -_LOST_SECONDS
+        self._lost_at = -_LOST_SECONDS
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def listed(self, most: int) -> list[dict[str, Any]]:
+    def list_jobs(self, limit: int) -> list[dict[str, Any]]:
         """The latest jobs, the newest first."""
-        with self._listing, self._refusing():
-            when, asked, found = self._listed
-            if time.monotonic() - when > _FRESH or asked < most:
-                found = [self._summary(id) for id in reversed(job_ids(self._place.location)[-most:])]
-                self._ended = {told["id"]: self._ended[told["id"]] for told in found if told["id"] in self._ended}
-                self._listed = (time.monotonic(), most, found)
-            return found[:most]
+        with self._listing, self._refusing_errors():
+            when, listed, jobs = self._list
+            if time.monotonic() - when > _LIST_SECONDS or listed < limit:
+                jobs = [self._summary(id) for id in reversed(job_ids(self._place.location)[-limit:])]
+                self._ended = {job["id"]: self._ended[job["id"]] for job in jobs if job["id"] in self._ended}
+                self._list = (time.monotonic(), limit, jobs)
+            return jobs[:limit]
 
     def _summary(self, id: str) -> dict[str, Any]:
-        when, told = self._ended.get(id, (0.0, None))
-        if told is not None and time.monotonic() - when < _ENDED_FRESH:
-            return told
+        when, status = self._ended.get(id, (0.0, None))
+        if status is not None and time.monotonic() - when < _ENDED_SECONDS:
+            return status
         try:
-            told = self._told(self._job(id))
+            status = self._status(self._job(id))
         except StreamKernelError as error:
             # A damaged job does not hide the others.
             return {"id": id, "status": "unreadable", "error": self._error(type(error).__name__, str(error))}
-        if told["status"] in ENDED:
-            self._ended[id] = (time.monotonic(), told)
-        return told
+        if status["status"] in ENDED:
+            self._ended[id] = (time.monotonic(), status)
+        return status
 
-    def one(self, id: str) -> dict[str, Any]:
-        with self._refusing():
-            return self._told(self._job(id))
+    def status(self, id: str) -> dict[str, Any]:
+        with self._refusing_errors():
+            return self._status(self._job(id))
 
     def logs(self, id: str, after: int) -> dict[str, Any]:
         """The events of a job with a number above `after`, and the number of the last."""
-        with self._refusing():
+        with self._refusing_errors():
             self._job(id)
             records = JobRecords(self._place.location, id).events(after)[:_MOST_EVENTS]
             with translated_damage(id):
                 names = ("time", "event", "level", "text")
                 events = [{name: record.value[name] for name in names} for record in records]
                 for event in events:
-                    event["text"] = self._roots.told(event["text"])
-                told = {"events": events, "last": records[-1].number if records else after}
-                JobLogs.model_validate(told, strict=True)
-        return told
+                    event["text"] = self._roots.without_locations(event["text"])
+                logs = {"events": events, "last": records[-1].number if records else after}
+                JobLogs.model_validate(logs, strict=True)
+        return logs
 
     # --- acting ------------------------------------------------------------------------------------------------------
 
-    def submit(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Submit a fit; `asked` has the fields of `JobRequest`."""
+    def submit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Submit a fit; `request` has the fields of `JobRequest`."""
         try:
-            table = self._roots.location("table", asked["table"])
-            model = self._roots.location("model", asked["model"], output=True)
-            queries = asked["queries"] and self._roots.location("queries", asked["queries"])
+            table = self._roots.location("table", request["table"])
+            model = self._roots.location("model", request["model"], output=True)
+            queries = request["queries"] and self._roots.location("queries", request["queries"])
         except StreamKernelError as error:
             raise self._refused(error, submitting=type(error) is not StoreError) from None
         try:
             # Before the scheduler is contacted: wrong options are the client's error, with or without a scheduler.
-            described(asked["estimator"], asked["options"])
+            described(request["estimator"], request["options"])
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
@@ -119,35 +119,35 @@ class JobActions:
         session = self._session()
         try:
             job = session.submit(
-                asked["estimator"],
+                request["estimator"],
                 table,
                 model,
-                settings=asked["options"],
-                rows=None if asked["rows"] is None else tuple(asked["rows"]),
+                settings=request["options"],
+                rows=None if request["rows"] is None else tuple(request["rows"]),
                 queries=queries,
-                overwrite=asked["overwrite"],
-                memory_limit=asked["memory_limit"],
+                overwrite=request["overwrite"],
+                memory_limit=request["memory_limit"],
             )
-            self._listed = (0.0, 0, [])
-            return self._told(job)
+            self._list = (0.0, 0, [])
+            return self._status(job)
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
 
     def cancel(self, id: str) -> dict[str, Any]:
-        with self._refusing():
+        with self._refusing_errors():
             job = self._job(id)
             try:
                 job.cancel()
             except ParameterError as error:
-                raise Refused(409, self._roots.told(str(error)), "ParameterError") from None
-            self._listed = (0.0, 0, [])
-            return self._told(job)
+                raise Refused(409, self._roots.without_locations(str(error)), "ParameterError") from None
+            self._list = (0.0, 0, [])
+            return self._status(job)
 
-    def tend(self) -> None:
+    def resume_interrupted(self) -> None:
         """Resume jobs that were interrupted. Without such jobs the scheduler is not contacted."""
         if self._place.scheduler is None:
             return
-        waiting = [told["id"] for told in self.listed(200) if told["status"] in ("queued", "interrupted", "cancelling")]
+        waiting = [job["id"] for job in self.list_jobs(200) if job["status"] in ("queued", "interrupted", "cancelling")]
         if waiting:
             self._session()
             for id in waiting:
@@ -156,7 +156,7 @@ class JobActions:
     def close(self) -> None:
         """Disconnect from the cluster; jobs continue."""
         with self._connecting:
-            self._leave()
+            self._disconnect()
 
     # --- the cluster -------------------------------------------------------------------------------------------------
 
@@ -166,9 +166,9 @@ class JobActions:
         assert place.scheduler is not None
         with self._connecting:
             if self._client is not None and not _answers(self._client):
-                self._leave()
+                self._disconnect()
             if self._client is None:
-                if time.monotonic() - self._lost < _LOST_SECONDS:
+                if time.monotonic() - self._lost_at < _LOST_SECONDS:
                     raise _no_scheduler("ClusterError")
                 try:
                     self._client = connect_client(
@@ -179,11 +179,11 @@ class JobActions:
                         set_as_default=False,
                     )
                 except (ClusterError, SecurityError) as error:
-                    self._lost = time.monotonic()
+                    self._lost_at = time.monotonic()
                     raise _no_scheduler(type(error).__name__) from None
             return JobsSession(self._client, place.location)
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         if self._client is not None:
             with contextlib.suppress(OSError, RuntimeError, TimeoutError):
                 self._client.close(timeout=2)
@@ -196,32 +196,32 @@ class JobActions:
             raise Refused(404, "there is no such job; GET /v1/jobs lists them", "UnknownJob")
         return Job(JobRecords(self._place.location, id))
 
-    def _told(self, job: Job) -> dict[str, Any]:
+    def _status(self, job: Job) -> dict[str, Any]:
         with translated_damage(job.id):
             config = job.to_config()
             error, progress, result = config["error"], config["progress"], config["result"]
-            told = {
+            status = {
                 **{name: config[name] for name in ("id", "status", "estimator", "submitted", "changed")},
-                **{name: self._roots.name(config[name]) for name in ("table", "model")},
+                **{name: self._roots.public_name(config[name]) for name in ("table", "model")},
                 "progress": {name: progress[name] for name in _PROGRESS} if progress else None,
                 "error": None if error is None else self._error(error["type"], error["message"]),
                 "result": None if result is None else {name: result[name] for name in _RESULT},
             }
-            JobStatus.model_validate(told, strict=True)
-        return told
+            JobStatus.model_validate(status, strict=True)
+        return status
 
     def _error(self, kind: str, message: str) -> dict[str, str]:
-        return {"type": kind, "message": self._roots.told(message)}
+        return {"type": kind, "message": self._roots.without_locations(message)}
 
     @contextlib.contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def _refusing_errors(self) -> Iterator[None]:
         try:
             yield
         except StreamKernelError as error:
             raise self._refused(error) from None
 
     def _refused(self, error: StreamKernelError, *, submitting: bool = False) -> Refused:
-        kind, message = type(error).__name__, self._roots.told(str(error))
+        kind, message = type(error).__name__, self._roots.without_locations(str(error))
         if isinstance(error, (ClusterError, SecurityError)):
             return Refused(503, message, kind)
         if isinstance(error, StoreExistsError):

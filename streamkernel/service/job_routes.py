@@ -25,7 +25,7 @@ from streamkernel.service.settings import JOBS, Settings
 __all__ = ["Jobs"]
 
 _THREADS = 4
-_TEND_SECONDS = 5.0
+_RESUME_SECONDS = 5.0
 
 log = logging.getLogger("streamkernel.service")
 
@@ -50,14 +50,14 @@ class Jobs:
         place = settings.jobs
         assert place is not None
         self.submits = place.scheduler is not None
-        self._desk = JobActions(place, AllowedLocations((settings.root, *place.roots), place.location))
+        self._actions = JobActions(place, AllowedLocations((settings.root, *place.roots), place.location))
         # A pool of its own, so that calls that wait for a scheduler take no threads from predictions.
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jobs")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Resume interrupted jobs in the background while the application runs."""
-        task = asyncio.create_task(self._tend()) if self.submits else None
+        task = asyncio.create_task(self._resume_interrupted()) if self.submits else None
         try:
             yield
         finally:
@@ -65,24 +65,24 @@ class Jobs:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-            self._pool.submit(self._desk.close)
+            self._pool.submit(self._actions.close)
             self._pool.shutdown(wait=False)
 
-    async def _tend(self) -> None:
-        told = ""
+    async def _resume_interrupted(self) -> None:
+        logged = ""
         while True:
-            await asyncio.sleep(_TEND_SECONDS)
+            await asyncio.sleep(_RESUME_SECONDS)
             try:
-                await asyncio.get_running_loop().run_in_executor(self._pool, self._desk.tend)
-                told = ""
+                await asyncio.get_running_loop().run_in_executor(self._pool, self._actions.resume_interrupted)
+                logged = ""
             except (Refused, StreamKernelError) as error:
-                if str(error) != told:
-                    told = str(error)
-                    log.warning("jobs cannot be looked after: %s", told)
+                if str(error) != logged:
+                    logged = str(error)
+                    log.warning("jobs cannot be looked after: %s", logged)
 
-    async def _answer(self, work: Callable[[], Any], status: int = 200) -> JSONResponse:
+    async def _answer(self, action: Callable[[], Any], status: int = 200) -> JSONResponse:
         try:
-            return JSONResponse(await asyncio.get_running_loop().run_in_executor(self._pool, work), status)
+            return JSONResponse(await asyncio.get_running_loop().run_in_executor(self._pool, action), status)
         except Refused:
             raise
         except Exception as error:
@@ -93,30 +93,30 @@ class Jobs:
     def router(self) -> APIRouter:
         """The routes."""
         router = APIRouter(prefix=JOBS)
-        desk = self._desk
+        actions = self._actions
 
         @router.get("", response_model=JobList, summary="Jobs, the newest first", responses=ERRORS(401, 421, 422, 503))
         async def listed(limit: _Most = 50) -> JSONResponse:
-            def told() -> dict[str, Any]:
-                return {"jobs": desk.listed(limit), "time": time.time(), "submits": self.submits}
+            def job_list() -> dict[str, Any]:
+                return {"jobs": actions.list_jobs(limit), "time": time.time(), "submits": self.submits}
 
-            return await self._answer(told)
+            return await self._answer(job_list)
 
         @router.get("/{id}", response_model=JobStatus, summary="One job", responses=ERRORS(401, 404, 421, 422, 503))
         async def one(id: str) -> JSONResponse:
-            return await self._answer(lambda: desk.one(id))
+            return await self._answer(lambda: actions.status(id))
 
         @router.get(
             "/{id}/logs", response_model=JobLogs, summary="Events of a job", responses=ERRORS(401, 404, 421, 422, 503)
         )
         async def logs(id: str, after: _After = 0) -> JSONResponse:
-            return await self._answer(lambda: desk.logs(id, after))
+            return await self._answer(lambda: actions.logs(id, after))
 
         @router.delete(
             "/{id}", response_model=JobStatus, summary="Cancel a job", responses=ERRORS(401, 404, 409, 421, 422, 503)
         )
         async def cancel(id: str) -> JSONResponse:
-            return await self._answer(lambda: desk.cancel(id))
+            return await self._answer(lambda: actions.cancel(id))
 
         if self.submits:
 
@@ -127,7 +127,7 @@ class Jobs:
                 summary="Submit a fit",
                 responses=ERRORS(400, 401, 403, 408, 409, 413, 415, 421, 422, 503),
             )
-            async def submit(asked: JobRequest) -> JSONResponse:
-                return await self._answer(lambda: desk.submit(asked.model_dump()), 201)
+            async def submit(request: JobRequest) -> JSONResponse:
+                return await self._answer(lambda: actions.submit(request.model_dump()), 201)
 
         return router

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from streamkernel.kinds import PREDICTORS
-from streamkernel.service.schemas import ErrorDetail, Exactly
+from streamkernel.service.schemas import ErrorDetail, Strict
 
 __all__ = ["JobList", "JobLogs", "JobRequest", "JobStatus"]
 
@@ -18,7 +18,7 @@ _KINDS = "; ".join(f"{kind.name}: {kind.title}" for kind in PREDICTORS.values())
 _Estimator = Annotated[StrictStr, Field(description=_KINDS, json_schema_extra={"enum": list(PREDICTORS)})]
 
 
-class JobRequest(Exactly):
+class JobRequest(Strict):
     """A fit. A location is a name below a root of the service, or a path or URL that lies below one.
 
     `options` are the options of `streamkernel fit`, by name. `rows` is a half-open range [first, last). `queries` is
@@ -35,7 +35,7 @@ class JobRequest(Exactly):
     memory_limit: StrictInt | Annotated[StrictStr, Field(max_length=40)] | None = None
 
 
-class JobProgress(Exactly):
+class JobProgress(Strict):
     """The latest progress of the job; `attempt` counts its drivers, from 1."""
 
     sweep: str
@@ -51,7 +51,7 @@ class JobProgress(Exactly):
     time: float
 
 
-class JobResult(Exactly):
+class JobResult(Strict):
     basis_size: int
     relative_residual_trace: float
     resumed_sweeps: int
@@ -59,7 +59,7 @@ class JobResult(Exactly):
     digest: str
 
 
-class JobStatus(Exactly):
+class JobStatus(Strict):
     """`status` is queued, running, interrupted, done, failed, cancelling, cancelled, or unreadable (damaged)."""
 
     id: str
@@ -74,7 +74,7 @@ class JobStatus(Exactly):
     result: JobResult | None = None
 
 
-class JobList(Exactly):
+class JobList(Strict):
     """`time` is the time of the service's clock; `submits` is whether this service accepts jobs."""
 
     jobs: list[JobStatus]
@@ -82,14 +82,14 @@ class JobList(Exactly):
     submits: bool
 
 
-class JobEvent(Exactly):
+class JobEvent(Strict):
     time: float
     event: str
     level: str
     text: str
 
 
-class JobLogs(Exactly):
+class JobLogs(Strict):
     """`last` is the number of the last event: give it as `after` to get later ones."""
 
     events: list[JobEvent]

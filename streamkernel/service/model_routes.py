@@ -13,7 +13,7 @@ from streamkernel.service.loaded_model import LoadedModel
 from streamkernel.service.model_registry import Entry, Registry, Why
 from streamkernel.service.schemas import ERRORS, Model, ModelList
 
-__all__ = ["described", "models_router", "told_left_out"]
+__all__ = ["described", "left_out_field", "models_router"]
 
 _MOST_POINTS = 160
 _MOST_LEFT_OUT = 100
@@ -28,8 +28,8 @@ def models_router(registry: Registry) -> APIRouter:
     async def models() -> JSONResponse:
         found = [summary(entry) for entry in registry.entries.values() if not entry.outside]
         stale = registry.stale
-        told = None if stale is None else {"since": stale.since, "error": _error(stale.error)}
-        return JSONResponse({"models": found, "stale": told} | told_left_out(registry))
+        fields = None if stale is None else {"since": stale.since, "error": _error(stale.error)}
+        return JSONResponse({"models": found, "stale": fields} | left_out_field(registry))
 
     @router.get(
         "/v1/models/{name}", response_model=Model, summary="One model", responses=ERRORS(401, 403, 404, 421, 422, 503)
@@ -40,18 +40,18 @@ def models_router(registry: Registry) -> APIRouter:
 
     # `AccessControl` takes POST only; without this route "NAME/predict" would be taken for a name.
     @router.api_route("/v1/models/{name}/predict", methods=_OTHER_METHODS, include_in_schema=False)
-    async def unpredicted(name: str) -> None:
+    async def wrong_method(name: str) -> None:
         raise HTTPException(405, headers={"Allow": "POST"})
 
     # A name with a slash in it is refused as a wrong name, not as "not found".
     @router.get("/v1/models/{name:path}", include_in_schema=False)
-    async def elsewhere(name: str) -> JSONResponse:
+    async def wrong_name(name: str) -> JSONResponse:
         return JSONResponse(summary(registry.entry(name)))
 
     return router
 
 
-def told_left_out(registry: Registry, *, names: bool = True) -> dict[str, Any]:
+def left_out_field(registry: Registry, *, names: bool = True) -> dict[str, Any]:
     """The field `left_out`: what is not served, and why; empty if nothing is left out."""
     found = list(registry.left_out.items())[:_MOST_LEFT_OUT]
     return {"left_out": [{"name": name if names else None, "why": why} for name, why in found]} if found else {}
@@ -60,16 +60,16 @@ def told_left_out(registry: Registry, *, names: bool = True) -> dict[str, Any]:
 def summary(entry: Entry) -> dict[str, Any]:
     """The fields of one model in the list."""
     error = entry.problem
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": entry.name,
         "ready": entry.served is not None,
         "error": None if error is None else _error(error),
     }
     if entry.served is None:
-        return told
+        return fields
     served = entry.served
     config = served.model.config
-    return told | {
+    return fields | {
         "estimator": config["estimator"],
         "title": title_of(served.model),
         "generation": served.generation,
@@ -87,7 +87,7 @@ def _error(error: Why) -> dict[str, str]:
 
 
 def described(entry: Entry, served: LoadedModel) -> dict[str, Any]:
-    """All that is told of a model."""
+    """All fields of one model."""
     config, path = served.model.config, served.model.residual_path
     # Evenly by logarithm, where the curve is drawn; both ends are among them.
     n = len(path) - 1

@@ -35,21 +35,21 @@ def page_router(*, jobs: bool = False) -> APIRouter:
     if jobs:
         contents["index.html"] = contents["index.html"].replace(b"<body>", b"<body data-jobs>")
 
-    def of(name: str) -> Response:
+    def response(name: str) -> Response:
         if name not in contents:
             raise HTTPException(404)
         return Response(contents[name], media_type=_TYPES[name], headers={"cache-control": "no-cache"})
 
     @router.get("/")
     async def index() -> Response:
-        return of("index.html")
+        return response("index.html")
 
     @router.get("/favicon.ico")
     async def icon() -> Response:
-        return of("icon.svg")
+        return response("icon.svg")
 
     @router.get("/static/{name}")
     async def static(name: str) -> Response:
-        return of(name)
+        return response(name)
 
     return router

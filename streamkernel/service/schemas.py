@@ -8,35 +8,35 @@ from pydantic import BaseModel, ConfigDict
 
 from streamkernel.service.http_errors import STATUSES
 
-__all__ = ["ERRORS", "Error", "ErrorDetail", "Exactly", "Health", "Model", "ModelList"]
+__all__ = ["ERRORS", "Error", "ErrorDetail", "Health", "Model", "ModelList", "Strict"]
 
 
-class Exactly(BaseModel):
+class Strict(BaseModel):
     # No other fields; and JSON has neither infinity nor NaN.
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class ErrorDetail(Exactly):
+class ErrorDetail(Strict):
     """`type` is the name of a class in `streamkernel.errors`, or one of the service's own; `message` is one line."""
 
     type: str
     message: str
 
 
-class Error(Exactly):
+class Error(Strict):
     """The body of every error."""
 
     error: ErrorDetail
 
 
-class LeftOut(Exactly):
+class LeftOut(Strict):
     """Something beside the models that is not served, and why; `name` is null for a client without the token."""
 
     name: str | None
     why: str
 
 
-class Health(Exactly):
+class Health(Strict):
     """`status` is "ok", or "degraded" while the newest generation of a model cannot be used or cannot be read.
 
     `models` counts those that are served, `failing` those with such a newest generation. `stale` is whether
@@ -50,7 +50,7 @@ class Health(Exactly):
     left_out: list[LeftOut] | None = None
 
 
-class ModelSummary(Exactly):
+class ModelSummary(Strict):
     """One model. A model that cannot be read has only a name and an error. `title` is its kind in words."""
 
     name: str
@@ -67,14 +67,14 @@ class ModelSummary(Exactly):
     relative_residual_trace: float | None = None
 
 
-class Staleness(Exactly):
+class Staleness(Strict):
     """The place of the models cannot be read; `since` is when it last could be (Unix time)."""
 
     since: float
     error: ErrorDetail
 
 
-class ModelList(Exactly):
+class ModelList(Strict):
     """While `stale` is not null, the models are served as they last were."""
 
     models: list[ModelSummary]
@@ -82,7 +82,7 @@ class ModelList(Exactly):
     left_out: list[LeftOut] | None = None
 
 
-class Certificate(Exactly):
+class Certificate(Strict):
     """tr(K), tr(K - K~) and the ratio tr(K - K~) / tr(K), exact, over all rows."""
 
     trace: float
@@ -90,14 +90,14 @@ class Certificate(Exactly):
     relative_residual_trace: float
 
 
-class ResidualCurve(Exactly):
+class ResidualCurve(Strict):
     """`share` is the part of the trace that the first `basis_size` basis functions leave."""
 
     basis_size: list[int]
     share: list[float]
 
 
-class FittedOn(Exactly):
+class FittedOn(Strict):
     rows: dict[str, int]
     table_fingerprint: str
     dtype: str

@@ -24,7 +24,7 @@ from types import FrameType
 import uvicorn
 
 from streamkernel.errors import ParameterError
-from streamkernel.service.access_control import Cut
+from streamkernel.service.access_control import BrokenAnswer
 from streamkernel.service.app import Service, create_app
 from streamkernel.service.connections import Connections
 from streamkernel.service.http_protocol import protocol_class
@@ -159,7 +159,7 @@ def _configure_logs() -> None:
     """Log one line for each event to stderr, without tracebacks."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_OneLine("%(levelname)s: %(message)s"))
-    handler.addFilter(lambda record: not (record.exc_info and record.exc_info[0] is Cut))
+    handler.addFilter(lambda record: not (record.exc_info and record.exc_info[0] is BrokenAnswer))
     # At a lower level the web server would log every client error.
     for name, level in (("uvicorn", logging.ERROR), ("streamkernel.service", logging.WARNING)):
         logger = logging.getLogger(name)

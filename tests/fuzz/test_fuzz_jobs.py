@@ -53,7 +53,7 @@ def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
         return lambda: answered(ask, place)
 
     def listed(desk: JobActions) -> object:
-        told = desk.listed(10)
+        told = desk.list_jobs(10)
         assert [job["id"] for job in told] == [JOB] * (place / "specs" / f"{JOB}.json").is_file()
         return told
 
@@ -67,7 +67,7 @@ def looks(place: Path, model: Path) -> dict[str, Callable[[], object]]:
         "work": work,
         "wait": wait,
         "list of the service": served(listed),
-        "job of the service": served(lambda desk: desk.one(JOB)),
+        "job of the service": served(lambda desk: desk.status(JOB)),
         "logs of the service": served(lambda desk: desk.logs(JOB, 0)),
         "cancel by the service": served(lambda desk: desk.cancel(JOB)),
     }

@@ -56,8 +56,8 @@ def test_names_are_of_the_first_root_that_has_them(roots: AllowedLocations, s3: 
     assert roots.location("model", "far", output=True) == f"{s3}/models/far"
     assert roots.location("model", f"{s3}/tables/new", output=True) == f"{s3}/tables/new"
     assert roots.location("table", str(tmp_path / "tables" / "near")) == str(tmp_path / "tables" / "near")
-    assert roots.name(f"{s3}/models/a/b") == "a/b"
-    assert roots.told(f"nothing at {s3}/models/a/b") == "nothing at a/b"
+    assert roots.public_name(f"{s3}/models/a/b") == "a/b"
+    assert roots.without_locations(f"nothing at {s3}/models/a/b") == "nothing at a/b"
 
 
 ELSEWHERE = [

@@ -32,17 +32,17 @@ class Answer:
     """
 
     def __init__(
-        self, served: LoadedModel, asked: PredictionRequest, spool: Spool, form: str, *, single: bool = False
+        self, served: LoadedModel, asked: PredictionRequest, spool: Spool, format: str, *, single: bool = False
     ) -> None:
         self.served = served
         self._fields = served.fields(asked)
         self._spool = spool
-        self._form = form
+        self._format = format
         self._single = single
 
     @property
     def content_type(self) -> bytes:
-        return MEDIA_TYPES[self._form].encode()
+        return MEDIA_TYPES[self._format].encode()
 
     @property
     def small(self) -> bool:
@@ -51,7 +51,7 @@ class Answer:
 
     def pieces(self) -> Iterator[bytes]:
         """The pieces of the body."""
-        return {JSON: self._json, NPY: self._npy, ARROW: self._arrow}[self._form]()
+        return {JSON: self._json, NPY: self._npy, ARROW: self._arrow}[self._format]()
 
     def _parts(self, block: NDArray[np.float64]) -> Iterator[tuple[Field, NDArray[Any]]]:
         """The fields, each with its columns of a block; codes of classes as integers."""

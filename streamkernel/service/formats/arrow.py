@@ -25,13 +25,13 @@ from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 from streamkernel.table.columns import are_real
 
-__all__ = ["ArrowRows", "Received", "arrow_rows", "receive_arrow"]
+__all__ = ["ArrowRows", "ReceivedBody", "arrow_rows", "receive_arrow"]
 
 _IN_MEMORY = 1 << 20
 _RECORD_BATCH = 3  # of the union MessageHeader in Arrow's Message.fbs
 
 
-class Received:
+class ReceivedBody:
     """A complete body, as one buffer."""
 
     def __init__(self, file: Any, *, in_file: bool) -> None:
@@ -45,7 +45,7 @@ class Received:
             file.seek(0)
             self.buffer = pa.py_buffer(file.read())
 
-    def __enter__(self) -> Received:
+    def __enter__(self) -> ReceivedBody:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -53,7 +53,7 @@ class Received:
         self._file.close()
 
 
-async def receive_arrow(request: Request, most: int) -> Received:
+async def receive_arrow(request: Request, most: int) -> ReceivedBody:
     """Receive the whole body."""
     file: Any = io.BytesIO()
     in_file = False
@@ -70,7 +70,7 @@ async def receive_arrow(request: Request, most: int) -> Received:
                 file.write(in_memory.getvalue())
                 request.let_go(received)
             file.write(chunk)
-        return Received(file, in_file=in_file)
+        return ReceivedBody(file, in_file=in_file)
     except BaseException:
         file.close()
         raise
@@ -114,7 +114,7 @@ class ArrowRows:
         return block
 
 
-def arrow_rows(body: Received, known: KnownColumns, limits: Limits) -> ArrowRows:
+def arrow_rows(body: ReceivedBody, model_columns: KnownColumns, limits: Limits) -> ArrowRows:
     """The rows of a body.
 
     Raises
@@ -123,14 +123,14 @@ def arrow_rows(body: Received, known: KnownColumns, limits: Limits) -> ArrowRows
         The body is no Arrow stream, or its columns or sizes are not accepted.
     """
     try:
-        return _opened(body.buffer, known, limits)
+        return _read_stream(body.buffer, model_columns, limits)
     except (Refused, StreamKernelError):
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, EOFError, StopIteration, struct.error, IndexError):
         raise Refused(400, "the body is not an Arrow IPC stream: pyarrow.ipc.new_stream writes one") from None
 
 
-def _opened(buffer: pa.Buffer, known: KnownColumns, limits: Limits) -> ArrowRows:
+def _read_stream(buffer: pa.Buffer, model_columns: KnownColumns, limits: Limits) -> ArrowRows:
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer))
     first = reader.read_next_message()
     if first.type != "schema":
@@ -140,7 +140,7 @@ def _opened(buffer: pa.Buffer, known: KnownColumns, limits: Limits) -> ArrowRows
     for field in schema:
         if not (pa.types.is_primitive(field.type) or pa.types.is_string(field.type)):
             raise Refused(422, f"column {field.name!r} holds {field.type}; give real numbers", "DTypeError")
-    order = _order(schema.names, known)
+    order = _order(schema.names, model_columns)
     kinds = {_dtype(schema.field(column)) for column in order}
     batches, rows = [], 0
     while True:
@@ -161,10 +161,10 @@ def _opened(buffer: pa.Buffer, known: KnownColumns, limits: Limits) -> ArrowRows
     if not rows:
         raise Refused(422, "the stream has no rows", "EmptyDataError")
     dtype = np.dtype(np.float32 if kinds == {np.dtype(np.float32)} else np.float64)
-    return ArrowRows(batches, order, list(known.names), rows, dtype)
+    return ArrowRows(batches, order, list(model_columns.names), rows, dtype)
 
 
-def _order(names: Sequence[str], known: KnownColumns) -> list[int]:
+def _order(names: Sequence[str], model_columns: KnownColumns) -> list[int]:
     """The positions of the model's columns in the stream.
 
     Columns are matched by name. They are matched by position if the model or the stream has default names only (x0, x1,
@@ -173,18 +173,18 @@ def _order(names: Sequence[str], known: KnownColumns) -> list[int]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise Refused(422, f"column {twice!r} is there twice", "ShapeError")
-    if not (known.named and are_real(names)) and set(names).isdisjoint(known.names):
-        if len(names) != len(known.names):
-            what = f"the stream has {len(names)} columns; the model takes {len(known.names)}"
-            raise Refused(422, what, "ShapeError")
+    if not (model_columns.named and are_real(names)) and set(names).isdisjoint(model_columns.names):
+        if len(names) != len(model_columns.names):
+            message = f"the stream has {len(names)} columns; the model takes {len(model_columns.names)}"
+            raise Refused(422, message, "ShapeError")
         return list(range(len(names)))
-    missing = [name for name in known.names if name not in names]
+    missing = [name for name in model_columns.names if name not in names]
     if missing:
-        extra = [name for name in names if name not in known.names]
+        extra = [name for name in names if name not in model_columns.names]
         others = f", and {extra[0]!r} is none of the model's ({len(extra)} in all)" if extra else ""
         raise Refused(422, f"column {missing[0]!r} is missing ({len(missing)} in all){others}", "ShapeError")
     # Columns that the model does not have are ignored.
-    return [names.index(name) for name in known.names]
+    return [names.index(name) for name in model_columns.names]
 
 
 def _dtype(field: pa.Field) -> np.dtype[Any]:

@@ -64,59 +64,60 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
     Refused
         The body is not as above; the message names row and column.
     """
-    told = json_of(body)
-    kinds = told.keys() - {"columns"} if isinstance(told, dict) else set()
+    value = json_of(body)
+    kinds = value.keys() - {"columns"} if isinstance(value, dict) else set()
     if len(kinds) != 1 or not kinds <= {"row", "rows"}:
         raise Refused(422, 'the body must be {"row": [numbers]} or {"rows": [[numbers], ...]}', "ShapeError")
-    found = told.get("columns", columns)
-    order = _order(found, columns)
-    if "row" in told:
-        return JsonRows(_matrix([told["row"]], columns, found, order), True)
-    rows = told["rows"]
+    given = value.get("columns", columns)
+    order = _order(given, columns)
+    if "row" in value:
+        return JsonRows(_matrix([value["row"]], columns, given, order), True)
+    rows = value["rows"]
     if not isinstance(rows, list):
         raise Refused(422, '"rows" must be a list of rows', "ShapeError")
     if not rows:
         raise Refused(422, '"rows" is empty; give at least one row', "EmptyDataError")
     if len(rows) > limits.rows or len(rows) * len(columns) > limits.elements:
         raise Refused(413, f"{len(rows):,} rows exceed the limits; send fewer at a time")
-    return JsonRows(_matrix(rows, columns, found, order), False)
+    return JsonRows(_matrix(rows, columns, given, order), False)
 
 
-def _order(found: Any, columns: Sequence[str]) -> list[int] | None:
+def _order(given: Any, columns: Sequence[str]) -> list[int] | None:
     """The positions of the model's columns among those that the body names; None if they are in the model's order."""
-    if found is columns:
+    if given is columns:
         return None
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
         raise Refused(422, '"columns" must be a list of names', "ShapeError")
-    return _places(found, columns, "the body")
+    return _positions(given, columns, "the body")
 
 
-def _places(found: Sequence[str], columns: Sequence[str], what: str) -> list[int] | None:
+def _positions(given: Sequence[str], columns: Sequence[str], what: str) -> list[int] | None:
     known = KnownColumns(tuple(columns), True, "the model has", "give each of the model's columns", what)
     try:
-        order = known.order_in(found, named=True)
+        order = known.order_in(given, named=True)
     except ShapeError as error:
         raise Refused(422, str(error), "ShapeError") from None
     return None if order is None else list(order)
 
 
 def _matrix(
-    rows: list[Any], columns: Sequence[str], found: Sequence[str], order: list[int] | None
+    rows: list[Any], columns: Sequence[str], given: Sequence[str], order: list[int] | None
 ) -> NDArray[np.float64]:
     """The rows as an array (m, p), with the model's `columns` in order.
 
-    Rows that are lists have the columns `found`; rows that are objects have names.
+    Rows that are lists have the columns `given`; rows that are objects have names.
     """
     width = len(columns)
     if any(type(row) is dict for row in rows):
-        # Turn all rows into lists in the model's order; rows that are lists already have the order of `found`.
+        # Turn all rows into lists in the model's order; rows that are lists already have the order of `given`.
         rows = [
-            _of_object(i, row, columns) if type(row) is dict else _put(row, order, width) for i, row in enumerate(rows)
+            _values_of(i, row, columns) if type(row) is dict else _reordered(row, order, width)
+            for i, row in enumerate(rows)
         ]
-        found, order = columns, None
+        given, order = columns, None
     for i, row in enumerate(rows):
         if type(row) is not list or len(row) != width or not _NUMBERS.issuperset(map(type, row)):
-            raise _wrong(i, row, found)
+            raise _wrong(i, row, given)
     try:
         X = np.array(rows, dtype=np.float64)
     except OverflowError:
@@ -133,13 +134,13 @@ def _matrix(
     return X
 
 
-def _of_object(i: int, row: dict[str, Any], columns: Sequence[str]) -> list[Any]:
+def _values_of(i: int, row: dict[str, Any], columns: Sequence[str]) -> list[Any]:
     if len(row) != len(columns) or any(name not in row for name in columns):
-        _places(list(row), columns, f"row {i}")
+        _positions(list(row), columns, f"row {i}")
     return [row[name] for name in columns]
 
 
-def _put(row: Any, order: list[int] | None, width: int) -> Any:
+def _reordered(row: Any, order: list[int] | None, width: int) -> Any:
     """A row in the model's order. A wrong row is returned unchanged, for the check that follows."""
     return row if order is None or type(row) is not list or len(row) != width else [row[j] for j in order]
 
@@ -153,26 +154,26 @@ def _clipped(value: float) -> float:
 
 def _wrong(i: int, row: Any, columns: Sequence[str]) -> Refused:
     if type(row) is not list:
-        return Refused(422, f"row {i} is {_kind(row)}, not a list of {len(columns)} numbers", "ShapeError")
+        return Refused(422, f"row {i} is {_describe(row)}, not a list of {len(columns)} numbers", "ShapeError")
     if len(row) != len(columns):
         names = ", ".join(columns[:5]) + (", ..." if len(columns) > 5 else "")
         return Refused(422, f"row {i} has {len(row)} values; the model takes {len(columns)} ({names})", "ShapeError")
     j = next(j for j, value in enumerate(row) if type(value) not in _NUMBERS)
     kind = "NonFiniteDataError" if row[j] is None else "DTypeError"
-    return Refused(422, f"row {i}, column {columns[j]!r} is {_kind(row[j])}, not a number", kind)
+    return Refused(422, f"row {i}, column {columns[j]!r} is {_describe(row[j])}, not a number", kind)
 
 
-def _kind(value: Any) -> str:
+def _describe(value: Any) -> str:
     names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 def one_answer(fields: Sequence[Field], classes: Sequence[Any] | None, values: dict[str, Any]) -> bytes:
     """The answer for one row, whose outputs are numbers or lists."""
-    told: dict[str, Any] = {}
+    answer: dict[str, Any] = {}
     for field in fields:
         value = values[field.output]
-        told[field.name] = value if field.labels is None else field.labels[value]
-    if classes is not None and "probabilities" in told:
-        told["classes"] = list(classes)
-    return json.dumps(told).encode()
+        answer[field.name] = value if field.labels is None else field.labels[value]
+    if classes is not None and "probabilities" in answer:
+        answer["classes"] = list(classes)
+    return json.dumps(answer).encode()

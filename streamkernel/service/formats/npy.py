@@ -45,7 +45,7 @@ class NpyRows:
         self._chunks = chunks
         self._columns = columns
         self._limits = limits
-        self._left = memoryview(b"")
+        self._rest = memoryview(b"")
         self._dtype = np.dtype(np.float64)
         self.single = False
 
@@ -76,29 +76,29 @@ class NpyRows:
             raise Refused(422, "the array is in Fortran order; convert it with numpy.ascontiguousarray", "DataError")
         if rows > self._limits.rows or rows * width > self._limits.elements:
             raise Refused(413, f"{rows:,} rows of {width} exceed the limits; send fewer at a time")
-        kept = float_dtype(dtype, "the NPY array")
+        row_dtype = float_dtype(dtype, "the NPY array")
         if declared is not None and declared != len(text) + rows * width * dtype.itemsize:
             raise Refused(400, f"the size of the body does not match its header: shape {shape}, {dtype}")
         self._dtype = dtype
-        return rows, kept
+        return rows, row_dtype
 
     async def read(self, rows: int) -> NDArray[Any]:
         """The next rows, in the dtype of the file."""
         block = np.empty((rows, len(self._columns)), self._dtype)
-        into = memoryview(block.reshape(-1).view(np.uint8).data)
+        target = memoryview(block.reshape(-1).view(np.uint8).data)
         filled = 0
-        while filled < len(into):
-            if not self._left:
-                self._left = memoryview(await self._next())
-            part = self._left[: len(into) - filled]
-            into[filled : filled + len(part)] = part
-            self._left = self._left[len(part) :]
+        while filled < len(target):
+            if not self._rest:
+                self._rest = memoryview(await self._next())
+            part = self._rest[: len(target) - filled]
+            target[filled : filled + len(part)] = part
+            self._rest = self._rest[len(part) :]
             filled += len(part)
         return block
 
     async def end(self) -> None:
         """Check that nothing follows the last row."""
-        if self._left or [chunk async for chunk in self._chunks if chunk]:
+        if self._rest or [chunk async for chunk in self._chunks if chunk]:
             raise Refused(400, "the body continues after the last row")
 
     async def _next(self) -> bytes:
@@ -108,9 +108,9 @@ class NpyRows:
         return chunk
 
     async def _take(self, count: int) -> memoryview:
-        while len(self._left) < count:
-            self._left = memoryview(bytes(self._left) + await self._next())
-        taken, self._left = self._left[:count], self._left[count:]
+        while len(self._rest) < count:
+            self._rest = memoryview(bytes(self._rest) + await self._next())
+        taken, self._rest = self._rest[:count], self._rest[count:]
         return taken
 
 
@@ -138,5 +138,5 @@ def _rows_of(shape: tuple[int, ...], width: int) -> tuple[int, int]:
         return 1, shape[0]
     if len(shape) == 2:
         return shape[0], shape[1]
-    told = f"the array has {len(shape)} dimensions"
-    raise Refused(422, f"{told}; give rows of {width}, or one row", "ShapeError")
+    message = f"the array has {len(shape)} dimensions"
+    raise Refused(422, f"{message}; give rows of {width}, or one row", "ShapeError")

@@ -106,7 +106,7 @@ def test_jobs_that_the_service_cannot_tell_of(yard: Yard, state: str, name: str,
     document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "value": {**document["value"], **fields}}))
     desk = JobActions(JobsPlace(str(place)), AllowedLocations([yard.folder], str(place)))
-    first, second = json.loads(json.dumps(desk.listed(10), allow_nan=False))
+    first, second = json.loads(json.dumps(desk.list_jobs(10), allow_nan=False))
     assert (first["id"], first["status"], first["error"]["type"]) == (JOB, "unreadable", "CorruptMetadataError")
     assert str(yard.folder) not in first["error"]["message"]
     assert (second["id"], second["status"]) == (other.id, "queued")
