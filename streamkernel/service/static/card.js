@@ -1,4 +1,4 @@
-// One model: its certificate, its curve, and a form that asks it.
+// The card of one model: its certificate, its residual curve, and a form to try a prediction.
 
 import { percent, residualChart } from "/static/chart.js";
 
@@ -37,8 +37,8 @@ export class Card {
     const problem = this.find(".problem");
     problem.hidden = summary.error === null;
     if (summary.error !== null) {
-      const told = `${summary.ready ? "The newest generation cannot be used; the one before it is served." : "It cannot be served."} ${summary.error.message}`;
-      if (problem.textContent !== told) problem.textContent = told;
+      const text = `${summary.ready ? "The newest generation cannot be used; the previous one is served." : "This model cannot be served."} ${summary.error.message}`;
+      if (problem.textContent !== text) problem.textContent = text;
     }
     this.find(".body").hidden = this.find(".try").hidden = !summary.ready;
     if (!summary.ready) return;
@@ -57,12 +57,12 @@ export class Card {
     const kernel = model.kernel.charAt(0).toUpperCase() + model.kernel.slice(1).replace("_", " ");
     this.find(".kind").textContent = `${model.title}, ${kernel} kernel`;
     const facts = [
-      ["Left of the trace", percent(model.relative_residual_trace), "headline"],
+      ["Residual trace", percent(model.relative_residual_trace), "headline"],
       ["Basis", model.basis_size.toLocaleString("en")],
       ["Sweeps", String(model.sweeps)],
       ["Rows", model.rows.toLocaleString("en")],
       ["Columns", model.columns.length.toLocaleString("en")],
-      [model.classes ? "Tells apart" : model.target_names.length > 1 ? "Targets" : "Target", targets, "wide"],
+      [!model.classes && model.target_names.length > 1 ? "Targets" : "Target", targets, "wide"],
     ];
     this.find(".facts").replaceChildren(
       ...facts.map(([term, value, kind]) => {
@@ -127,9 +127,9 @@ export class Card {
         headers: { "Content-Type": "application/json" },
         body: JSON.stringify({ row }),
       });
-      const told = await answer.json();
-      if (!answer.ok) return this.say(told.error.message, true);
-      this.show(told);
+      const body = await answer.json();
+      if (!answer.ok) return this.say(body.error.message, true);
+      this.show(body);
     } catch {
       this.say("the service does not answer", true);
     }

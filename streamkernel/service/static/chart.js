@@ -1,4 +1,4 @@
-// The residual curve as SVG: share of the trace that the first t basis functions leave, both axes by logarithm.
+// The residual curve as SVG: the share of the trace that the first t basis functions leave. Both axes are logarithmic.
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 420, HEIGHT = 218, LEFT = 46, RIGHT = 14, TOP = 12, BOTTOM = 26;
@@ -35,7 +35,7 @@ export function residualChart(curve) {
     .filter(([rank, share]) => rank > 0 && share > 0);
   const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", focusable: "false" });
   if (points.length < 2) {
-    svg.append(element("text", { x: WIDTH / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "no curve: fewer than two functions"));
+    svg.append(element("text", { x: WIDTH / 2, y: HEIGHT / 2, "text-anchor": "middle" }, "no curve: fewer than two basis functions"));
     return svg;
   }
   const [last, left] = points[points.length - 1];
@@ -47,7 +47,7 @@ export function residualChart(curve) {
   const floor = HEIGHT - BOTTOM;
 
   const every = Math.ceil((top - bottom) / 5);
-  // Within a decade or two the powers of ten alone are too few lines to read a value by.
+  // For two decades or fewer, lines at powers of ten alone are too few to read a value.
   const between = top - bottom <= 2 ? [5, 2] : [];
   for (let exponent = 0; exponent >= bottom; exponent -= every) {
     for (const share of [10 ** exponent, ...between.map((digit) => digit * 10 ** (exponent - 1))]) {
@@ -59,7 +59,7 @@ export function residualChart(curve) {
   }
   for (let rank = 1; rank <= last; rank *= 10) {
     if (rank > 1) svg.append(element("line", { class: "grid", x1: x(rank), x2: x(rank), y1: TOP, y2: floor }));
-    // The last one is named at the end of the axis; one too near to it stays without a name.
+    // The end of the axis has a label; a power of ten too close to it has none.
     if (x(last) - x(rank) > 34) svg.append(element("text", { x: x(rank), y: HEIGHT - 8, "text-anchor": "middle" }, rank.toLocaleString("en")));
   }
   svg.append(element("text", { x: x(last), y: HEIGHT - 8, "text-anchor": "end" }, last.toLocaleString("en")));
@@ -70,22 +70,22 @@ export function residualChart(curve) {
   svg.append(element("path", { class: "curve", d: `M${path.join("L")}` }));
   svg.append(element("circle", { class: "end", cx: x(last), cy: y(left), r: 4.5 }));
 
-  const look = element("line", { class: "look", y1: TOP, y2: floor, visibility: "hidden" });
-  const told = element("text", { class: "told", y: TOP + 11, visibility: "hidden" });
-  svg.append(look, told);
+  const marker = element("line", { class: "marker", y1: TOP, y2: floor, visibility: "hidden" });
+  const label = element("text", { class: "label", y: TOP + 11, visibility: "hidden" });
+  svg.append(marker, label);
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();
     const at = ((event.clientX - box.left) / box.width) * WIDTH;
     const [rank, share] = points.reduce((best, point) => (Math.abs(x(point[0]) - at) < Math.abs(x(best[0]) - at) ? point : best));
     const right = x(rank) > WIDTH / 2;
-    for (const key of ["x1", "x2"]) look.setAttribute(key, x(rank));
-    told.setAttribute("x", x(rank) + (right ? -7 : 7));
-    told.setAttribute("text-anchor", right ? "end" : "start");
-    told.textContent = `${rank.toLocaleString("en")}: ${percent(share)}`;
-    for (const item of [look, told]) item.setAttribute("visibility", "visible");
+    for (const key of ["x1", "x2"]) marker.setAttribute(key, x(rank));
+    label.setAttribute("x", x(rank) + (right ? -7 : 7));
+    label.setAttribute("text-anchor", right ? "end" : "start");
+    label.textContent = `${rank.toLocaleString("en")}: ${percent(share)}`;
+    for (const item of [marker, label]) item.setAttribute("visibility", "visible");
   });
   svg.addEventListener("pointerleave", () => {
-    for (const item of [look, told]) item.setAttribute("visibility", "hidden");
+    for (const item of [marker, label]) item.setAttribute("visibility", "hidden");
   });
   return svg;
 }

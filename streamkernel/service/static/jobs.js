@@ -1,4 +1,4 @@
-// Jobs: how far each is, asked for every second while one runs, and seldom otherwise.
+// The jobs and their progress: requested every second while one runs, and less often otherwise.
 
 const BUSY = 1000, IDLE = 5000, HIDDEN = 15000, SLOWEST = 30000;
 const FEW = 8, SURE = 4000;
@@ -63,11 +63,11 @@ class Row {
     let share = job.status === "done" ? 1 : 0;
     if (share === 0 && progress?.sweeps_planned) {
       const within = progress.rows_total ? Math.min(1, progress.rows_done / progress.rows_total) : 0;
-      // What is planned is at most so many: the last step belongs to the end.
+      // The planned number of sweeps is an upper bound. The last percent is shown at the end only.
       share = Math.min(0.99, (progress.sweeps_done + (progress.rows_done < progress.rows_total ? within : 0)) / progress.sweeps_planned);
     }
     const bar = this.find(".sweeps");
-    // Of what ended before it began there is nothing to draw.
+    // A job that ended before its first sweep has no progress to draw.
     bar.hidden = share === 0 && !ACTIVE.has(job.status);
     bar.firstElementChild.style.width = `${(100 * share).toFixed(1)}%`;
     bar.setAttribute("aria-valuemax", "100");
@@ -76,9 +76,9 @@ class Row {
   }
 
   words(job, progress) {
-    if (job.result) return `${job.result.basis_size.toLocaleString("en")} functions leave ${Number((100 * job.result.relative_residual_trace).toPrecision(3))} % of the trace`;
+    if (job.result) return `${job.result.basis_size.toLocaleString("en")} basis functions leave ${Number((100 * job.result.relative_residual_trace).toPrecision(3))} % of the trace`;
     if (!progress) return job.status === "queued" ? "waits for a worker" : "";
-    // What was refused before its first sweep has its words below.
+    // A job that failed before its first sweep shows its error instead.
     if (!progress.sweep && !ACTIVE.has(job.status)) return "";
     const parts = [`sweep ${Math.min(progress.sweeps_done + 1, progress.sweeps_planned ?? Infinity)}${progress.sweeps_planned ? ` of ${progress.sweeps_planned}` : ""}`];
     if (progress.sweep) parts[0] += `, ${progress.sweep}`;
@@ -133,7 +133,7 @@ class Row {
       }));
       if (events.length) list.scrollTop = list.scrollHeight;
     } catch {
-      // The next look asks again.
+      // The next refresh tries again.
     } finally {
       this.reading = false;
     }
@@ -168,30 +168,30 @@ export class Jobs {
 
   wake() {
     clearTimeout(this.timer);
-    if (this.running && !this.asking) this.look();
+    if (this.running && !this.refreshing) this.refresh();
   }
 
-  async look() {
-    this.asking = true;
+  async refresh() {
+    this.refreshing = true;
     try {
       const answer = await this.ask("/v1/jobs?limit=50");
-      const told = await answer.json();
+      const body = await answer.json();
       if (answer.status === 401) return;
-      if (!answer.ok) throw new Error(told.error.message);
-      this.show(told);
+      if (!answer.ok) throw new Error(body.error.message);
+      this.show(body);
       at("jobs-problem").hidden = true;
-      this.wait = told.jobs.some((job) => ACTIVE.has(job.status)) ? BUSY : IDLE;
+      this.wait = body.jobs.some((job) => ACTIVE.has(job.status)) ? BUSY : IDLE;
     } catch (error) {
-      // Who does not answer is not asked more often for it.
+      // Wait longer after every failure, so that a service in trouble gets fewer requests.
       this.wait = Math.min(2 * this.wait, SLOWEST);
       at("jobs-section").hidden = false;
       at("jobs-problem").hidden = false;
       say(at("jobs-problem"), `Jobs cannot be read: ${error.message}`);
     } finally {
-      this.asking = false;
+      this.refreshing = false;
     }
     clearTimeout(this.timer);
-    if (this.running) this.timer = setTimeout(() => this.look(), document.hidden ? HIDDEN : this.wait);
+    if (this.running) this.timer = setTimeout(() => this.refresh(), document.hidden ? HIDDEN : this.wait);
   }
 
   show({ jobs, time }) {
@@ -217,7 +217,7 @@ export class Jobs {
       before = row.root;
       row.update(job, time);
     }
-    say(at("jobs-count"), active.length ? `${active.length} at work` : "");
+    say(at("jobs-count"), active.length ? `${active.length} active` : "");
     at("jobs-empty").hidden = jobs.length > 0;
     const more = at("jobs-more");
     more.hidden = !this.all && shown.length === jobs.length;

@@ -1,4 +1,4 @@
-// The page: what the service tells, asked for every two seconds, and a form for each model.
+// The page: models, jobs and numbers of the service, requested every two seconds.
 
 import { percent } from "/static/chart.js";
 import { Card } from "/static/card.js";
@@ -31,7 +31,7 @@ function askForToken() {
   at("token-form").hidden = false;
   for (const id of ["numbers", "models-section"]) at(id).hidden = true;
   jobs?.stop();
-  status("", "a token is wanted");
+  status("", "token needed");
   at("token").focus();
 }
 
@@ -44,7 +44,7 @@ at("token-form").addEventListener("submit", (event) => {
 });
 
 async function showModels(listed, stale) {
-  // What serves first; the order of names otherwise.
+  // Models that are served come first; otherwise the order is that of names.
   const list = [...listed].sort((a, b) => b.ready - a.ready);
   const names = new Set(list.map((model) => model.name));
   for (const [name, card] of cards) {
@@ -60,7 +60,7 @@ async function showModels(listed, stale) {
       card = new Card(model.name, ask);
       cards.set(model.name, card);
     }
-    // Only what is new moves, so that a field that is being typed in keeps the focus.
+    // Move a card only if needed, so that a field with the focus keeps it.
     const place = before === null ? at("models").firstElementChild : before.nextElementSibling;
     if (place !== card.root) at("models").insertBefore(card.root, place);
     before = card.root;
@@ -70,8 +70,8 @@ async function showModels(listed, stale) {
   for (const id of ["numbers", "models-section"]) at(id).hidden = false;
   const failing = list.filter((model) => model.error !== null).length;
   at("n-models").textContent = String(list.filter((model) => model.ready).length);
-  const told = stale ? `What is new cannot be seen since ${new Date(1000 * stale.since).toLocaleString()}: ${stale.error.message}. Models are served as they were.` : "";
-  if (at("stale").textContent !== told) at("stale").textContent = told;
+  const text = stale ? `New models cannot be read since ${new Date(1000 * stale.since).toLocaleString()}: ${stale.error.message}. The models are served as they last were.` : "";
+  if (at("stale").textContent !== text) at("stale").textContent = text;
   at("stale").hidden = !stale;
   if (stale) status("troubled", "stale");
   else status(failing ? "troubled" : "live", failing ? `${failing} cannot be loaded` : "live");
@@ -85,8 +85,8 @@ async function refresh() {
     const answer = await ask("/v1/models");
     if (answer.status === 401) return askForToken();
     if (!answer.ok) throw new Error(String(answer.status));
-    const told = await answer.json();
-    await showModels(told.models, told.stale);
+    const { models, stale } = await answer.json();
+    await showModels(models, stale);
     jobs?.start();
     const counted = await ask("/metrics");
     if (counted.ok) {

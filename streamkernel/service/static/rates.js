@@ -1,4 +1,4 @@
-// A few numbers of what Prometheus is told.
+// A few numbers from the metrics for Prometheus.
 
 let former = null;
 
@@ -34,7 +34,7 @@ export function rates(text) {
     .map((each) => [each.labels.le === "+Inf" ? Infinity : Number(each.labels.le), each.value])
     .sort((a, b) => a[0] - b[0]);
   const count = buckets.length ? buckets[buckets.length - 1][1] : 0;
-  const within = count ? buckets.find(([, seen]) => seen >= 0.99 * count)[0] : null;
+  const within = count ? buckets.find(([, total]) => total >= 0.99 * count)[0] : null;
   return {
     "n-rows": whole(now.rows),
     "n-rate": rate,
