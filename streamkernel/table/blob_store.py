@@ -12,11 +12,12 @@ import re
 from collections.abc import AsyncIterator, Hashable, Iterable
 from typing import Any
 
-from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
-from zarr.core.buffer import Buffer, BufferPrototype
+from zarr.abc.buffer import Buffer, BufferPrototype
+from zarr.abc.store import Store
 
 from streamkernel.blobs import Generation, Generations, Stamp
 from streamkernel.errors import MissingChunkError
+from streamkernel.table.store_values import ByteRequest, bounds
 
 __all__ = ["BlobStore"]
 
@@ -115,7 +116,7 @@ class BlobStore(Store):
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
         """Zarr's read method."""
-        first, last = _bounds(byte_range)
+        first, last = bounds(byte_range)
         content = await asyncio.to_thread(self.read, key, first, last)
         return None if content is None else prototype.buffer.from_bytes(content)
 
@@ -179,13 +180,3 @@ class BlobStore(Store):
 
 def _opened(url: str, generation: Generation, chunks_required: bool) -> BlobStore:
     return BlobStore(url, generation, chunks_required=chunks_required)
-
-
-def _bounds(part: ByteRequest | None) -> tuple[int, int | None]:
-    if isinstance(part, RangeByteRequest):
-        return part.start, part.end
-    if isinstance(part, OffsetByteRequest):
-        return part.offset, None
-    if isinstance(part, SuffixByteRequest):
-        return -part.suffix, None
-    return 0, None

@@ -113,12 +113,18 @@ class ColumnsRows(RowArray):
 
 def rows_of_variable(array: Any, name: str) -> RowArray:
     """A DataArray as rows, without reading it where it is lazy."""
-    variable = array.variable
-    if is_dask(variable._data):
-        return DaskRows(variable._data, name)
-    if isinstance(variable._data, np.ndarray):
-        return NumpyRows(variable._data, name)
-    return LazyRows(array, name)
+    if array.chunks is not None and is_dask(array.data):
+        return DaskRows(array.data, name)
+    return NumpyRows(array.data, name) if _is_in_memory(array) else LazyRows(array, name)
+
+
+def _is_in_memory(array: Any) -> bool:
+    # xarray does not tell. Slices of an array in memory are views of it; each slice of a file is an array of its own. A
+    # slice of no rows reads nothing.
+    if array.ndim == 0:
+        return True
+    first, second = (array.isel({array.dims[0]: slice(0, 0)}).data for _ in range(2))
+    return isinstance(first, np.ndarray) and first.base is not None and first.base is second.base
 
 
 def dataset_columns(

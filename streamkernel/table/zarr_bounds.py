@@ -11,17 +11,15 @@ from __future__ import annotations
 import asyncio
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import zarr
+from zarr.abc.buffer import Buffer
 from zarr.abc.codec import BytesBytesCodec, Codec
 from zarr.codecs import BytesCodec, ShardingCodec
-from zarr.core.array_spec import ArraySpec
-from zarr.core.buffer import Buffer
-from zarr.core.metadata import ArrayV2Metadata
 from zarr.registry import get_numcodec
 
 __all__ = ["bounded"]
@@ -38,7 +36,7 @@ _PIECE = 1 << 16
 def bounded(array: zarr.Array[Any]) -> zarr.Array[Any]:
     """The same array, for reading: a chunk that would inflate beyond its shape raises ValueError."""
     metadata: Any = array.metadata
-    if isinstance(metadata, ArrayV2Metadata):
+    if metadata.zarr_format == 2:
         if metadata.filters or getattr(metadata.compressor, "codec_id", None) not in _SIZES:
             return array
         limit = math.prod(metadata.chunks) * array.dtype.itemsize
@@ -73,13 +71,16 @@ class _BoundedCodec(BytesBytesCodec):
     name: str
     is_fixed_size = False
 
-    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> Buffer:
-        size = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize
-        # Counting is slow, and zarr's single event loop decodes the chunks of all threads: count in another thread.
-        await asyncio.to_thread(_check, self.name, chunk_data.as_numpy_array(), size)
-        return await self.inner._decode_single(chunk_data, chunk_spec)
+    async def decode(self, chunks_and_specs: Iterable[tuple[Buffer | None, Any]]) -> Iterable[Buffer | None]:
+        chunks = list(chunks_and_specs)
+        for chunk, spec in chunks:
+            if chunk is not None:
+                size = math.prod(spec.shape) * spec.dtype.to_native_dtype().itemsize
+                # Counting is slow, and zarr's event loop decodes the chunks of all threads: count in another thread.
+                await asyncio.to_thread(_check, self.name, chunk.as_numpy_array(), size)
+        return await self.inner.decode(chunks)
 
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
         return self.inner.compute_encoded_size(input_byte_length, chunk_spec)
 
 

@@ -6,23 +6,21 @@ import itertools
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.abc.codec import Codec
-from zarr.abc.store import RangeByteRequest, Store, SuffixByteRequest
-from zarr.codecs import BytesCodec, Crc32cCodec, Endian, ShardingCodec, ZstdCodec
-from zarr.codecs.sharding import ShardingCodecIndexLocation
-from zarr.core.buffer import default_buffer_prototype
-from zarr.core.metadata import ArrayV3Metadata
-from zarr.core.sync import sync
+from zarr.abc.store import Store
+from zarr.codecs import BytesCodec, Crc32cCodec, Endian, ShardingCodec, ShardingCodecIndexLocation, ZstdCodec
 from zarr.storage import LocalStore
 
 from streamkernel.blobs import Stamp
 from streamkernel.errors import CorruptChunkError, MissingChunkError
 from streamkernel.table.blob_store import BlobStore
+from streamkernel.table.store_values import read_value, value_size
 from streamkernel.table.zarr_metadata import join, place, remote_errors, retried
 
 __all__ = ["ChunkFiles"]
@@ -31,8 +29,8 @@ _EMPTY = np.uint64(2**64 - 1)  # a shard's index entry for an inner chunk that w
 
 
 def _has_checksum(array: zarr.Array[Any]) -> bool:
-    metadata = array.metadata
-    if isinstance(metadata, ArrayV3Metadata):
+    metadata: Any = array.metadata
+    if metadata.zarr_format == 3:
         return _any_checksum(metadata.codecs)
     codecs = [metadata.compressor, *(metadata.filters or ())]
     names = {getattr(codec, "codec_id", None) for codec in codecs}
@@ -119,7 +117,7 @@ class ChunkFiles:
             def look() -> tuple[int, int, int]:
                 try:
                     with remote_errors():
-                        return int(sync(self._store.getsize(full))), 0, 0
+                        return value_size(self._store, full), 0, 0
                 except FileNotFoundError:
                     return -1, 0, 0
 
@@ -161,9 +159,7 @@ class ChunkFiles:
 
     # An existing shard may lack inner chunks, which zarr reads as the fill value; the index at its end lists them.
     def _require_inner(self, first: int, last: int) -> None:
-        metadata = self._array.metadata
-        assert isinstance(metadata, ArrayV3Metadata)
-        codec = metadata.codecs[0]
+        codec = getattr(self._array.metadata, "codecs", (None,))[0]
         if not isinstance(codec, ShardingCodec):
             return
         shape = [s // c for s, c in zip(self._grid, codec.chunk_shape, strict=True)]
@@ -178,15 +174,11 @@ class ChunkFiles:
                 return
         size = 16 * math.prod(shape)
         at_end = codec.index_location == ShardingCodecIndexLocation.end
-        wanted = SuffixByteRequest(size + extra) if at_end else RangeByteRequest(0, size + extra)
+        bounds = (-(size + extra), None) if at_end else (0, size + extra)
         inner = codec.chunk_shape
         for key in self.keys(first, last):
             full = join(self._path, key)
-            buffer = retried(
-                lambda full=full: sync(self._store.get(full, default_buffer_prototype(), wanted)),  # type: ignore[misc]
-                self.describe(key),
-            )
-            content = b"" if buffer is None else bytes(buffer.to_bytes())
+            content = retried(partial(read_value, self._store, full, *bounds), self.describe(key)) or b""
             if len(content) != size + extra:
                 raise self.corrupt(key, "shorter than its shard index")
             index = np.frombuffer(content[:size], dtype="<u8" if little else ">u8").reshape(*shape, 2)

@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 
 import zarr
 from zarr.abc.store import Store
-from zarr.core.buffer import default_buffer_prototype
-from zarr.core.sync import sync
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import parsed_json, read_file
@@ -33,6 +31,7 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.table.blob_store import BlobStore
+from streamkernel.table.store_values import read_value
 
 __all__ = [
     "array_metadata",
@@ -151,8 +150,7 @@ def read_bytes(store: Store, key: str) -> bytes | None:
 
     def get() -> bytes | None:
         with remote_errors():
-            buffer = sync(store.get(key, default_buffer_prototype()))
-        return None if buffer is None else bytes(buffer.to_bytes())
+            return read_value(store, key)
 
     if isinstance(store, LocalStore):
         # LocalStore.get returns None also for a folder, and for a file in place of a folder; here both mean "no such

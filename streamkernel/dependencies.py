@@ -1,0 +1,42 @@
+"""The libraries of which this package uses undocumented parts, with the versions it was tried with.
+
+Such parts may change in any release. So one file uses those of a library, and checks that they exist. pyproject.toml
+has the same versions as bounds, and the tests run with the oldest and with the newest ones (CONTRIBUTING.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+__all__ = ["TRIED", "Tried", "missing_part"]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The versions [least, below) of a library, and the module that uses its undocumented parts."""
+
+    least: str
+    below: str
+    used_in: str
+
+
+TRIED = {
+    "distributed": Tried("2025.4", "2026.9", "streamkernel.engine.cluster_state"),
+    "numba": Tried("0.61", "0.69", "streamkernel.kernels._tile"),
+    "uvicorn": Tried("0.30", "0.55", "streamkernel.service.web_server"),
+    "zarr": Tried("3.1.6", "3.2", "streamkernel.table.store_values"),
+}
+
+
+def missing_part(library: str, part: str) -> ImportError:
+    """The error for an installed version that lacks `part`."""
+    tried = TRIED[library]
+    try:
+        installed = version(library)
+    except PackageNotFoundError:
+        installed = "(of an unknown version)"
+    return ImportError(
+        f"{library} {installed} has no {part}, which {tried.used_in} needs; install a version that streamkernel was "
+        f"tried with: pip install '{library}>={tried.least},<{tried.below}'"
+    )
