@@ -37,6 +37,6 @@ def missing_part(library: str, part: str) -> ImportError:
     except PackageNotFoundError:
         installed = "(of an unknown version)"
     return ImportError(
-        f"{library} {installed} has no {part}, which {tried.used_in} needs; install a version that streamkernel was "
-        f"tried with: pip install '{library}>={tried.least},<{tried.below}'"
+        f"{library} {installed} lacks a part that {tried.used_in} needs ({part}); install a version that streamkernel "
+        f"was tried with: pip install '{library}>={tried.least},<{tried.below}'"
     )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import signal
 import time
 from collections.abc import Iterator
 
 import dask
 from distributed import Client, LocalCluster
-from distributed.core import Status
 from distributed.security import Security
 
 from streamkernel.engine.cluster_executor import ClusterExecutor
+from streamkernel.engine.cluster_state import a_worker_failed, kill_workers
 from streamkernel.engine.compiling import Notify
 from streamkernel.engine.lost_cluster import dask_is_silent, translated_loss
 from streamkernel.engine.peak_memory import forget_peak
@@ -130,10 +128,10 @@ def local_cluster(
 
 
 def _wait_for_workers(cluster: LocalCluster, client: Client, count: int) -> None:
-    """Wait until all workers are ready, or one failed to start, which the starting thread only logs."""
+    """Wait until all workers are ready, or one failed to start."""
     until = time.monotonic() + _PATIENCE
     while len(client.nthreads()) < count and time.monotonic() < until:
-        if any(nanny.status == Status.failed for nanny in cluster.workers.values()):
+        if a_worker_failed(cluster):
             raise RuntimeError("a worker process ended before it was ready")
         time.sleep(0.05)
     client.wait_for_workers(count, timeout=max(1.0, until - time.monotonic()))
@@ -146,7 +144,5 @@ def _ended_at_once(cluster: LocalCluster) -> Iterator[None]:
         yield
     except BaseException as error:
         if not isinstance(error, Exception):
-            for nanny in list(cluster.workers.values()):
-                with contextlib.suppress(ProcessLookupError, TypeError):  # no process yet, or no longer
-                    os.kill(nanny.pid, signal.SIGKILL)
+            kill_workers(cluster)
         raise

@@ -11,14 +11,12 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from distributed import Client, as_completed
-from distributed import Future as _Future
-from distributed.client import ClosedClientError
-from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
+from distributed import Client, KilledWorker, as_completed
 
+from streamkernel.engine.cluster_state import ClosedClientError, NoValidWorkerError, NoWorkerError
 from streamkernel.engine.cluster_tasks import combine_states, hold, map_leaf, write_leaf
 from streamkernel.engine.killed_worker import blame, killed_worker
 from streamkernel.engine.layout import Layout
@@ -35,7 +33,10 @@ from streamkernel.table import Table
 
 __all__ = ["ClusterExecutor"]
 
-Future = _Future[Any]
+if TYPE_CHECKING:
+    from distributed import Future as _Future
+
+    Future = _Future[Any]  # a class without parameters before distributed 2025.12
 
 _OUTSTANDING = 4
 _ANSWER = 600.0  # seconds for the transfer of a finished result

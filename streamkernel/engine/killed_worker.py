@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from distributed import Client, Future
-from distributed.scheduler import KilledWorker
+from distributed import Client, Future, KilledWorker
 
+from streamkernel.engine.cluster_state import executing, memory_at_end
 from streamkernel.engine.layout import aligned_spans
 from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
@@ -70,17 +70,13 @@ def _lethal(
     return None
 
 
-def _at_work(dask_worker: Any) -> int:
-    return int(dask_worker.state.executing_count)
-
-
 def _idle_worker(client: Client) -> str | None:
     # A cancelled task runs to its end, and may be the one that ends the worker.
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
-        for worker, tasks in client.run(_at_work, on_error="ignore").items():
+        for worker, tasks in executing(client).items():
             if tasks == 0:
-                return str(worker)
+                return worker
         time.sleep(_LOOK)
     return None
 
@@ -93,7 +89,7 @@ def killed_worker(client: Client, error: KilledWorker, what: str) -> ClusterErro
     what : words for the task: its rows, and their place.
     """
     times = error.allowed_failures + 1
-    held = _over_memory(client, str(error.last_worker.address))
+    held = memory_at_end(client, str(error.last_worker.address))
     if held is not None:
         limit = format_bytes(int(error.last_worker.memory_limit))
         return ResourceLimitError(
@@ -105,9 +101,3 @@ def killed_worker(client: Client, error: KilledWorker, what: str) -> ClusterErro
         f"{what}: its worker died {times} times; it may need more memory than a worker has, or what it reads crashes "
         "the reader: look at the workers' logs, and at that chunk"
     )
-
-
-def _over_memory(client: Client, worker: str) -> int | None:
-    """Bytes that a worker held when its nanny ended it for its memory; None where this did not happen."""
-    held = [event["rss"] for _, event in client.get_events("worker-restart-memory") if event["worker"] == worker]
-    return int(held[-1]) if held else None

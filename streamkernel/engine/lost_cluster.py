@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterator
 
 from distributed import Client
-from distributed.client import ClosedClientError, FutureCancelledError, FuturesCancelledError
 
+from streamkernel.engine.cluster_state import ClosedClientError, FutureCancelledError, FuturesCancelledError
 from streamkernel.errors import ClusterError, StreamKernelError
 
 __all__ = ["dask_is_silent", "scheduler_of", "translated_loss"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import dask
 from distributed import Client
-from distributed.core import Status
 from distributed.security import Security
 from distributed.worker import Worker
 
@@ -19,14 +18,7 @@ from streamkernel.engine.plan import WORKER_BYTES
 from streamkernel.engine.worker_warm_up import warm_up_workers
 from streamkernel.errors import ClusterError
 
-__all__ = ["DriverExecutor", "DriverLimits", "driver_executor", "is_closing"]
-
-_CLOSING = frozenset({Status.closing_gracefully, Status.closing, Status.closed, Status.failed})
-
-
-def is_closing(worker: Worker) -> bool:
-    """Whether a worker is about to end: after SIGTERM, at the end of its lifetime, or without its scheduler."""
-    return worker.status in _CLOSING
+__all__ = ["DriverExecutor", "DriverLimits", "driver_executor"]
 
 
 class DriverExecutor(ClusterExecutor):

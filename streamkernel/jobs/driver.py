@@ -13,15 +13,14 @@ from asyncio import CancelledError
 from concurrent.futures import CancelledError as FutureCancelled
 from typing import Any
 
-from distributed import Reschedule, get_worker, secede
-from distributed.comm.core import CommClosedError
-from distributed.scheduler import KilledWorker, NoValidWorkerError
+from distributed import KilledWorker, Reschedule, get_worker, secede
 from distributed.worker import Worker
 
 from streamkernel.blobs import Lease, Record
+from streamkernel.engine.cluster_state import CommClosedError, NoValidWorkerError, is_closing
 from streamkernel.errors import ClusterError, DataError, NumericalError, ParameterError, RunLockedError
 from streamkernel.jobs.checkpoints import remove_steps, steps_saved
-from streamkernel.jobs.cluster import driver_executor, is_closing
+from streamkernel.jobs.cluster import driver_executor
 from streamkernel.jobs.failures import as_record
 from streamkernel.jobs.fit_and_publish import Fitting, steps_of
 from streamkernel.jobs.progress_watch import ProgressWatch

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from distributed import Client, Future, fire_and_forget
-from distributed.scheduler import KilledWorker, NoValidWorkerError
+from distributed import Client, Future, KilledWorker, fire_and_forget
 
 from streamkernel.blobs import Record
+from streamkernel.engine.cluster_state import NoValidWorkerError, task_state
+from streamkernel.engine.lost_cluster import scheduler_of
 from streamkernel.errors import ClusterError, StoreExistsError, StreamKernelError
 from streamkernel.jobs.records import FAILED, QUEUED, JobRecords
 from streamkernel.jobs.reservation import reserve
@@ -89,14 +89,12 @@ def begin_again(client: Client, records: JobRecords, ended: Record, model: str, 
 def state_of(client: Client, records: JobRecords, asked: int) -> str | None:
     """State of the task of the driver submitted for job state `asked`; None if the scheduler knows no such task."""
     key = _key(records, asked)
-    scheduler: Any = client.scheduler
     try:
-        state: str | None = client.sync(scheduler.get_task_status, keys=[key])[key]
+        return task_state(client, key)
     except (OSError, RuntimeError, TimeoutError) as error:
         raise ClusterError(
-            f"the scheduler at {scheduler.address} does not answer ({error}); look at its address"
+            f"the scheduler at {scheduler_of(client)} does not answer ({error}); look at its address"
         ) from error
-    return state
 
 
 def _cannot_begin(error: BaseException) -> dict[str, str]:

@@ -15,7 +15,7 @@ try:
     from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
     from zarr.core.sync import sync
 except ImportError as error:
-    raise missing_part("zarr", f"{error.name}.sync or byte requests") from error
+    raise missing_part("zarr", str(error)) from error
 
 __all__ = ["ByteRequest", "bounds", "read_value", "value_size"]
 

@@ -1,0 +1,87 @@
+"""The state of a cluster: what becomes of a task, and of a worker. distributed documents no way to ask for it.
+
+Its errors of lost connections and workers are here too: the documentation does not name their modules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from typing import Any
+
+from distributed import Client, LocalCluster, Nanny, Scheduler, Status, Worker
+
+from streamkernel.dependencies import missing_part
+
+try:
+    from distributed.client import ClosedClientError, FutureCancelledError, FuturesCancelledError
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import NoValidWorkerError, NoWorkerError
+    from distributed.worker_state_machine import WorkerState
+except ImportError as error:
+    raise missing_part("distributed", str(error)) from error
+
+for _owner, _name in ((Scheduler, "get_task_status"), (WorkerState, "executing_count"), (Nanny, "pid")):
+    if not hasattr(_owner, _name):
+        raise missing_part("distributed", f"{_owner.__name__}.{_name}")
+
+__all__ = [
+    "ClosedClientError",
+    "CommClosedError",
+    "FutureCancelledError",
+    "FuturesCancelledError",
+    "NoValidWorkerError",
+    "NoWorkerError",
+    "a_worker_failed",
+    "executing",
+    "is_closing",
+    "kill_workers",
+    "memory_at_end",
+    "task_state",
+]
+
+_CLOSING = frozenset({Status.closing_gracefully, Status.closing, Status.closed, Status.failed})
+
+
+def task_state(client: Client, key: str) -> str | None:
+    """State of a task on the scheduler; None if the scheduler knows no such task.
+
+    A `Future` made from the key cannot tell: for an unknown key it waits forever.
+    """
+    scheduler: Any = client.scheduler
+    state: str | None = client.sync(scheduler.get_task_status, keys=[key])[key]
+    return state
+
+
+def executing(client: Client) -> dict[str, int]:
+    """Number of tasks that run on each worker, also cancelled ones, of which the scheduler knows nothing more."""
+    found: dict[str, int] = client.run(_executing, on_error="ignore")
+    return found
+
+
+def _executing(dask_worker: Any) -> int:
+    return int(dask_worker.state.executing_count)
+
+
+def is_closing(worker: Worker) -> bool:
+    """Whether a worker is about to end: after SIGTERM, at the end of its lifetime, or without its scheduler."""
+    return worker.status in _CLOSING
+
+
+def memory_at_end(client: Client, worker: str) -> int | None:
+    """Bytes that a worker held when its nanny ended it for its memory; None where this did not happen."""
+    held = [event["rss"] for _, event in client.get_events("worker-restart-memory") if event["worker"] == worker]
+    return int(held[-1]) if held else None
+
+
+def a_worker_failed(cluster: LocalCluster) -> bool:
+    """Whether a worker process ended before it was ready, which the thread that starts them only logs."""
+    return any(nanny.status == Status.failed for nanny in cluster.workers.values())
+
+
+def kill_workers(cluster: LocalCluster) -> None:
+    """End the worker processes at once, in the middle of their tasks."""
+    for nanny in list(cluster.workers.values()):
+        with contextlib.suppress(ProcessLookupError, TypeError):  # no process yet, or no longer
+            os.kill(nanny.pid, signal.SIGKILL)
