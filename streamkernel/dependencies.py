@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from streamkernel.errors import DependencyError
+
 __all__ = ["TRIED", "Tried", "missing_part"]
 
 
@@ -29,14 +31,14 @@ TRIED = {
 }
 
 
-def missing_part(library: str, part: str) -> ImportError:
+def missing_part(library: str, part: str) -> DependencyError:
     """The error for an installed version that lacks `part`."""
     tried = TRIED[library]
     try:
         installed = version(library)
     except PackageNotFoundError:
         installed = "(of an unknown version)"
-    return ImportError(
+    return DependencyError(
         f"{library} {installed} lacks a part that {tried.used_in} needs ({part}); install a version that streamkernel "
         f"was tried with: pip install '{library}>={tried.least},<{tried.below}'"
     )

@@ -31,7 +31,8 @@
     ├── NumericalError (ArithmeticError)       a solver produced NaN or infinity
     │   └── SingularKernelError                alpha = 0 with a singular kernel
     ├── ClusterError (RuntimeError)            the scheduler or its workers have stopped
-    └── SecurityError (PermissionError)        a connection without encryption; a certificate that is not accepted
+    ├── SecurityError (PermissionError)        a connection without encryption; a certificate that is not accepted
+    └── DependencyError (ImportError)          an installed library lacks a part; the versions that have it
 
 Each message gives in one line what is wrong, where, and the remedy. Each class also derives from the built-in exception
 that callers expect, so that ``except ValueError`` works.
@@ -51,6 +52,7 @@ __all__ = [
     "DTypeError",
     "DataError",
     "DegenerateBandwidthError",
+    "DependencyError",
     "EmptyDataError",
     "IncompleteStoreError",
     "InputChangedError",
@@ -211,6 +213,10 @@ class ClusterError(StreamKernelError, RuntimeError):
 
 class SecurityError(StreamKernelError, PermissionError):
     """A connection is not encrypted although it must be, or one side does not accept a certificate."""
+
+
+class DependencyError(StreamKernelError, ImportError):
+    """The installed version of a library lacks a part that streamkernel uses."""
 
 
 def error_class(name: str) -> type[StreamKernelError] | None:

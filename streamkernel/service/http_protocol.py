@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Protocol
 
 from streamkernel.service.connections import Client, Connections, address_of
 from streamkernel.service.http_errors import STATUSES, error_body
 
-__all__ = ["CONNECTION", "Connection", "Pending", "protocol_class"]
+__all__ = ["CONNECTION", "Connection", "Pending"]
 
 CONNECTION = "connection"
 """Key of the connection in the state of a request's scope."""
@@ -38,22 +37,20 @@ class Connection(asyncio.BufferedProtocol):
     """Parameters
     ----------
     connections : all connections of the process.
-    server : class of the web server's protocol, made with `options`.
+    make_server : function that makes the web server's protocol of this connection.
     handshake : the TLS handshake of this connection, which holds its place until now.
     """
 
     def __init__(
         self,
         connections: Connections,
-        server: type[asyncio.Protocol],
-        options: dict[str, Any],
+        make_server: Callable[[Connection], asyncio.Protocol],
         handshake: Client | None = None,
     ) -> None:
         self._connections = connections
         self._handshake = handshake
         self._limits = connections.limits
-        options["app_state"] = {**options["app_state"], CONNECTION: self}
-        self._make_server: Callable[[], asyncio.Protocol] = partial(server, **options)
+        self._make_server = make_server
         self._server: asyncio.Protocol | None = None
         self._transport: asyncio.Transport | None = None
         self._request: Pending | None = None
@@ -80,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._since = self._loop.time()
         self._deadline = self._since + self._limits.header_seconds
-        self._server = self._make_server()
+        self._server = self._make_server(self)
         self._server.connection_made(_ObservedTransport(transport, self))  # type: ignore[arg-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -286,13 +283,3 @@ class _ObservedTransport:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
-
-
-def protocol_class(connections: Connections, server: type[asyncio.Protocol]) -> Any:
-    """The class that the web server makes for each connection, in place of its own protocol."""
-
-    class ServedConnection(Connection):
-        def __init__(self, handshake: Client | None = None, **options: Any) -> None:
-            super().__init__(connections, server, options, handshake)
-
-    return ServedConnection

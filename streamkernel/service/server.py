@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import multiprocessing
 import os
 import resource
@@ -21,22 +20,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
 
-import uvicorn
-
 from streamkernel.errors import ParameterError
 from streamkernel.service.access_control import BrokenAnswer
-from streamkernel.service.app import Service, create_app
-from streamkernel.service.connections import Connections
-from streamkernel.service.http_protocol import protocol_class
 from streamkernel.service.settings import Settings
 from streamkernel.service.shutdown import ended_by_signals, leave
-from streamkernel.service.tls_handshake import handshake_class
+from streamkernel.service.web_server import GRACE_SECONDS, configured
 
-__all__ = ["Address", "configured", "serve"]
+__all__ = ["Address", "serve"]
 
-_GRACE_SECONDS = 10
-_END_SECONDS = _GRACE_SECONDS + 2  # after the signal the process ends, even if a thread is still at work
-_BACKLOG = 1024
+_END_SECONDS = GRACE_SECONDS + 2  # after the signal the process ends, even if a thread is still at work
 _FILES = 256  # open files for models, threads and libraries
 _RESTART_SECONDS = 1.0  # pause before a process that ended is started again
 
@@ -60,16 +52,18 @@ class Address:
     def scheme(self) -> str:
         return "http" if self.certificate is None else "https"
 
-    def check(self) -> None:
-        """Raise `ParameterError` unless certificate and key can be used."""
+    def tls(self) -> ssl.SSLContext | None:
+        """Certificate and key; None for plain HTTP. Raises `ParameterError` if they cannot be used."""
         if self.certificate is None:
-            return
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password=lambda: "")
+            context.load_cert_chain(self.certificate, self.key, password=lambda: "")
         except (OSError, ssl.SSLError) as error:
             raise ParameterError(
                 f"the certificate {self.certificate} and the key {self.key} cannot be used: {error.strerror or error}"
             ) from None
+        return context
 
 
 def serve(
@@ -87,7 +81,7 @@ def serve(
     ParameterError
         The service cannot listen at the address, or certificate and key cannot be used.
     """
-    address.check()
+    address.tls()  # before a port is taken
     bound = _bind(address, shared=workers > 1)
     host, port = bound.getsockname()[:2]
     url = f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -118,35 +112,6 @@ def _bind(address: Address, *, shared: bool) -> socket.socket:
     return bound
 
 
-class _Server(uvicorn.Server):
-    """A web server that reports when it has started, and ends the service's connections and scans on a signal."""
-
-    def __init__(
-        self, config: uvicorn.Config, connections: Connections, service: Service, started: Callable[[], None]
-    ) -> None:
-        super().__init__(config)
-        self._connections = connections
-        self._service = service
-        self._started = started
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if not self.should_exit:
-            self._started()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._connections.start_shutdown()
-        await super().shutdown(sockets)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        super().handle_exit(sig, frame)
-        self._service.stop_scanning()
-        # A thread that waits for a disk or store that does not answer cannot be ended; the process can.
-        last = threading.Timer(_END_SECONDS, os._exit, (0,))
-        last.daemon = True
-        last.start()
-
-
 class _OneLine(logging.Formatter):
     def formatException(self, ei: object) -> str:
         return ""
@@ -167,41 +132,13 @@ def _configure_logs() -> None:
         logger.setLevel(level)
 
 
-def configured(settings: Settings, address: Address, started: Callable[[], None]) -> uvicorn.Server:
-    """The web server of one process, to be run on a socket."""
-    service = create_app(settings)
-    config = uvicorn.Config(
-        service,
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        backlog=_BACKLOG,
-        timeout_keep_alive=math.ceil(settings.limits.idle_seconds),
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-        ssl_certfile=address.certificate,
-        ssl_keyfile=address.key,
-    )
-    config.load()
-    connections = Connections(settings.limits)
-    config.http_protocol_class = protocol_class(connections, config.http_protocol_class)
-    if config.ssl is not None:
-        config.http_protocol_class = handshake_class(connections, config.ssl, config.http_protocol_class)
-        config.ssl = None
-    return _Server(config, connections, service, started)
-
-
 def _run(settings: Settings, address: Address, bound: socket.socket, started: Callable[[], None]) -> None:
     _configure_logs()
     # The thread that reads a new generation yields to requests after 1 ms, not after Python's default of 5 ms.
     sys.setswitchinterval(0.001)
     settings = settings.with_limits(connections=_affordable_connections(settings.limits.connections))
     with ended_by_signals():
-        configured(settings, address, started).run(sockets=[bound])
+        configured(settings, address.tls(), started).run(sockets=[bound])
 
 
 def _affordable_connections(wanted: int) -> int:

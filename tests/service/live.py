@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from streamkernel.service import Settings
-from streamkernel.service.server import Address, configured
+from streamkernel.service.server import Address
+from streamkernel.service.web_server import configured
 
 
 class Live:
@@ -23,7 +24,7 @@ class Live:
         address = Address("127.0.0.1", self.port, **options)
         self.url = f"{address.scheme}://127.0.0.1:{self.port}"
         started = threading.Event()
-        self.server = configured(settings, address, started.set)
+        self.server = configured(settings, address.tls(), started.set)
         self.service: Any = self.server.config.app
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listening]})
         self._thread.start()

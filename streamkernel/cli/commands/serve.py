@@ -90,7 +90,7 @@ def command(
         from streamkernel.service.server import Address
         from streamkernel.service.settings import is_loopback, read_token
         from streamkernel.service.shutdown import leave
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ParameterError(f"the service needs {error.name}: pip install 'streamkernel[service]'") from error
     if (tls_cert is None) != (tls_key is None):
         raise ParameterError("--tls-cert and --tls-key belong together; give both or neither")
