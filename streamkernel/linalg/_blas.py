@@ -2,7 +2,8 @@
 
 `scipy.linalg.blas` holds the GIL, so that two threads of `dsyrk` run one after the other. NumPy's ``K.T @ K`` releases
 the GIL, but needs an (n, n) temporary and a second pass that adds it. This module avoids both: it calls the routines
-of the same library through the function pointers that SciPy publishes for Cython, and ctypes releases the GIL.
+of the same library through the function pointers that SciPy publishes (`scipy.linalg.cython_blas`, and
+`scipy.LowLevelCallable` for their C signatures), and ctypes releases the GIL.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import numpy as np
 import scipy.linalg.cython_blas as _cython_blas
 import scipy.linalg.cython_lapack as _cython_lapack
 from numpy.typing import NDArray
+from scipy import LowLevelCallable
+
+from streamkernel.errors import DependencyError
 
 __all__ = [
     "add_product",
@@ -34,9 +38,6 @@ __all__ = [
 
 Float = NDArray[np.float64]
 
-_capsule_name = ctypes.pythonapi.PyCapsule_GetName
-_capsule_name.restype = ctypes.c_char_p
-_capsule_name.argtypes = [ctypes.py_object]
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -47,8 +48,17 @@ _PTR = ctypes.c_void_p
 
 
 def _routine(name: str, *argument_types: Any, library: Any = _cython_blas) -> Callable[..., None]:
-    capsule = getattr(library, "__pyx_capi__")[name]  # noqa: B009
-    pointer = _capsule_pointer(capsule, _capsule_name(capsule))
+    routine = LowLevelCallable.from_cython(library, name)
+    # "void (char *, char *, int *, ...)". Another type would make the call read memory that is not its own: SciPy could
+    # be built for a BLAS whose integers have 64 bits.
+    types = routine.signature.removeprefix("void (").removesuffix(")").split(", ")
+    fits = [(given == "char *", given == "int *") == (wanted is _CHAR, wanted is _INT)
+            for given, wanted in zip(types, argument_types, strict=False)]  # fmt: skip
+    if len(types) != len(argument_types) or not all(fits):
+        raise DependencyError(
+            f"{name} of SciPy is {routine.signature}, not of 32-bit integers; install a build of SciPy that is"
+        )
+    pointer = _capsule_pointer(routine.function, routine.signature.encode())
     function: Callable[..., None] = ctypes.CFUNCTYPE(None, *argument_types)(pointer)
     return function
 
