@@ -53,13 +53,16 @@ class Compiled:
         except NumbaError:  # an error in our code, not in the cache
             raise
         except Exception as error:  # a truncated file may raise any error while it is unpickled
-            cache = function._cache
-            cache.flush()
+            folder = function.stats.cache_path
+            if folder is None:
+                raise
+            for index in Path(folder).glob("*.nbi"):  # one a function; what no index names is written anew
+                index.unlink(missing_ok=True)
             function.compile(signature)
             if not self.warned:
                 self.warned = True
                 warnings.warn(
-                    f"Numba's cache in {cache.cache_path} could not be read ({type(error).__name__}: {error});"
+                    f"Numba's cache in {folder} could not be read ({type(error).__name__}: {error});"
                     " it was cleared and the loops compiled again",
                     StreamKernelWarning,
                     stacklevel=2,

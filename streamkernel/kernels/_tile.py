@@ -18,6 +18,8 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from streamkernel.dependencies import missing_part
+
 __all__ = [
     "BLOCK",
     "ROWS",
@@ -252,7 +254,10 @@ def full_width(typing: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         # llvmlite supports only attributes without a value, but prints each member of the set as it is.
-        set.add(builder.function.attributes, f'"prefer-vector-width"="{8 * VECTOR_BYTES}"')
+        attributes = builder.function.attributes
+        if not isinstance(attributes, set):
+            raise missing_part("numba", "attributes of a function in LLVM as a set")
+        set.add(attributes, f'"prefer-vector-width"="{8 * VECTOR_BYTES}"')
         return context.get_dummy_value()
 
     return types.void(), generate
