@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.normal_form import OBSTORE_SCHEMES, normalised
 from streamkernel.errors import ParameterError
-
-try:
-    from streamkernel.blobs.object_store import ObjectBlobs
-except ImportError:  # pragma: no cover - the extra is part of the development environment
-    ObjectBlobs = None  # type: ignore[assignment,misc]  # a class may not be None
-
-from streamkernel.blobs.filesystem import FilesystemBlobs
 
 __all__ = ["OBSTORE_SCHEMES", "remote_blobs"]
 
 
 def remote_blobs(url: str) -> Blobs:
-    """The byte strings below `url`."""
+    """The byte strings below `url`; the library for its scheme is loaded with the first URL that needs it."""
     url = str(normalised(url))
     scheme = url.partition("://")[0].lower()
     if scheme not in OBSTORE_SCHEMES:
-        return FilesystemBlobs(url)
-    if ObjectBlobs is None:
-        raise ParameterError(f"{url} needs the driver of object stores: pip install 'streamkernel[objects]'")
-    return ObjectBlobs(url)
+        other: Blobs = import_module("streamkernel.blobs.filesystem").FilesystemBlobs(url)
+        return other
+    try:
+        driver = import_module("streamkernel.blobs.object_store")
+    except ImportError:  # pragma: no cover - the extra is part of the development environment
+        raise ParameterError(f"{url} needs the driver of object stores: pip install 'streamkernel[objects]'") from None
+    store: Blobs = driver.ObjectBlobs(url)
+    return store

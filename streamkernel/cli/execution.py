@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from streamkernel.cli.options import Scheduler
@@ -17,9 +18,7 @@ from streamkernel.engine import (
     available_cpus,
     limits_here,
 )
-from streamkernel.engine.cluster import connect, local_cluster
 from streamkernel.engine.compiling import Notify, compile_here
-from streamkernel.engine.security import check_encrypted, tls_security
 from streamkernel.errors import ParameterError
 
 __all__ = ["ExecutionTarget", "execution_target"]
@@ -63,10 +62,11 @@ class ExecutionTarget:
             yield ThreadExecutor()
         elif self.scheduler == "local":
             compile_here(tell)
-            with local_cluster(self.workers, memory_limit=worker_bytes, tell=tell) as executor:
+            with _engine("cluster").local_cluster(self.workers, memory_limit=worker_bytes, tell=tell) as executor:
                 yield executor
         else:
-            with connect(self.scheduler, self.security, insecure=self.insecure, tell=tell) as executor:
+            cluster = _engine("cluster")
+            with cluster.connect(self.scheduler, self.security, insecure=self.insecure, tell=tell) as executor:
                 yield executor
 
 
@@ -85,5 +85,12 @@ def execution_target(asked: Scheduler, workers: int | None) -> ExecutionTarget:
         )
     if workers is not None:
         raise ParameterError("--workers is for the local cluster; a remote scheduler has the workers it has")
-    check_encrypted(scheduler, insecure=asked.insecure)
-    return ExecutionTarget(scheduler, 1, tls_security(asked.tls_ca, asked.tls_cert, asked.tls_key), asked.insecure)
+    security = _engine("security")
+    security.check_encrypted(scheduler, insecure=asked.insecure)
+    files = security.tls_security(asked.tls_ca, asked.tls_cert, asked.tls_key)
+    return ExecutionTarget(scheduler, 1, files, asked.insecure)
+
+
+def _engine(module: str) -> Any:
+    """A module of the engine that loads distributed, which takes longer than all the rest: threads do without it."""
+    return import_module(f"streamkernel.engine.{module}")

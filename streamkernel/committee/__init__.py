@@ -14,6 +14,11 @@ the query points are its basis: `reductions.GaussianEquations` with `BlockNoise`
     support vector machines (experimental)  fit_svm_committee
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from streamkernel.committee.generalised import GeneralisedCommittee, fit_generalised_committee
 from streamkernel.committee.online import OnlineCommittee
 from streamkernel.committee.partition import PARTITIONS, cell_centres, cells_of
@@ -21,7 +26,9 @@ from streamkernel.committee.predict import CommitteePrediction, committee_predic
 from streamkernel.committee.prediction_plan import prediction_steps
 from streamkernel.committee.query_set import QuerySetRule, degrees_of_features, degrees_of_sample, query_set
 from streamkernel.committee.rounding import least_ratio
-from streamkernel.committee.svm import SVMCommittee, fit_svm_committee
+
+if TYPE_CHECKING:
+    from streamkernel.committee.svm import SVMCommittee, fit_svm_committee
 
 __all__ = [
     "PARTITIONS",
@@ -41,3 +48,10 @@ __all__ = [
     "prediction_steps",
     "query_set",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # On first access: scikit-learn's machines take long to import, and no other committee needs them.
+    if name not in ("SVMCommittee", "fit_svm_committee"):
+        raise AttributeError(f"module 'streamkernel.committee' has no attribute {name!r}")
+    return getattr(import_module("streamkernel.committee.svm"), name)

@@ -1,5 +1,6 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
+from streamkernel.engine.executor import Executor, executor_of
 from streamkernel.engine.memory_limits import (
     MemoryLimits,
     check_memory,
@@ -21,7 +22,7 @@ from streamkernel.engine.plan import (
     step_of,
 )
 from streamkernel.engine.progress import Progress, Silent
-from streamkernel.engine.session import Checkpointing, Executor, Session, SweepRecord, layout_of
+from streamkernel.engine.session import Checkpointing, Session, SweepRecord, layout_of
 from streamkernel.engine.threads import ThreadExecutor, available_cpus
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "ThreadExecutor",
     "available_cpus",
     "check_memory",
+    "executor_of",
     "format_bytes",
     "layout_of",
     "limits_here",

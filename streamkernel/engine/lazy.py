@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-import dask.array as da
 import numpy as np
-from dask.delayed import delayed
 from numpy.typing import NDArray
 
 from streamkernel.linalg import single_threaded_blas
@@ -31,6 +30,8 @@ def lazy_rows(work: RowMap, table: Table, name: str, block_rows: int) -> Any:
     name : name of the output.
     block_rows : rows of a span, rounded to whole chunks.
     """
+    # Loaded here: dask.array takes long to import, and rows in memory do without it.
+    da, delayed = import_module("dask.array"), import_module("dask.delayed").delayed
     width, dtype = work.columns[name]
     # Table and row map are one delayed object each, so that the basis is in the graph once, not in every task.
     held_table, held_work = delayed(table, pure=False), delayed(work, pure=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamkernel.engine.allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
-from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine.executor import Executor
 from streamkernel.engine.plan import (
     BASE_BYTES,
     COMPILING_BYTES,
@@ -22,7 +22,6 @@ from streamkernel.engine.plan import (
     Plan,
     format_bytes,
 )
-from streamkernel.engine.session import Executor
 from streamkernel.errors import ParameterError, ResourceLimitError
 
 __all__ = ["MemoryLimits", "check_memory", "limits_here", "machine_of", "memory_limits", "parse_bytes", "total_memory"]
@@ -104,7 +103,7 @@ def machine_of(executor: Executor, driver_bytes: int | None = None) -> Machine:
     driver_bytes : bytes resident in the driver before the run, where they are known.
     """
     return Machine(
-        executor.n_workers if executor.name == "cluster" else 0,
+        executor.n_workers,
         executor.threads_per_worker,
         max(BASE_BYTES, (driver_bytes or 0) + COMPILING_BYTES),
         WORKER_BYTES if executor.remote else LOCAL_WORKER_BYTES,
@@ -119,9 +118,7 @@ def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
     asked : bytes of all processes together (`--memory`), or None for this machine's limits. The workers' own limits
         apply in any case: beyond them Dask ends a worker.
     """
-    if not isinstance(executor, ClusterExecutor):
-        return limits_here(asked, workers=False)
-    return limits_here(asked, workers=True, remote=executor.remote, worker=executor.worker_limit())
+    return limits_here(asked, workers=executor.n_workers > 0, remote=executor.remote, worker=executor.worker_limit())
 
 
 def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], n: int) -> None:

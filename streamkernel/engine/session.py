@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
+from streamkernel.engine.executor import Executor
 from streamkernel.engine.layout import Layout, aligned_spans, block_rows, span_rows
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent
@@ -19,34 +19,9 @@ from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
-__all__ = ["Checkpointing", "Executor", "Session", "SweepRecord", "layout_of"]
+__all__ = ["Checkpointing", "Session", "SweepRecord", "layout_of"]
 
 Result = TypeVar("Result")
-
-
-class Executor(Protocol):
-    """The place where tasks run. Every executor gives the same bits."""
-
-    name: str
-    remote: bool
-    n_workers: int
-    threads_per_worker: int
-
-    def reduce(
-        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
-    ) -> State: ...
-
-    def write(
-        self,
-        rows: RowMap,
-        table: Table,
-        sink: RowSink,
-        layout: Layout,
-        advance: Callable[[int], None],
-        written: Callable[[int, Written], None],
-    ) -> None: ...
-
-    def peak_bytes(self) -> int: ...
 
 
 class Checkpointing(Protocol):

@@ -45,7 +45,7 @@ class ThreadExecutor:
 
     def __init__(self, threads: int | None = None, order: Callable[[list[int]], list[int]] | None = None) -> None:
         limit_arenas()
-        self.n_workers = 1
+        self.n_workers = 0
         self.threads_per_worker = threads or available_cpus()
         self._order = order or (lambda leaves: leaves)
 
@@ -117,6 +117,9 @@ class ThreadExecutor:
 
     def peak_bytes(self) -> int:
         return 0  # the session's meter sees this process and its children
+
+    def worker_limit(self) -> int | None:
+        return None
 
     def close(self) -> None:
         pass

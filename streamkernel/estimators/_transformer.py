@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamkernel.basis import Basis
-from streamkernel.engine import Executor, Session, ThreadExecutor, layout_of, resident_bytes
-from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine import Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
@@ -82,8 +81,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
             names = names_of(self)
         before = resident_bytes()
         table = with_names(open_table(X), names)
-        executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
-        session = Session(executor, progress=self.progress)
+        session = Session(executor_of(self.client), progress=self.progress)
         return fit_basis(table, settings, session, algebra, memory_limit=limit, driver_bytes=before, **options)
 
     def _adopt(self, model: Any) -> Self:
@@ -110,7 +108,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
             X = validate_data(self, unmasked(X, "X"), dtype="numeric", reset=False, ensure_all_finite=False)
             require_finite(X, "X", names_of(self))
             table = self.model_.prepare(with_names(open_table(X), names_of(self)))
-            return Session(ThreadExecutor()).sweep(Collect(work, work.name, table.n_rows), table, work.name)
+            return Session().sweep(Collect(work, work.name, table.n_rows), table, work.name)
         table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
         table = self.model_.prepare(table)
         return lazy_rows(work, table, work.name, layout_of(work, table).block_rows)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from streamkernel.engine import Session, resident_bytes
+from streamkernel.engine import Session, executor_of, resident_bytes
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, warn_of_names
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
@@ -72,7 +72,7 @@ class UpdatingEstimator(SupervisedEstimator):
         done = update_model(
             model,
             table,
-            Session(self._executor(), progress=self.progress),
+            Session(executor_of(self.client), progress=self.progress),
             choices=choices,
             stale=stale,
             grow=grow,

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
-from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
@@ -57,9 +56,6 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> PredictingModel:
         """The fitted model; options are those of `fit_supervised`."""
 
-    def _executor(self) -> Executor:
-        return ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
 
@@ -85,7 +81,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
             flat, names = np.ndim(y) == 2, names_of(self)
         before = resident_bytes()
         table = with_names(open_table(X, y, classify=self._classify), names)
-        session = Session(self._executor(), progress=self.progress)
+        session = Session(executor_of(self.client), progress=self.progress)
         model = self._fit_model(
             table,
             settings,
@@ -138,7 +134,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         if is_array_like(X):
             table = self._here(X)
             everything = Collect(work, name, table.n_rows)
-            return Session(ThreadExecutor()).sweep(everything, table, "predict")
+            return Session().sweep(everything, table, "predict")
         table = warn_of_names(self, self.model_.known_columns, open_table(X).without_targets())
         table = self.model_.prepare(table)
         return lazy_rows(work, table, name, layout_of(work, table).block_rows)

@@ -9,8 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamkernel.bounds import MatchingPursuitBound
-from streamkernel.engine import Executor, Progress, Session, ThreadExecutor, layout_of, resident_bytes
-from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
@@ -162,8 +161,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         paired = paired_table(X, y, self.view_columns, names, second_names)
         if paired.table.n_rows < 2:
             raise EmptyDataError("n_samples = 1: correlations need at least two rows")
-        executor: Executor = ThreadExecutor() if self.client is None else ClusterExecutor(self.client)
-        session = Session(executor, progress=self.progress)
+        session = Session(executor_of(self.client), progress=self.progress)
         settings = CCASettings.from_parameters(parameters, paired.table.n_rows)
         return self._adopt(fit_cca(paired, settings, session, memory_limit=limit, driver_bytes=before))
 
@@ -247,7 +245,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             X = np.reshape(X, (-1, 1))
         table = with_names(open_table(X), known.names if names and known.named else names)
         table = self.model_.rows_of(table, view, of_targets=of_targets)
-        return Session(ThreadExecutor()).sweep(Collect(work, "variates", table.n_rows), table, "variates")
+        return Session().sweep(Collect(work, "variates", table.n_rows), table, "variates")
 
     @property
     def _n_features_out(self) -> int:

@@ -1,16 +1,23 @@
 """Low-rank factors G with ``G G^T = K~``: products, solves, eigenvectors, neighbours, from a stored G or a basis."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from streamkernel.factors.basis_record import BasisRecord
 from streamkernel.factors.cca import FactorCCA
 from streamkernel.factors.codes import Codes
 from streamkernel.factors.eigen import FactorEigen
 from streamkernel.factors.factor import BASIS, ROWS, Factor, checked_folder
 from streamkernel.factors.features import FeatureRows
-from streamkernel.factors.lazy import lazy_product, lazy_solve
 from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
 from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner
 from streamkernel.factors.pca import PCA_ROWS, pca_residual_traces
 from streamkernel.factors.woodbury import NystroemRegression, nystroem_regression
+
+if TYPE_CHECKING:
+    from streamkernel.factors.lazy import lazy_product, lazy_solve
 
 __all__ = [
     "BASIS",
@@ -36,3 +43,10 @@ __all__ = [
     "pca_residual_traces",
     "preconditioner",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # On first access: dask.array takes long to import, and only lazy products need it.
+    if name not in ("lazy_product", "lazy_solve"):
+        raise AttributeError(f"module 'streamkernel.factors' has no attribute {name!r}")
+    return getattr(import_module("streamkernel.factors.lazy"), name)

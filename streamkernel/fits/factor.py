@@ -14,19 +14,17 @@ from numpy.typing import NDArray
 
 from streamkernel.blobs import joined
 from streamkernel.engine import (
-    Executor,
     Machine,
     PeakMeter,
     Plan,
     Progress,
     Session,
     TableShape,
-    ThreadExecutor,
+    executor_of,
     make_plan,
     resident_bytes,
     step_of,
 )
-from streamkernel.engine.cluster import ClusterExecutor
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
@@ -118,11 +116,10 @@ def factorize(
     )
     limit = parse_bytes(memory_limit)
     before = resident_bytes()
-    executor: Executor = ThreadExecutor() if client is None else ClusterExecutor(client)
     return make_factor(
         open_table(X, y),
         settings,
-        Session(executor, progress=progress),
+        Session(executor_of(client), progress=progress),
         path,
         dtype=dtype,
         columns=columns if path is not None else "none",

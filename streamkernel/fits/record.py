@@ -99,7 +99,7 @@ def run_record(session: Session, plan: Plan, seconds: float, peak_bytes: int) ->
         "peak_memory_bytes": peak_bytes,
         "executor": {
             "name": executor.name,
-            "workers": executor.n_workers if executor.name == "cluster" else 0,
+            "workers": executor.n_workers,
             "threads": executor.threads_per_worker,
         },
     }

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 from typing import Any
 
-from streamkernel.engine import Executor, Progress, Silent, ThreadExecutor
-from streamkernel.engine.cluster import ClusterExecutor
+from streamkernel.engine import Executor, Progress, Silent, executor_of
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
@@ -78,7 +77,7 @@ def follow(
 
     @contextlib.contextmanager
     def executor() -> Iterator[Executor]:
-        yield ThreadExecutor() if client is None else ClusterExecutor(client)
+        yield executor_of(client)
 
     return Follower(
         store=os.fspath(store),

@@ -1,0 +1,53 @@
+"""The place where the tasks of a sweep run: threads of this process, or the workers of a Dask client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Protocol
+
+from streamkernel.engine.layout import Layout
+from streamkernel.engine.tasks import Written
+from streamkernel.engine.threads import ThreadExecutor
+from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.store import RowSink
+from streamkernel.table import Table
+
+__all__ = ["Executor", "executor_of"]
+
+
+class Executor(Protocol):
+    """The place where tasks run. Every executor gives the same bits."""
+
+    name: str
+    remote: bool
+    n_workers: int  # processes; 0 for threads of this one
+    threads_per_worker: int
+
+    def reduce(
+        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
+    ) -> State: ...
+
+    def write(
+        self,
+        rows: RowMap,
+        table: Table,
+        sink: RowSink,
+        layout: Layout,
+        advance: Callable[[int], None],
+        written: Callable[[int, Written], None],
+    ) -> None: ...
+
+    def peak_bytes(self) -> int: ...
+
+    def worker_limit(self) -> int | None:
+        """The smallest memory limit of a worker in bytes; None without such a limit."""
+
+
+def executor_of(client: Any) -> Executor:
+    """Executor on the workers of a Dask client; without one, on threads of this process."""
+    if client is None:
+        return ThreadExecutor()
+    # distributed takes longer to import than the rest of the package: only a process with a client loads it.
+    executor: Executor = import_module("streamkernel.engine.cluster_executor").ClusterExecutor(client)
+    return executor

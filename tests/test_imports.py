@@ -1,0 +1,50 @@
+"""What an import loads: libraries that take long are left to those who need them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = (
+    "bokeh", "click", "dask", "distributed", "fastapi", "matplotlib", "obstore", "pyarrow", "rich", "starlette",
+    "uvicorn", "xarray",
+)  # fmt: skip
+
+# scikit-learn imports pandas where it is installed, and pandas pyarrow: neither is ours to leave out.
+WITHOUT_PANDAS = "import sys; sys.modules['pandas'] = None\n"
+
+ESTIMATORS = "from streamkernel import GaussianProcessRegressor, KernelCCA, KernelRidge, Nystroem"
+FIT = """
+import numpy as np
+from streamkernel import KernelRidge
+X = np.random.default_rng(0).standard_normal((300, 2))
+print(KernelRidge(10).fit(X, X[:, 0]).predict(X).shape)
+"""
+PLAN = "from streamkernel.cli import main; assert main(['plan', {!r}, '--scheduler', 'threads']) == 0"
+
+
+def loaded(code: str) -> set[str]:
+    """Those of `HEAVY` that a fresh process has loaded after `code`."""
+    code = f"{WITHOUT_PANDAS}{code}\nprint('loaded', *(set({HEAVY!r}) & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("code", [ESTIMATORS, "from streamkernel import Factor, factorize, open_table", FIT])
+def test_python_without_a_cluster_loads_no_heavy_library(code: str) -> None:
+    assert loaded(code) == set()
+
+
+def test_a_command_on_threads_loads_no_cluster(tmp_path: Path) -> None:
+    make = f"import numpy as np; np.savez({str(tmp_path / 'x.npz')!r}, X=np.eye(50), y=np.arange(50.0))\n"
+    make += f"import streamkernel as s; s.ingest({str(tmp_path / 'x.npz')!r}, {str(tmp_path / 'x')!r})\n"
+    subprocess.run([sys.executable, "-c", make], check=True, timeout=100)
+    assert loaded(PLAN.format(str(tmp_path / "x"))) == {"click", "rich"}
+
+
+def test_the_list_of_commands_loads_click_alone() -> None:
+    assert loaded("import streamkernel.cli.command_list") == {"click"}
