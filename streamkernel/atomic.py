@@ -274,6 +274,27 @@ class HeldLock:
             raise
         return cls(descriptor)
 
+    @classmethod
+    def acquire_current(
+        cls, path: Path, *, create: bool = False, prepare: Callable[[], None] | None = None
+    ) -> HeldLock | None:
+        """Like `acquire`, but the locked file or folder still has this name: another process may replace or remove it.
+
+        `prepare` is called before each try, to make the folder in which or of which the lock is taken.
+        """
+        while True:
+            if prepare is not None:
+                prepare()
+            try:
+                lock = cls.acquire(path, create=create)
+            except FileNotFoundError:
+                if prepare is None:
+                    raise
+                continue  # removed since `prepare`
+            if lock is None or lock.still_at(path):
+                return lock
+            lock.release()
+
     def write(self, content: bytes) -> None:
         """Replace the content of the locked file, by its descriptor: a later file with its name is not changed."""
         os.ftruncate(self.descriptor, 0)

@@ -23,6 +23,8 @@ from streamkernel.blobs.locations import (
     normalised,
     parent_of,
 )
+from streamkernel.blobs.lock import Lock, PathLock, lease_of
+from streamkernel.blobs.os_errors import store_error, translated_os_errors
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.blobs.transfer import at_once, download, upload
 
@@ -34,6 +36,8 @@ __all__ = [
     "Lease",
     "Level",
     "LocalBlobs",
+    "Lock",
+    "PathLock",
     "Record",
     "RecordLog",
     "Stamp",
@@ -46,9 +50,12 @@ __all__ = [
     "generation_of",
     "is_url",
     "joined",
+    "lease_of",
     "local_path",
     "normalised",
     "parent_of",
     "place_time",
+    "store_error",
+    "translated_os_errors",
     "upload",
 ]

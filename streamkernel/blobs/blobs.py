@@ -89,6 +89,10 @@ class Blobs(ABC):
         for key in keys:
             self.remove(key)
 
+    def remove_below(self, prefix: str = "") -> None:
+        """Remove every key that begins with `prefix`, which is empty or ends in ``/``, and its folders if any."""
+        self.remove_all(self.keys(prefix))
+
     def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
         """Bytes [first, last) of a value; a negative `first` counts from the end, without `last` the rest is read."""
         value = self.read(key)

@@ -148,7 +148,7 @@ class Lease:
             if not self._lost:
                 self.log.append({**self._record.value, "released": True}, after=self._record)
 
-    def forsake(self) -> None:
+    def abandon(self) -> None:
         """Stop the renewals without a request to the place; the lease then expires."""
         self._stop.set()
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from streamkernel.atomic import fsync_path, read_file
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
-from streamkernel.errors import StoreAccessError, StoreError
+from streamkernel.blobs.os_errors import translated_os_errors
+from streamkernel.errors import StoreAccessError
 
 __all__ = ["LocalBlobs"]
 
@@ -95,6 +96,11 @@ class LocalBlobs(Blobs):
         with self._errors("removing", key), suppress(FileNotFoundError, NotADirectoryError):
             (self.folder / key).unlink()
 
+    def remove_below(self, prefix: str = "") -> None:
+        super().remove_below(prefix)
+        # What is left: folders, and the files that killed writers left half-written.
+        shutil.rmtree(self.folder / prefix, ignore_errors=True)
+
     def size(self, key: str) -> int:
         with self._errors("reading", key):
             try:
@@ -127,18 +133,8 @@ class LocalBlobs(Blobs):
             if folder.is_symlink():
                 raise StoreAccessError(f"{folder} is a symbolic link, and nothing is written through links; remove it")
 
-    @contextmanager
-    def _errors(self, doing: str, key: str) -> Iterator[None]:
-        try:
-            yield
-        except StoreError:
-            raise
-        except PermissionError as error:
-            raise StoreAccessError(f"no permission while {doing} {self.folder / key}; ask its owner") from error
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            way_out = "free some space, then run again" if full else "check the disk, then run again"
-            raise StoreError(f"{error.strerror or error} while {doing} {self.folder / key}; {way_out}") from error
+    def _errors(self, doing: str, key: str) -> AbstractContextManager[None]:
+        return translated_os_errors(self.folder / key, doing)
 
 
 def _stamp(file: Path) -> Stamp:

@@ -71,17 +71,14 @@ def _remove(path: Path, lock: HeldLock) -> None:
 
 
 def _acquire(path: Path, model: str) -> HeldLock:
-    while True:
-        lock = HeldLock.acquire(path, create=True)
-        if lock is None:
-            try:
-                raise _refused(model, parsed_json(path.read_text(encoding="utf-8")))
-            except (FileNotFoundError, ValueError):
-                # The other follower ends or begins at this moment.
-                raise _refused(model, {}) from None
-        if lock.still_at(path):
-            return lock
-        lock.release()
+    lock = HeldLock.acquire_current(path, create=True)
+    if lock is not None:
+        return lock
+    try:
+        raise _refused(model, parsed_json(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError):
+        # The other follower ends or begins at this moment.
+        raise _refused(model, {}) from None
 
 
 def _refused(model: str, holder: dict[str, Any]) -> RunLockedError:

@@ -5,15 +5,10 @@
 
 from __future__ import annotations
 
+from streamkernel.blobs import store_error, translated_os_errors
 from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, read_complete
 from streamkernel.outputs.files import refuse_link
-from streamkernel.outputs.partial import (
-    PartialFolder,
-    publish,
-    remove_stray_partials,
-    store_error,
-    translated_os_errors,
-)
+from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
 from streamkernel.outputs.replace import check_name_length, check_output, plain_copy, remove_former
 
 __all__ = [
@@ -27,6 +22,7 @@ __all__ = [
     "publish",
     "read_complete",
     "refuse_link",
+    "remove_any",
     "remove_former",
     "remove_stray_partials",
     "store_error",

@@ -10,54 +10,18 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from streamkernel.atomic import HeldLock, partial_sibling, publish_folder
-from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
+from streamkernel.blobs import translated_os_errors
+from streamkernel.errors import StoreError
 from streamkernel.outputs.complete import Kind
 from streamkernel.outputs.replace import check_output, is_empty_folder, remove_former, whole_in
 
-__all__ = ["PartialFolder", "publish", "remove_stray_partials", "store_error", "translated_os_errors"]
+__all__ = ["PartialFolder", "publish", "remove_any", "remove_stray_partials"]
 
-_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _TRIES = 100
-
-
-@contextmanager
-def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
-    """Turn the operating system's errors into ours, which name the action, the path and the remedy."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except OSError as error:
-        raise store_error(error, path, doing) from error
-
-
-def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
-    """Our error for an error of the operating system; see `translated_os_errors`."""
-    name = error.filename or path
-    if isinstance(error, PermissionError):
-        return StoreAccessError(f"no permission for {name} while {doing} {path}; ask its owner")
-    if error.errno == errno.ELOOP:
-        return StoreAccessError(
-            f"{name} is a link, or has another name besides, and nothing is written through links while {doing} "
-            f"{path}; remove it"
-        )
-    if error.errno == errno.EROFS:
-        return StoreAccessError(
-            f"the file system is read-only while {doing} {path}; choose a path on another one, or have it mounted "
-            "for writing"
-        )
-    if error.errno in _DISK_FULL:
-        return StoreError(
-            f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"
-        )
-    if isinstance(error, FileNotFoundError):
-        return StoreNotFoundError(f"{name} vanished while {doing} {path}; is another process removing it?")
-    return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again")
 
 
 class PartialFolder:
@@ -128,7 +92,7 @@ def publish(folder: Path, target: Path, kind: Kind | None, *, overwrite: bool = 
         if is_empty_folder(target):
             with suppress(OSError):
                 target.rmdir()
-        former = _clear if kind is not None else _remove_any
+        former = _clear if kind is not None else lambda folder, successor: remove_any(folder)
         try:
             publish_folder(folder, target, former, overwrite=overwrite)
         except OSError as error:
@@ -156,12 +120,12 @@ def _clear(folder: Path, successor: Path) -> None:
             lock.release()
 
 
-def _remove_any(folder: Path, successor: Path) -> None:
-    """Remove whatever was at a place of our own."""
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=True)
+def remove_any(path: Path) -> None:
+    """Remove what is at a place of our own: a folder, a file, or a link, which is not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
     else:
-        folder.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def remove_stray_partials(folder: Path, name: str | None = None) -> None:

@@ -134,10 +134,10 @@ def write_bundle(path: str | os.PathLike[str], bundle: Bundle, *, overwrite: boo
     _write(target, bundle, config, arrays, kind, overwrite=overwrite)
 
 
-def replace_bundle(path: str | Path, bundle: Bundle) -> None:
+def replace_bundle(path: str | os.PathLike[str], bundle: Bundle) -> None:
     """Write `bundle` to `path` and replace whatever is there: only for our own places, such as a torn checkpoint."""
     config, arrays = _checked(bundle)
-    _write(path, bundle, config, arrays, None, overwrite=True)
+    _write(normalised(path), bundle, config, arrays, None, overwrite=True)
 
 
 def read_bundle(

@@ -33,7 +33,7 @@ from streamkernel.errors import (
 from streamkernel.outputs import translated_os_errors
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 from streamkernel.store.plain import differences, plain
-from streamkernel.store.run_places import FolderRun, ObjectRun, RunPlace
+from streamkernel.store.run_storage import run_storage
 
 __all__ = ["Checkpoints"]
 
@@ -69,27 +69,27 @@ class Checkpoints:
         self.config: dict[str, Any] = plain(config)
         self._digest = text_digest(canonical_json(self.config))
         with translated_os_errors(self.folder, "opening checkpoints in"):
-            self._place: RunPlace = ObjectRun(place) if isinstance(place, str) else FolderRun(place)
+            self._storage = run_storage(place)
             try:
                 if fresh:
-                    self._place.forget(self._saved())
+                    self._storage.remove_steps(self._saved())
                 self._check_config()
             except BaseException:
-                self._place.withdraw()
+                self._storage.withdraw()
                 raise
 
     def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:
         """Save `state` as the result of step number `step`; an earlier save of this step is replaced atomically."""
-        path = self._place.step(self._name(step, name))
+        path = self._storage.step(self._name(step, name))
         self.check_open()
         replace_bundle(path, Bundle(KIND, 1, {"step": step, "name": name, "run": self._digest}, state))
 
     def load(self, step: int, name: str) -> dict[str, NDArray[Any]] | None:
         """The state from `save`, or None. For a torn checkpoint it warns and returns None: the step is done again."""
         saved = self._name(step, name)
-        path = self._place.step(saved)
+        path = self._storage.step(saved)
         self.check_open()
-        if not self._place.has(saved):
+        if saved not in self._storage.names():
             return None
         try:
             bundle = read_bundle(path, KIND)
@@ -103,22 +103,22 @@ class Checkpoints:
 
     def steps(self) -> list[tuple[int, str]]:
         """Number and name of every saved step, readable or not, in order."""
-        matches = (_STEP.fullmatch(name) for name in self._place.names())
+        matches = (_STEP.fullmatch(name) for name in self._storage.names())
         return sorted((int(match[1]), match[2]) for match in matches if match)
 
     def discard(self) -> None:
         """Remove everything, because the run is finished or not wanted. Releases the lock."""
         self.check_open()
         with translated_os_errors(self.folder, "removing"):
-            self._place.discard()
+            self._storage.discard()
 
     def close(self) -> None:
         """Release the lock; saved steps stay."""
-        self._place.release()
+        self._storage.lock.release()
 
     def check_open(self) -> None:
         """Raise `RunLockedError` unless this process is still the only driver; to be called before publishing."""
-        self._place.check_held()
+        self._storage.lock.check()
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -128,7 +128,7 @@ class Checkpoints:
     ) -> None:
         if type(error) is StoreError:
             # The place does not answer, and the error has waited long enough: do not wait again to release the lock.
-            self._place.forsake()
+            self._storage.lock.abandon()
         else:
             self.close()
 
@@ -144,14 +144,14 @@ class Checkpoints:
 
     def _check_config(self) -> None:
         try:
-            earlier = self._place.described()
+            earlier = self._storage.description()
         except CorruptMetadataError:
             # No step was saved under this configuration, so there is nothing to protect.
             if self.steps():
                 raise
             earlier = None
         if earlier is None:
-            self._place.describe({"format": "streamkernel.run", "version": 1, "config": self.config})
+            self._storage.write_description({"format": "streamkernel.run", "version": 1, "config": self.config})
             return
         found = list(differences(self.config, earlier.get("config")))
         if found:

@@ -13,7 +13,7 @@ import numpy as np
 from streamkernel.atomic import parsed_json, read_file
 from streamkernel.errors import CorruptMetadataError, ParameterError, ResourceLimitError
 
-__all__ = ["differences", "plain", "read_json", "read_object"]
+__all__ = ["differences", "parse_object", "plain", "read_json", "read_object"]
 
 # A model's configuration has kilobytes, with 100,000 columns 10 MB; parsed, it takes twenty times its bytes in memory.
 _MAX_JSON_BYTES = 64 * 2**20
@@ -51,35 +51,50 @@ def plain(value: Any, where: str = "config") -> Any:
     )
 
 
-def read_json(path: Path) -> tuple[Any, str]:
-    """The value in a JSON file, and its text.
+def parse_json(content: bytes, where: str | Path) -> Any:
+    """The value of a JSON text that was read from `where`.
 
     Raises
     ------
     CorruptMetadataError
-        The file is empty, truncated, not UTF-8, contains NaN, or is nested too deeply.
+        The text is empty, truncated, not UTF-8, contains NaN, or is nested too deeply.
     """
+    try:
+        return parsed_json(content.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        what = f"not valid JSON ({str(error) or type(error).__name__})" if content else "empty"
+        raise CorruptMetadataError(f"{where} is {what}; restore it from a copy or write the store again") from error
+
+
+def parse_object(content: bytes, where: str | Path) -> dict[str, Any]:
+    """Like `parse_json`, for a text that must be an object: ``[]`` and ``null`` count as corrupt too."""
+    value = parse_json(content, where)
+    if not isinstance(value, dict):
+        raise CorruptMetadataError(
+            f"{where} holds a {type(value).__name__}, not an object; restore it from a copy or write the store again"
+        )
+    return value
+
+
+def read_json(path: Path) -> tuple[Any, str]:
+    """The value in a JSON file, and its text; see `parse_json`."""
+    content = _read(path)
+    return parse_json(content, path), content.decode("utf-8")
+
+
+def read_object(path: Path) -> tuple[dict[str, Any], str]:
+    """The object in a JSON file, and its text; see `parse_object`."""
+    content = _read(path)
+    return parse_object(content, path), content.decode("utf-8")
+
+
+def _read(path: Path) -> bytes:
     size = path.stat().st_size
     if size > _MAX_JSON_BYTES:
         raise ResourceLimitError(
             f"{path} has {size} bytes, more than the {_MAX_JSON_BYTES} allowed for metadata; it is not one of our files"
         )
-    try:
-        text = read_file(path).decode("utf-8")
-        return parsed_json(text, parse_constant=_refuse_constant), text
-    except (ValueError, RecursionError) as error:
-        what = "empty" if size == 0 else f"not valid JSON ({str(error) or type(error).__name__})"
-        raise CorruptMetadataError(f"{path} is {what}; restore it from a copy or write the store again") from error
-
-
-def read_object(path: Path) -> tuple[dict[str, Any], str]:
-    """Like `read_json`, for a file that must hold an object: ``[]`` and ``null`` count as corrupt too."""
-    value, text = read_json(path)
-    if not isinstance(value, dict):
-        raise CorruptMetadataError(
-            f"{path} holds a {type(value).__name__}, not an object; restore it from a copy or write the store again"
-        )
-    return value, text
+    return read_file(path)
 
 
 def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:

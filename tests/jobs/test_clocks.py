@@ -95,7 +95,7 @@ def test_a_driver_with_another_time(
     for path in Path(records.blobs.location, "lease").iterdir():
         os.utime(path, (real() - 19, real() - 19))
     assert looking.job(ID).status == "interrupted"
-    lease.forsake()
+    lease.abandon()
 
 
 def test_a_driver_that_is_gone(

@@ -254,7 +254,7 @@ def test_a_builder_that_died(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unfinished_objects, "TTL", 1.0)
     dead = sink_at(url, fingerprint="x")
     write(dead, 0, 48)
-    dead._building._lease.forsake()  # type: ignore[union-attr]
+    dead._building._lease.abandon()  # type: ignore[union-attr]
     with sink_at(url, fingerprint="x", resume=True) as sink:
         assert len(sink.finished()) == 6
         # It was only asleep: what it writes is the same, but it does not publish.

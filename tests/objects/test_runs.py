@@ -16,7 +16,7 @@ import pytest
 from streamkernel.blobs import blobs_at
 from streamkernel.cli import main
 from streamkernel.errors import CheckpointMismatchError, RunLockedError, StreamKernelWarning
-from streamkernel.store import Checkpoints, run_places
+from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
 from streamkernel.table.ingest import append_rows, grown, ingest
 
@@ -27,7 +27,7 @@ FIT = ("--basis", "30", "--scheduler", "threads", "--seed", "3")
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that gives no sign of life for a second is dead."""
-    monkeypatch.setattr(run_places, "TTL", 1.0)
+    monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
 
 
 def same(found: dict[str, Any] | None, want: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def test_steps(url: str, short: None) -> None:
 def test_a_driver_that_slept_too_long_writes_nothing_more(url: str, short: None) -> None:
     asleep = Checkpoints(url, {})
     asleep.save(0, "look", STATE)
-    asleep._place.forsake()
+    asleep._storage.lock.abandon()
     with Checkpoints(url, {}) as run:
         same(run.load(0, "look"), STATE)
         for use in (lambda: asleep.save(1, "final", STATE), asleep.discard, asleep.check_open):
@@ -80,8 +80,9 @@ def test_a_driver_that_slept_too_long_writes_nothing_more(url: str, short: None)
 
 KILLED = """
 import os, signal, sys
-from streamkernel.store import Checkpoints, run_places
-run_places.TTL = 1.0
+from streamkernel.blobs import lock
+from streamkernel.store import Checkpoints
+lock.LEASE_SECONDS = 1.0
 save = Checkpoints.save
 def killing(self, *args):
     save(self, *args); os.kill(os.getpid(), signal.SIGKILL)

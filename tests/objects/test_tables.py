@@ -208,7 +208,7 @@ def test_one_appends_at_a_time(url: str, sources: tuple[Path, Path], monkeypatch
     with pytest.raises(RunLockedError, match="another process"):
         append_rows(sources[1], url)
     # One that was killed gives no sign of life: the next one waits for that, and goes on.
-    held.lock.forsake()  # type: ignore[union-attr]
+    held.lock.abandon()  # type: ignore[union-attr]
     assert append_rows(sources[1], url).rows == 2200
 
 
@@ -237,7 +237,7 @@ def test_an_append_that_has_lost_its_lease_publishes_nothing(
 
     def outlet(self: ObjectGrown) -> Any:
         made = plain(self)
-        self.lock.forsake()
+        self.lock.abandon()
         return made
 
     monkeypatch.setattr(ObjectGrown, "outlet", outlet)

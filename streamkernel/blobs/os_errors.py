@@ -1,0 +1,49 @@
+"""Errors of the operating system as errors of ours, which name the action, the path and the remedy."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamkernel.errors import StoreAccessError, StoreError, StoreNotFoundError
+
+__all__ = ["store_error", "translated_os_errors"]
+
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def translated_os_errors(path: str | Path, doing: str) -> Iterator[None]:
+    """Turn the operating system's errors into ours, which name the action, the path and the remedy."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise store_error(error, path, doing) from error
+
+
+def store_error(error: OSError, path: str | Path, doing: str) -> StoreError:
+    """Our error for an error of the operating system; see `translated_os_errors`."""
+    name = error.filename or path
+    if isinstance(error, PermissionError):
+        return StoreAccessError(f"no permission for {name} while {doing} {path}; ask its owner")
+    if error.errno == errno.ELOOP:
+        return StoreAccessError(
+            f"{name} is a link, or has another name besides, and nothing is written through links while {doing} "
+            f"{path}; remove it"
+        )
+    if error.errno == errno.EROFS:
+        return StoreAccessError(
+            f"the file system is read-only while {doing} {path}; choose a path on another one, or have it mounted "
+            "for writing"
+        )
+    if error.errno in _DISK_FULL:
+        return StoreError(
+            f"no space left while {doing} {path} ({error.strerror}); free some or use another disk, then run again"
+        )
+    if isinstance(error, FileNotFoundError):
+        return StoreNotFoundError(f"{name} vanished while {doing} {path}; is another process removing it?")
+    return StoreError(f"input/output error while {doing} {path}: {error.strerror or error}; run again")

@@ -1,0 +1,160 @@
+"""Where the checkpoints of a run are: below a URL, with a lease, or in a folder, with a locked file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from streamkernel.atomic import HeldLock, partial_sibling
+from streamkernel.blobs import Lock, PathLock, blobs_at, joined, lease_of
+from streamkernel.errors import RunLockedError
+from streamkernel.outputs import refuse_link, remove_any, remove_stray_partials
+from streamkernel.store.plain import parse_object
+
+__all__ = ["RunStorage", "run_storage"]
+
+RUN = "run.json"
+LOCK = "lock"
+# These two, steps, and the remains of writers that were killed while they wrote either.
+_OURS = re.compile(
+    rf"{re.escape(RUN)}|{LOCK}|\d{{4,}}-[a-z][a-z0-9_]*"
+    r"|\.(run\.json|\d{4,}-[a-z][a-z0-9_]*)\.[0-9a-f]{8}\.(partial|new|former)"
+)
+
+
+class RunStorage:
+    """The run that this process drives; creating it takes the lock, or raises `RunLockedError` if another has it.
+
+    Attributes
+    ----------
+    lock : lock of the run's one driver.
+    """
+
+    lock: Lock
+
+    def __init__(self, location: str | Path) -> None:
+        self.location = location
+        self._blobs = blobs_at(location)
+        self.lock = self._acquire()
+
+    def _acquire(self) -> Lock:
+        busy = f"the run in {self.location} is being driven by another process; wait for it or stop it first"
+        return lease_of(self._blobs, LOCK, busy)
+
+    def step(self, name: str) -> str:
+        """Location of a step's bundle."""
+        return joined(self.location, name)
+
+    def names(self) -> list[str]:
+        """Names of all entries."""
+        prefixes, stamps = self._blobs.level()
+        return [*(prefix.rstrip("/") for prefix in prefixes), *stamps]
+
+    def description(self) -> dict[str, Any] | None:
+        """The description of the run; None if there is none."""
+        content = self._blobs.read(RUN)
+        return None if content is None else parse_object(content, f"{self.location}/{RUN}")
+
+    def write_description(self, run: dict[str, Any]) -> None:
+        """Write the description of the run."""
+        self._blobs.write(RUN, json.dumps(run, indent=1, allow_nan=False).encode())
+
+    def remove_steps(self, names: list[str]) -> None:
+        """Remove steps and the description of the run."""
+        # The description first: without it, nobody tries to resume from the rest.
+        self._blobs.remove(RUN)
+        for name in names:
+            self._remove(name)
+
+    def discard(self) -> None:
+        """Remove everything, and release the lock."""
+        self._blobs.remove(RUN)
+        # The last records of the lease stay: two drivers that come at once need them to agree on an order.
+        self._blobs.remove_all([key for key in self._blobs.keys("") if not key.startswith(f"{LOCK}/")])
+        self.lock.release()
+
+    def withdraw(self) -> None:
+        """Release the lock of a run that could not begin."""
+        self.lock.release()
+
+    def _remove(self, name: str) -> None:
+        self._blobs.remove_below(f"{name}/")
+
+
+class RunFolder(RunStorage):
+    """A folder of this machine, or of a disk that it shares."""
+
+    location: Path
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        try:
+            remove_stray_partials(folder)
+            # Remains of a run that was killed while it removed its folder.
+            remove_stray_partials(folder.parent, folder.name)
+        except BaseException:
+            self.withdraw()
+            raise
+
+    def _acquire(self) -> PathLock:
+        path = self.location / LOCK
+
+        def prepare() -> None:
+            self.location.mkdir(parents=True, exist_ok=True)
+            refuse_link(self.location)
+
+        held = HeldLock.acquire_current(path, create=True, prepare=prepare)
+        if held is None:
+            holder = "another process"
+            with suppress(OSError, ValueError):
+                holder = f"process {int(path.read_text())}"
+            raise RunLockedError(
+                f"the run in {self.location} is being driven by {holder}; wait for it or stop it first"
+            )
+        lock = PathLock(held, path, f"the run in {self.location} was closed or removed; open its checkpoints again")
+        try:
+            held.write(f"{os.getpid()}\n".encode())
+        except OSError:
+            self.lock = lock
+            self.withdraw()
+            raise
+        return lock
+
+    def names(self) -> list[str]:
+        # Links too: what is not ours must be seen.
+        return os.listdir(self.location)
+
+    def discard(self) -> None:
+        if all(map(_OURS.fullmatch, self.names())):
+            # Rename first, in one step, so that no other driver finds half a run; the lock moves with the folder.
+            aside = partial_sibling(self.location)
+            os.rename(self.location, aside)
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            # Somebody stores other files here: these stay, and so does the folder.
+            ours = [name for name in self.names() if _OURS.fullmatch(name)]
+            self.remove_steps([name for name in ours if name not in (RUN, LOCK)])
+            (self.location / LOCK).unlink(missing_ok=True)
+        self.lock.release()
+
+    def withdraw(self) -> None:
+        """Release the lock, and remove the folder if it holds only the lock."""
+        with suppress(OSError, RunLockedError):
+            self.lock.check()
+            if self.names() == [LOCK]:
+                (self.location / LOCK).unlink()
+                self.location.rmdir()
+        self.lock.release()
+
+    def _remove(self, name: str) -> None:
+        remove_any(self.location / name)
+
+
+def run_storage(location: str | Path) -> RunStorage:
+    """The run at a URL (text) or in a folder; the lock is taken."""
+    return RunStorage(location) if isinstance(location, str) else RunFolder(location)
