@@ -90,7 +90,7 @@ class Blobs(ABC):
             self.remove(key)
 
     def remove_below(self, prefix: str = "") -> None:
-        """Remove every key that begins with `prefix`, which is empty or ends in ``/``, and its folders if any."""
+        """Remove every key that begins with `prefix`, which is empty or ends in ``/``, and its folder if it has one."""
         self.remove_all(self.keys(prefix))
 
     def read_part(self, key: str, first: int, last: int | None) -> bytes | None:

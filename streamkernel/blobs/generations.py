@@ -189,7 +189,7 @@ class Generations:
 
     def discard(self, name: str) -> None:
         """Remove a generation that was not published."""
-        self.blobs.remove_all(self.blobs.keys(Layer(name, 0).prefix))
+        self.blobs.remove_below(Layer(name, 0).prefix)
 
     def _prune(self, record: Record, *, overwritten: Callable[[str], bool] | None) -> None:
         """Remove all objects that neither the current generation nor the one before it needs.

@@ -97,8 +97,7 @@ class LocalBlobs(Blobs):
             (self.folder / key).unlink()
 
     def remove_below(self, prefix: str = "") -> None:
-        super().remove_below(prefix)
-        # What is left: folders, and the files that killed writers left half-written.
+        # Also folders, and files that killed writers left half-written; what cannot be removed stays.
         shutil.rmtree(self.folder / prefix, ignore_errors=True)
 
     def size(self, key: str) -> int:

@@ -12,26 +12,18 @@ needed, which a stopped process could hold. If several drivers save the same ste
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from numpy.typing import NDArray
 
-from streamkernel.blobs import blobs_at, is_url, joined, local_path
-from streamkernel.errors import (
-    CorruptMetadataError,
-    IncompleteStoreError,
-    MissingChunkError,
-    ModelFormatError,
-    StoreNotFoundError,
-    warn_user,
-)
-from streamkernel.store import Bundle, read_bundle, write_bundle
+from streamkernel.blobs import blobs_at, joined
+from streamkernel.errors import StoreNotFoundError
+from streamkernel.store import read_step, step_bundle, write_bundle
 
 __all__ = ["JobCheckpoints", "remove_steps", "steps_saved"]
 
-_KIND = "checkpoint"
 _KEY = re.compile(r"(\d{4,})/(\d{4,})-([a-z][a-z0-9_]*)/.*")
 
 
@@ -58,22 +50,17 @@ class JobCheckpoints:
     def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:
         """Save `state` as the result of step number `step`."""
         self._check()
-        bundle = Bundle(_KIND, 1, {"step": step, "name": name, "run": self._digest}, state)
-        write_bundle(self._path(self.attempt, step, name), bundle)
+        write_bundle(self._path(self.attempt, step, name), step_bundle(step, name, self._digest, state))
         self._found.setdefault((step, name), []).append(self.attempt)
 
     def load(self, step: int, name: str) -> dict[str, NDArray[Any]] | None:
         """The state that a driver saved, or None. A torn checkpoint causes a warning and counts as absent."""
         for attempt in sorted(self._found.get((step, name), ()), reverse=True):
             path = self._path(attempt, step, name)
-            try:
-                bundle = read_bundle(path, _KIND)
-                if bundle.config.get("run") == self._digest:
+            with suppress(StoreNotFoundError):
+                bundle = read_step(path, path)
+                if bundle is not None and bundle.config.get("run") == self._digest:
                     return bundle.arrays
-            except StoreNotFoundError:
-                continue
-            except (IncompleteStoreError, MissingChunkError, CorruptMetadataError, ModelFormatError) as error:
-                warn_user(f"checkpoint {path} cannot be used and is done again ({error})")
         return None
 
     def remove(self) -> None:
@@ -86,12 +73,7 @@ class JobCheckpoints:
 
 def remove_steps(location: str) -> None:
     """Remove the checkpoints of a run, if there are any."""
-    if is_url(location):
-        blobs = blobs_at(location)
-        for key in blobs.keys(""):
-            blobs.remove(key)
-    else:
-        shutil.rmtree(local_path(location), ignore_errors=True)
+    blobs_at(location).remove_below()
 
 
 def steps_saved(location: str) -> int:

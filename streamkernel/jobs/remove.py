@@ -6,9 +6,7 @@ nobody resumes it. Then the checkpoints, the log and the spec are removed, and f
 
 from __future__ import annotations
 
-import shutil
-
-from streamkernel.blobs import Lease, blobs_at, is_url, joined, local_path
+from streamkernel.blobs import Lease, blobs_at, joined
 from streamkernel.errors import ParameterError, StoreError
 from streamkernel.jobs.checkpoints import remove_steps, steps_saved
 from streamkernel.jobs.fit_and_publish import steps_of
@@ -79,8 +77,7 @@ def _remove_checkpoints(location: str) -> None:
 
 def _remove_below(location: str) -> None:
     blobs = blobs_at(location)
+    # In order, and an error if one cannot be removed.
     for key in blobs.keys(""):
         blobs.remove(key)
-    if not is_url(location):
-        # Folders, and files that killed writers left half-written.
-        shutil.rmtree(local_path(location), ignore_errors=True)
+    blobs.remove_below()

@@ -15,7 +15,7 @@ from streamkernel.store.bundle import (
     read_bundle,
     write_bundle,
 )
-from streamkernel.store.checkpoint import Checkpoints
+from streamkernel.store.checkpoint import Checkpoints, read_step, step_bundle
 from streamkernel.store.chunk_file import page_aligned
 from streamkernel.store.partial import check_target
 from streamkernel.store.rows import RowSink
@@ -31,5 +31,7 @@ __all__ = [
     "is_foreign",
     "page_aligned",
     "read_bundle",
+    "read_step",
+    "step_bundle",
     "write_bundle",
 ]

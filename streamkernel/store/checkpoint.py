@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,19 +27,43 @@ from streamkernel.errors import (
     ModelFormatError,
     ParameterError,
     StoreError,
-    StreamKernelWarning,
+    warn_user,
 )
 from streamkernel.outputs import translated_os_errors
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 from streamkernel.store.plain import differences, plain
 from streamkernel.store.run_storage import run_storage
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "read_step", "step_bundle"]
 
 KIND = "checkpoint"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")
+
+
+def step_bundle(step: int, name: str, run: str, state: dict[str, NDArray[Any]]) -> Bundle:
+    """The bundle of a finished step; `run` is the digest of all that determines the run's result."""
+    return Bundle(KIND, 1, {"step": step, "name": name, "run": run}, state)
+
+
+def read_step(path: str, name: str) -> Bundle | None:
+    """The bundle of a step; if it is torn, None after a warning, which names it `name`: the step is done again.
+
+    Raises
+    ------
+    StoreNotFoundError
+        Nothing is there.
+    """
+    try:
+        return read_bundle(path, KIND)
+    except (IncompleteStoreError, MissingChunkError, CorruptMetadataError, ModelFormatError) as error:
+        _warn_torn(name, error)
+        return None
+
+
+def _warn_torn(name: str, why: object) -> None:
+    warn_user(f"checkpoint {name} cannot be used and is done again ({why})")
 
 
 class Checkpoints:
@@ -82,7 +105,7 @@ class Checkpoints:
         """Save `state` as the result of step number `step`; an earlier save of this step is replaced atomically."""
         path = self._storage.step(self._name(step, name))
         self.check_open()
-        replace_bundle(path, Bundle(KIND, 1, {"step": step, "name": name, "run": self._digest}, state))
+        replace_bundle(path, step_bundle(step, name, self._digest, state))
 
     def load(self, step: int, name: str) -> dict[str, NDArray[Any]] | None:
         """The state from `save`, or None. For a torn checkpoint it warns and returns None: the step is done again."""
@@ -91,15 +114,11 @@ class Checkpoints:
         self.check_open()
         if saved not in self._storage.names():
             return None
-        try:
-            bundle = read_bundle(path, KIND)
-            if bundle.config.get("run") != self._digest:
-                raise ModelFormatError(f"{path} belongs to another run")
-        except (IncompleteStoreError, MissingChunkError, CorruptMetadataError, ModelFormatError) as error:
-            message = f"checkpoint {saved} cannot be used and is done again ({error})"
-            warnings.warn(message, StreamKernelWarning, stacklevel=2)
+        bundle = read_step(path, saved)
+        if bundle is not None and bundle.config.get("run") != self._digest:
+            _warn_torn(saved, f"{path} belongs to another run")
             return None
-        return bundle.arrays
+        return None if bundle is None else bundle.arrays
 
     def steps(self) -> list[tuple[int, str]]:
         """Number and name of every saved step, readable or not, in order."""
