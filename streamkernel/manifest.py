@@ -16,12 +16,12 @@ that chunk. All other chunks stay the same.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import parsed_json, text_digest, write_json
+from streamkernel.atomic import parsed_json, text_digest
 from streamkernel.errors import CorruptMetadataError
 
 __all__ = [
@@ -33,8 +33,9 @@ __all__ = [
     "Ancestor",
     "ArrayManifest",
     "Manifest",
+    "manifest_content",
     "parse_manifest",
-    "write_manifest",
+
 ]
 
 COMPLETE = "COMPLETE"
@@ -142,18 +143,22 @@ class Manifest:
         return None
 
 
-def write_manifest(folder: Path, arrays: Mapping[str, ArrayManifest], history: Sequence[Ancestor] = ()) -> None:
-    """Write COMPLETE for these arrays of the group in `folder`; all other files must exist before."""
-    metadata = {name: text_digest((folder / name / "zarr.json").read_text("utf-8")) for name in ("", *arrays)}
+def manifest_content(
+    arrays: Mapping[str, ArrayManifest], metadata: Mapping[str, bytes], history: Sequence[Ancestor] = ()
+) -> bytes:
+    """The content of COMPLETE for these arrays of a group.
+
+    `metadata` has the ``zarr.json`` of each array, and that of the group by the name "".
+    """
     config: dict[str, Any] = {
         "format": TABLE_FORMAT,
         "version": VERSION,
-        "metadata": metadata,
+        "metadata": {name: text_digest(metadata[name].decode()) for name in ("", *arrays)},
         "arrays": {name: array.to_config() for name, array in arrays.items()},
     }
     if history:
         config["history"] = [ancestor.to_config() for ancestor in history[-KEPT_GENERATIONS:]]
-    write_json(folder / COMPLETE, config)
+    return json.dumps(config, indent=1, allow_nan=False).encode()
 
 
 def parse_manifest(text: str, path: str) -> Manifest:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.clock import place_time
+from streamkernel.blobs.direct_file import Bytes, page_aligned
 from streamkernel.blobs.generations import Generation, Generations, Layer, content_digest, generation_of
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
@@ -30,6 +31,7 @@ from streamkernel.blobs.transfer import at_once, download, upload
 
 __all__ = [
     "Blobs",
+    "Bytes",
     "Generation",
     "Generations",
     "Layer",
@@ -53,6 +55,7 @@ __all__ = [
     "lease_of",
     "local_path",
     "normalised",
+    "page_aligned",
     "parent_of",
     "place_time",
     "store_error",

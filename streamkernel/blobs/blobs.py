@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from streamkernel.blobs.direct_file import Bytes
 
 __all__ = ["Blobs", "Level", "Stamp"]
 
@@ -44,6 +46,10 @@ class Blobs(ABC):
     def write(self, key: str, value: bytes) -> None:
         """Set the value of a key: a reader sees the old one or the new, never a part."""
 
+    def write_pieces(self, key: str, pieces: Iterable[Bytes], *, durable: bool) -> None:
+        """Like `write`, for a large value; without `durable`, it may be lost if the power fails soon."""
+        self.write(key, b"".join(piece.data for piece in pieces))
+
     @abstractmethod
     def create(self, key: str, value: bytes) -> bool:
         """Set the value of a key that has none; return False, and change nothing, if it has one.
@@ -67,6 +73,10 @@ class Blobs(ABC):
 
         If the place has folders, empty folders are among the prefixes.
         """
+
+    def exists(self) -> bool:
+        """Whether there is a place to write to; a place without folders always exists."""
+        return True
 
     def keys(self, prefix: str = "") -> list[str]:
         """The keys that begin with `prefix`, sorted."""

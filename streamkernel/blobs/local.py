@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from streamkernel.atomic import fsync_path, read_file
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
+from streamkernel.blobs.direct_file import Bytes, write_file
 from streamkernel.blobs.os_errors import translated_os_errors
 from streamkernel.errors import StoreAccessError
 
@@ -42,6 +43,11 @@ class LocalBlobs(Blobs):
         with self._errors("writing", key), self._written(key, value) as (temporary, path):
             os.replace(temporary, path)
             fsync_path(path.parent)
+
+    def write_pieces(self, key: str, pieces: Iterable[Bytes], *, durable: bool) -> None:
+        with self._errors("writing", key):
+            self._refuse_links((self.folder / key).parent)
+            write_file(self.folder / key, pieces, durable=durable)
 
     def create(self, key: str, value: bytes) -> bool:
         with self._errors("creating", key), self._written(key, value) as (temporary, path):
@@ -81,6 +87,9 @@ class LocalBlobs(Blobs):
                     with suppress(FileNotFoundError):
                         found[prefix + entry.name] = _stamp(Path(entry.path))
         return Level(prefixes, found)
+
+    def exists(self) -> bool:
+        return self.folder.is_dir()
 
     def read_part(self, key: str, first: int, last: int | None) -> bytes | None:
         with self._errors("reading", key):

@@ -11,7 +11,7 @@ from typing import Protocol
 from streamkernel.atomic import HeldLock
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.lease import Lease
-from streamkernel.errors import RunLockedError
+from streamkernel.errors import RunLockedError, StreamKernelError
 
 __all__ = ["Lock", "PathLock", "lease_of"]
 
@@ -38,16 +38,16 @@ class PathLock:
     Parameters
     ----------
     held, path : the lock, and the path of what it locks.
-    lost : message of the error for a lock that is no longer held.
+    lost, error : message and class of the error for a lock that is no longer held.
     """
 
-    def __init__(self, held: HeldLock, path: Path, lost: str) -> None:
-        self.held, self.path, self._lost = held, path, lost
+    def __init__(self, held: HeldLock, path: Path, lost: str, error: type[StreamKernelError] = RunLockedError) -> None:
+        self.held, self.path, self._lost, self._error = held, path, lost, error
 
     def check(self) -> None:
-        """Raise `RunLockedError` unless the lock is still held."""
+        """Raise the error unless the lock is still held."""
         if not self.held.still_at(self.path):
-            raise RunLockedError(self._lost)
+            raise self._error(self._lost)
 
     def release(self) -> None:
         """Release the lock; a second call does nothing."""

@@ -31,16 +31,10 @@ def at_once(action: Callable[[T], R], items: Iterable[T]) -> list[R]:
             raise
 
 
-def upload(folder: Path, blobs: Blobs, prefix: str, *, last: str | None = None) -> None:
-    """Write every file of a folder below `prefix`; the file `last` follows when all others are written."""
+def upload(folder: Path, blobs: Blobs, prefix: str) -> None:
+    """Write every file of a folder below `prefix`."""
     names = [(Path(path) / name).relative_to(folder).as_posix() for path, _, files in os.walk(folder) for name in files]
-
-    def send(name: str) -> None:
-        blobs.write(prefix + name, (folder / name).read_bytes())
-
-    at_once(send, (name for name in names if name != last))
-    if last in names:
-        send(last)
+    at_once(lambda name: blobs.write(prefix + name, (folder / name).read_bytes()), names)
 
 
 def download(blobs: Blobs, keys: Iterable[str], prefix: str, folder: Path) -> None:

@@ -6,19 +6,23 @@
 from __future__ import annotations
 
 from streamkernel.blobs import store_error, translated_os_errors
+from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, read_complete
 from streamkernel.outputs.files import refuse_link
+from streamkernel.outputs.generation import GenerationBuilding, building_at
 from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
-from streamkernel.outputs.replace import check_name_length, check_output, plain_copy, remove_former
+from streamkernel.outputs.replace import check_name_length, check_output, remove_former
 
 __all__ = [
     "FACTOR_PARTS",
+    "Building",
     "CompleteOutput",
+    "GenerationBuilding",
     "Kind",
     "PartialFolder",
+    "building_at",
     "check_name_length",
     "check_output",
-    "plain_copy",
     "publish",
     "read_complete",
     "refuse_link",

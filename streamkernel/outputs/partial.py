@@ -14,8 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from streamkernel.atomic import HeldLock, partial_sibling, publish_folder
-from streamkernel.blobs import translated_os_errors
+from streamkernel.blobs import LocalBlobs, translated_os_errors
 from streamkernel.errors import StoreError
+from streamkernel.manifest import COMPLETE
+from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import Kind
 from streamkernel.outputs.replace import check_output, is_empty_folder, remove_former, whole_in
 
@@ -24,35 +26,37 @@ __all__ = ["PartialFolder", "publish", "remove_any", "remove_stray_partials"]
 _TRIES = 100
 
 
-class PartialFolder:
+class PartialFolder(Building):
     """A locked folder in which `target` is built; `publish` gives it its name, `abandon` removes it.
 
     Parameters
     ----------
     target : path of the output.
     kind : kind of the output, which decides what it may replace; None for a place of our own, where it replaces all.
+    grown : whether it is the next generation of the output, which also has the files in it that are not ours.
     """
 
-    def __init__(self, target: Path, kind: Kind | None) -> None:
-        self.target, self.kind = target, kind
+    target: Path
+    prefix = ""
+
+    def __init__(self, target: Path, kind: Kind | None, *, grown: bool = False) -> None:
+        self.target, self.kind, self._grown = target, kind, grown
         with translated_os_errors(target, "creating"):
             target.parent.mkdir(parents=True, exist_ok=True)
             remove_stray_partials(target.parent, target.name)
-            self.path, self._lock = _locked_folder(target)
+            self.folder, self._lock = _locked_folder(target)
+        self.blobs = LocalBlobs(self.folder)
 
-    def publish(self, *, overwrite: bool = False) -> None:
-        """Give the finished folder its name; with `overwrite`, an existing output is replaced in one step."""
-        publish(self.path, self.target, self.kind, overwrite=overwrite)
-        self._release()
-
-    def succeed(self) -> None:
-        """Replace the existing generation of the same output; this folder also has its files that are not ours."""
-        publish_folder(self.path, self.target, remove_former, overwrite=True)
+    def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
+        self.blobs.write(COMPLETE, complete)
+        if self._grown:
+            publish_folder(self.folder, self.target, remove_former, overwrite=True)
+        else:
+            publish(self.folder, self.target, self.kind, overwrite=overwrite)
         self._release()
 
     def abandon(self) -> None:
-        """Remove all that was built so far; does nothing after `publish`."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
         self._release()
 
     def _release(self) -> None:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.abc.buffer import Buffer
 from zarr.codecs import BytesCodec, Crc32cCodec
-from zarr.storage import LocalStore, StorePath
+from zarr.storage import LocalStore, MemoryStore, StorePath
 
 from streamkernel.errors import (
     CorruptChunkError,
@@ -33,9 +34,10 @@ from streamkernel.store.plain import read_object
 
 __all__ = [
     "ArrayFiles",
+    "array_metadata",
     "check_name",
     "chunk_grid",
-    "create_array",
+    "group_metadata",
     "list_files",
     "storable",
     "write_array",
@@ -71,18 +73,13 @@ def storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return values.astype(values.dtype.newbyteorder("<"), copy=False)
 
 
-def create_array(
-    folder: Path,
-    name: str,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    chunks: tuple[int, ...],
-    dimensions: tuple[str, ...] | None = None,
-) -> None:
-    """Create an array without chunks, as member `name` of the group at `folder`."""
+def array_metadata(
+    shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...], dimensions: tuple[str, ...] | None = None
+) -> bytes:
+    """The ``zarr.json`` of an array without chunks."""
+    contents: dict[str, Buffer] = {}
     zarr.create_array(
-        LocalStore(folder),
-        name=name,
+        MemoryStore(contents),
         shape=shape,
         dtype=dtype,
         chunks=chunks,
@@ -92,6 +89,7 @@ def create_array(
         dimension_names=dimensions,
         compressors=[Crc32cCodec()],
     )
+    return contents[ZARR_JSON].to_bytes()
 
 
 def open_for_writing(folder: Path, name: str) -> zarr.Array[Any]:
@@ -103,25 +101,32 @@ def open_for_writing(folder: Path, name: str) -> zarr.Array[Any]:
 def write_array(folder: Path, name: str, values: NDArray[Any]) -> None:
     """Write a whole array, chunk by chunk."""
     chunks = _chunk_shape(values.shape, values.dtype.itemsize)
-    create_array(folder, name, values.shape, values.dtype, chunks)
+    (folder / name).mkdir()
+    (folder / name / ZARR_JSON).write_bytes(array_metadata(values.shape, values.dtype, chunks))
     array = open_for_writing(folder, name)
     for _, region in chunk_grid(values.shape, chunks):
         array[region] = values[region]
 
 
-def write_group(folder: Path, attributes: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Write the group's own metadata, with the metadata of its members consolidated in it.
+def group_metadata(attributes: Mapping[str, Any], members: Mapping[str, bytes]) -> bytes:
+    """The ``zarr.json`` of a group, with that of each of its members consolidated in it.
 
     We consolidate them ourselves: plain zarr then lists the members from here, without warning about our JSON files.
     """
-    members = {name: json.loads((folder / name / ZARR_JSON).read_text(encoding="utf-8")) for name in sorted(names)}
-    metadata = {
+    metadata = {name: json.loads(members[name]) for name in sorted(members)}
+    content = {
         "zarr_format": 3,
         "node_type": "group",
         "attributes": dict(attributes),
-        "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": members},
+        "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": metadata},
     }
-    (folder / ZARR_JSON).write_text(json.dumps(metadata, indent=1, allow_nan=False), encoding="utf-8")
+    return json.dumps(content, indent=1, allow_nan=False).encode()
+
+
+def write_group(folder: Path, attributes: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Write the metadata of a group whose members are in its folder."""
+    members = {name: (folder / name / ZARR_JSON).read_bytes() for name in names}
+    (folder / ZARR_JSON).write_bytes(group_metadata(attributes, members))
 
 
 def chunk_grid(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:

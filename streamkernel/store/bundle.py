@@ -10,9 +10,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,9 +43,9 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE
-from streamkernel.outputs import Kind, PartialFolder, translated_os_errors
+from streamkernel.outputs import Kind, building_at, translated_os_errors
 from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
-from streamkernel.store.objects import fetched, fetched_text, send
+from streamkernel.store.objects import fetched, fetched_text
 from streamkernel.store.partial import check_target
 from streamkernel.store.plain import plain, read_json, read_object
 
@@ -275,31 +275,25 @@ def _write(
     *,
     overwrite: bool,
 ) -> None:
-    if isinstance(target, str):
-        with tempfile.TemporaryDirectory(prefix="streamkernel-") as around:
-            made = Path(around) / "bundle"
-            _write(made, bundle, config, arrays, None, overwrite=False)
-            send(made, target, overwrite=overwrite)
-        return
-    partial = PartialFolder(target, kind)
+    building = building_at(target, kind)
     try:
+        folder = building.folder
         with translated_os_errors(target, "writing"):
             for name, values in arrays.items():
-                write_array(partial.path, name, values)
+                write_array(folder, name, values)
             described = {"format": FORMAT, "kind": bundle.kind, "version": bundle.version}
-            write_group(partial.path, described, arrays)
-            write_json(partial.path / CONFIG, {**described, "format_version": FORMAT_VERSION, "config": config})
+            write_group(folder, described, arrays)
+            write_json(folder / CONFIG, {**described, "format_version": FORMAT_VERSION, "config": config})
             metadata = [CONFIG, ZARR_JSON, *(f"{name}/{ZARR_JSON}" for name in arrays)]
             manifest = {
                 "format": FORMAT,
                 "version": FORMAT_VERSION,
-                "metadata": {key: text_digest((partial.path / key).read_text(encoding="utf-8")) for key in metadata},
+                "metadata": {key: text_digest((folder / key).read_text(encoding="utf-8")) for key in metadata},
                 "arrays": {name: _described(values) for name, values in arrays.items()},
             }
-            write_json(partial.path / COMPLETE, manifest)
-        partial.publish(overwrite=overwrite)
+        building.publish(json.dumps(manifest, indent=1, allow_nan=False).encode(), overwrite=overwrite)
     finally:
-        partial.abandon()
+        building.abandon()
 
 
 def _described(values: NDArray[Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Local folders published as outputs at a URL, and fetched back: each whole, or not at all."""
+"""Outputs at a URL, copied to a local folder to be read: whole, or not at all."""
 
 from __future__ import annotations
 
@@ -7,61 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamkernel.blobs import Blobs, Generation, Generations, Layer, content_digest, download, upload
+from streamkernel.blobs import Blobs, Generation, Generations, content_digest, download
 from streamkernel.errors import (
     CorruptMetadataError,
     IncompleteStoreError,
     ModelFormatError,
     ResourceLimitError,
     StoreError,
-    StoreExistsError,
     StoreNotFoundError,
 )
 from streamkernel.manifest import COMPLETE
-from streamkernel.outputs import plain_copy
 
-__all__ = ["fetched", "fetched_text", "publish_generation", "send"]
+__all__ = ["fetched", "fetched_text"]
 
 # Number of new generations that a reader follows before it gives up on writers that keep overwriting.
 _GENERATIONS = 10
-
-
-def send(folder: Path, url: str, *, overwrite: bool) -> None:
-    """Publish the content of a folder, which includes COMPLETE, as the output at a URL.
-
-    Raises
-    ------
-    StoreExistsError
-        Another process has published an output meanwhile, and `overwrite` is false.
-    """
-    place = Generations(url)
-    name = place.new_name()
-    try:
-        upload(folder, place.blobs, Layer(name, 0).prefix, last=COMPLETE)
-        publish_generation(place, name, (folder / COMPLETE).read_bytes(), overwrite=overwrite)
-    except BaseException as error:
-        if type(error) is not StoreError:  # StoreError itself: the place does not answer, so nothing can be removed
-            _discard(place, name)
-        raise
-
-
-def publish_generation(place: Generations, name: str, complete: bytes, *, overwrite: bool) -> None:
-    """Make a generation current; `complete` is the content of its COMPLETE; see `send`."""
-    layers, digest = (Layer(name, 0),), content_digest(complete)
-    if overwrite:
-        place.replace(layers, digest, plain_copy(place))
-    elif place.publish(layers, digest, after=None) is None:
-        raise StoreExistsError(f"{place.location} exists; choose another path or ask for overwrite")
-
-
-def _discard(place: Generations, name: str) -> None:
-    try:
-        latest = place.latest()
-        if latest is None or all(layer.name != name for layer in latest.layers):
-            place.discard(name)
-    except StoreError:
-        # A place that is down cannot be cleared now: a later writer finds the stray generation by its age.
-        return
 
 
 @contextmanager

@@ -17,6 +17,7 @@ __all__ = ["differences", "parse_object", "plain", "read_json", "read_object"]
 
 # A model's configuration has kilobytes, with 100,000 columns 10 MB; parsed, it takes twenty times its bytes in memory.
 _MAX_JSON_BYTES = 64 * 2**20
+_REMEDY = "restore it from a copy or write the store again"
 
 
 def plain(value: Any, where: str = "config") -> Any:
@@ -51,7 +52,7 @@ def plain(value: Any, where: str = "config") -> Any:
     )
 
 
-def parse_json(content: bytes, where: str | Path) -> Any:
+def parse_json(content: bytes, where: str | Path, remedy: str = _REMEDY) -> Any:
     """The value of a JSON text that was read from `where`.
 
     Raises
@@ -63,16 +64,14 @@ def parse_json(content: bytes, where: str | Path) -> Any:
         return parsed_json(content.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         what = f"not valid JSON ({str(error) or type(error).__name__})" if content else "empty"
-        raise CorruptMetadataError(f"{where} is {what}; restore it from a copy or write the store again") from error
+        raise CorruptMetadataError(f"{where} is {what}; {remedy}") from error
 
 
-def parse_object(content: bytes, where: str | Path) -> dict[str, Any]:
+def parse_object(content: bytes, where: str | Path, remedy: str = _REMEDY) -> dict[str, Any]:
     """Like `parse_json`, for a text that must be an object: ``[]`` and ``null`` count as corrupt too."""
-    value = parse_json(content, where)
+    value = parse_json(content, where, remedy)
     if not isinstance(value, dict):
-        raise CorruptMetadataError(
-            f"{where} holds a {type(value).__name__}, not an object; restore it from a copy or write the store again"
-        )
+        raise CorruptMetadataError(f"{where} holds a {type(value).__name__}, not an object; {remedy}")
     return value
 
 

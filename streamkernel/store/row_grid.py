@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from streamkernel.errors import (
     ShapeMismatchError,
 )
 from streamkernel.manifest import ArrayManifest
-from streamkernel.store.arrays import check_name, chunk_key, create_array, storable
+from streamkernel.store.arrays import ZARR_JSON, array_metadata, check_name, chunk_key, group_metadata, storable
 
 __all__ = ["RowColumn", "RowGrid"]
 
@@ -73,12 +72,15 @@ class RowGrid:
         step = self.chunk_rows
         return [(first // step, first, min(first + step, stop)) for first in range(start, stop, step)]
 
-    def create(self, folder: Path) -> None:
-        """Create the arrays, without chunks, in `folder`, which will become their group."""
+    def metadata(self, attributes: Mapping[str, Any]) -> dict[str, bytes]:
+        """The metadata files of the group and its arrays, by key; the group's is the last."""
+        members = {}
         for name, column in self.columns.items():
             chunks = column.shape(self.chunk_rows)
             dimensions = ("row", "column")[: len(chunks)]
-            create_array(folder, name, column.shape(self.n_rows), np.dtype(column.dtype), chunks, dimensions)
+            members[name] = array_metadata(column.shape(self.n_rows), np.dtype(column.dtype), chunks, dimensions)
+        files = {f"{name}/{ZARR_JSON}": content for name, content in members.items()}
+        return {**files, ZARR_JSON: group_metadata(attributes, members)}
 
     def fitting(self, name: str, start: int, values: ArrayLike) -> NDArray[Any]:
         """`values` in the dtype of the array `name`, to be its rows from `start` on.

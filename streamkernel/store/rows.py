@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 from streamkernel.atomic import array_digest
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
 from streamkernel.manifest import ROWS_FORMAT, VERSION
-from streamkernel.outputs import Kind, translated_os_errors
-from streamkernel.store.building import Building, building_of
+from streamkernel.outputs import Building, Kind, building_at, translated_os_errors
 from streamkernel.store.partial import check_target
 from streamkernel.store.plain import plain
 from streamkernel.store.row_grid import RowColumn, RowGrid
-from streamkernel.store.row_places import RowPlace
+from streamkernel.store.row_storage import RowStorage
+from streamkernel.store.unfinished import Unfinished, unfinished_at
 
 __all__ = ["RowColumn", "RowSink"]
 
@@ -38,10 +38,10 @@ class RowSink:
     Only the object that `create` returned can finish or abort. As a context manager it aborts unless finished.
     """
 
-    def __init__(self, building: Building, grid: RowGrid, overwrite: bool, finished: dict[str, str]) -> None:
-        self.target, self.grid, self.overwrite = building.target, grid, overwrite
+    def __init__(self, building: Building, rows: RowStorage, overwrite: bool, finished: dict[str, str]) -> None:
+        self.target, self.grid, self.overwrite = building.target, rows.grid, overwrite
         self._building: Building | None = building
-        self._rows: RowPlace = building.rows
+        self._rows = rows
         self._finished = finished
 
     @classmethod
@@ -94,17 +94,26 @@ class RowSink:
         kind: Kind = "factor rows" if tuple(columns) == ("G",) else "rows"
         target = check_target(path, overwrite=overwrite, kind=kind)
         config = {"fingerprint": fingerprint, **grid.to_config(), "attributes": described}
-        building = building_of(target, kind, None if fingerprint is None else config, resume=resume)
+        building: Building
+        if fingerprint is None:
+            building = building_at(target, kind)
+        else:
+            building = unfinished_at(target, kind, config, resume=resume)
+        unfinished = building if isinstance(building, Unfinished) else None
         try:
             with translated_os_errors(target, "creating"):
-                if building.resumed:
-                    return cls(building, grid, overwrite, building.rows.intact(grid, building.noted))
-                building.rows.create(grid, described)
-                building.begin()
+                rows = RowStorage(
+                    grid, building.blobs, building.prefix, None if unfinished is None else unfinished.journal
+                )
+                if unfinished is not None and unfinished.resumed:
+                    return cls(building, rows, overwrite, rows.intact())
+                rows.create(described)
+                if unfinished is not None:
+                    unfinished.begin()
         except BaseException:
             building.abandon()
             raise
-        return cls(building, grid, overwrite, {})
+        return cls(building, rows, overwrite, {})
 
     @property
     def folder(self) -> str | Path:
@@ -181,7 +190,7 @@ class RowSink:
                 key = self.grid.key(name, index)
                 if key not in self._finished:
                     raise MissingChunkError(f"chunk {key} of {self.target} is not finished; write it first", key)
-                values = self._rows.read(self.grid, name, key, first, last)
+                values = self._rows.read(name, key, first, last)
                 if values is None or array_digest(values) != self._finished[key]:
                     raise CorruptChunkError(f"chunk {key} of {self.folder} was damaged; resume once more", key)
                 parts.append(values)
@@ -204,17 +213,8 @@ class RowSink:
             raise StoreNotFoundError(
                 f"the output {self.target} was finished or aborted, or was created in another process"
             )
-        known = {**self._finished, **digests}
         with translated_os_errors(self.target, "finishing"):
-            files = self._rows.sizes()
-            keys = [self.grid.key(name, index) for name in self.columns for index in range(self.grid.n_chunks)]
-            absent = [key for key in keys if key not in known or not files.get(key)]
-            if absent:
-                raise MissingChunkError(
-                    f"{len(absent)} chunks of {self.target} were not written, {absent[0]} first; write them and finish",
-                    absent[0],
-                )
-            complete = self._rows.complete(self.grid, known)
+            complete = self._rows.complete({**self._finished, **digests}, self.target)
         self._building.publish(complete, overwrite=self.overwrite)
         self._building = None
 

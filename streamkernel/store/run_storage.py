@@ -58,7 +58,7 @@ class RunStorage:
     def description(self) -> dict[str, Any] | None:
         """The description of the run; None if there is none."""
         content = self._blobs.read(RUN)
-        return None if content is None else parse_object(content, f"{self.location}/{RUN}")
+        return None if content is None else parse_object(content, f"{self.location}/{RUN}", "start without resuming")
 
     def write_description(self, run: dict[str, Any]) -> None:
         """Write the description of the run."""

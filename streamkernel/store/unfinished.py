@@ -1,4 +1,4 @@
-"""The folder of an output that survives its builder: after kill -9, the next builder goes on with the finished chunks.
+"""An output that survives its builder: after kill -9, the next builder goes on with the finished chunks.
 
 ::
 
@@ -6,62 +6,82 @@
     .NAME.unfinished/1f3a9c20/          the output so far; without COMPLETE, nobody reads it
     .NAME.unfinished/1f3a9c20.journal/  its finished chunks
 
-Every new start chooses a new random name, so that a late task of an aborted run does not find its folder. The folder
-is locked (flock) while a process builds in it.
+    URL/UNFINISHED/run.json             the same at a URL
+    URL/generations/1f3a9c20b7d4/
+    URL/UNFINISHED/1f3a9c20b7d4/
+    URL/UNFINISHED/LEASE/               lease of its builder; a folder is locked (flock) instead
+
+Every new start chooses a new random name, so that a late task of an aborted run does not find its folder.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import uuid
-import warnings
+from abc import abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import text_digest, write_json
+from streamkernel.atomic import HeldLock
+from streamkernel.blobs import (
+    Blobs,
+    LocalBlobs,
+    Lock,
+    PathLock,
+    blobs_at,
+    content_digest,
+    joined,
+    lease_of,
+    translated_os_errors,
+)
 from streamkernel.errors import (
     CheckpointMismatchError,
     CorruptMetadataError,
     RunLockedError,
+    StoreError,
     StoreExistsError,
-    StreamKernelWarning,
+    warn_user,
 )
 from streamkernel.manifest import COMPLETE
-from streamkernel.outputs import Kind, publish, refuse_link, remove_stray_partials, translated_os_errors
+from streamkernel.outputs import (
+    Building,
+    GenerationBuilding,
+    Kind,
+    publish,
+    refuse_link,
+    remove_any,
+    remove_stray_partials,
+)
 from streamkernel.store.arrays import ZARR_JSON, list_files
-from streamkernel.store.journal import Journal
-from streamkernel.store.lock import HeldLock
-from streamkernel.store.plain import differences, read_object
+from streamkernel.store.journal import Journal, LogJournal, ObjectJournal
+from streamkernel.store.plain import differences, parse_object
 
-__all__ = ["UnfinishedFolder"]
+__all__ = ["Unfinished", "unfinished_at"]
 
 RUN = "run.json"
 FORMAT = "streamkernel.unfinished"
 
-_NAME = re.compile(r"[0-9a-f]{8}")
 _OURS = re.compile(r"[0-9a-f]{8}(\.journal)?|run\.json|\.run\.json\.[0-9a-f]{8}\.partial")
 
 
-class UnfinishedFolder:
-    """A folder in which `target` is built; it stays until `publish` gives it its name.
+class Unfinished(Building):
+    """The output that this process builds; it stays until `publish` gives it its name.
 
     Parameters
     ----------
     target
-        Path of the output.
-    kind
-        Kind of the output; it decides which existing output it may replace.
+        Path or URL of the output.
     config
-        All that determines the output, plain JSON.
+        All that determines the output, plain JSON; ``config["arrays"]`` has the names of its arrays.
     resume
         Whether to go on with the unfinished output of an earlier builder of the same configuration, if there is one;
         otherwise that is removed.
 
     Attributes
     ----------
-    path
-        Folder of the output so far.
     resumed
         Whether an earlier builder began it. If not, the builder writes the metadata and calls `begin`.
     journal
@@ -75,117 +95,233 @@ class UnfinishedFolder:
         Another process is building it now; nothing was changed.
     """
 
-    def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
-        self.target, self._kind = target, kind
-        self.folder = target.with_name(f".{target.name}.unfinished")
-        self._config = config
-        with translated_os_errors(target, "creating"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            remove_stray_partials(target.parent, target.name)
-            self._lock = self._acquire()
-            try:
-                earlier = self._earlier() if resume else None
-                name = earlier or uuid.uuid4().hex[:8]
-                self.resumed = earlier is not None
-                self.path = self.folder / name
-                self.journal = Journal(self.folder / f"{name}.journal")
-                if earlier is None:
-                    self._clear()
-                    self.path.mkdir()
-                else:
-                    list_files(self.path)  # no links: chunks are written into its folders
-                self.journal.folder.mkdir(exist_ok=True)
-                refuse_link(self.journal.folder)
-                # A former `finish` may have stopped after COMPLETE: a folder that is still written must not look whole.
-                (self.path / COMPLETE).unlink(missing_ok=True)
-            except BaseException:
-                self._lock.release()
-                raise
+    journal: Journal
+    _state: Blobs  # the place of run.json
+    _lock: Lock
+    _names: re.Pattern[str]
+
+    def __init__(self, target: str | Path, config: dict[str, Any], *, resume: bool) -> None:
+        self.target, self._config = target, config
+        self._lock = self._acquire(f"{target} is being written by another process; wait for it or stop it first")
+        try:
+            self.resumed = resume and self._found_earlier()
+            if self.resumed:
+                # A former `publish` may have stopped after COMPLETE: what is still written must not look whole.
+                self.blobs.remove(self.prefix + COMPLETE)
+            else:
+                self._clear()
+                self._start()
+        except BaseException:
+            self._lock.release()
+            raise
 
     def begin(self) -> None:
-        """Mark the folder as resumable, once its metadata are written."""
-        write_json(
-            self.folder / RUN,
-            {"format": FORMAT, "version": 1, "name": self.path.name, "config": self._config, "metadata": self._pin()},
-        )
+        """Mark the output as resumable, once its metadata are written."""
+        run = {
+            "format": FORMAT,
+            "version": 1,
+            "name": self._name,
+            "config": self._config,
+            "metadata": self._metadata_digests(),
+        }
+        self._state.write(RUN, json.dumps(run, indent=1, allow_nan=False).encode())
 
-    def publish(self, *, overwrite: bool = False) -> None:
-        """Give the finished output its name; with `overwrite`, an existing output is replaced in one step."""
-        publish(self.path, self.target, self._kind, overwrite=overwrite)
-        with translated_os_errors(self.target, "publishing"):
-            if all(_OURS.fullmatch(path.name) for path in self.folder.iterdir()):
-                shutil.rmtree(self.folder)
-            else:
-                # Somebody has stored other files here: these stay.
-                (self.folder / RUN).unlink(missing_ok=True)
-                shutil.rmtree(self.journal.folder)
+    def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
+        self._lock.check()
+        self._publish(complete, overwrite)
+        self._forget()
         self._lock.release()
 
     def abandon(self) -> None:
         """Release the lock. Finished chunks stay for the next builder."""
-        self._lock.release()
+        with suppress(StoreError):  # a lease expires by itself
+            self._lock.release()
 
-    def _earlier(self) -> str | None:
-        """Checked name of the folder that an earlier builder left; None if there is none to resume."""
-        run = self.folder / RUN
-        if not run.exists():
-            return None
-        earlier, _ = read_object(run)
-        name = earlier.get("name")
-        if earlier.get("format") != FORMAT or not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise CorruptMetadataError(f"{run} is not as it was written; start without resuming")
-        found = list(differences(self._config, earlier.get("config")))
+    def _found_earlier(self) -> bool:
+        """Whether an earlier builder left an output to resume, which then is this one."""
+        content = self._state.read(RUN)
+        if content is None:
+            return False
+        where = f"{self._state.location}/{RUN}"
+        run = parse_object(content, where, "start without resuming")
+        name = run.get("name")
+        if run.get("format") != FORMAT or not isinstance(name, str) or not self._names.fullmatch(name):
+            raise CorruptMetadataError(f"{where} is not as it was written; start without resuming")
+        found = list(differences(self._config, run.get("config")))
         if found:
             raise CheckpointMismatchError(
-                f"the unfinished {self.target.name} in {self.folder} has another configuration: {'; '.join(found)};"
+                f"the unfinished output {self.target} has another configuration: {'; '.join(found)};"
                 " use the same options, or start without resuming"
             )
-        self.path = self.folder / name
-        if not self.path.is_dir():
+        if not self._use(name):
             # Published, but its builder died before it removed the rest.
-            return None
-        if self._pin() != earlier.get("metadata"):
+            return False
+        if self._metadata_digests() != run.get("metadata"):
             # Damaged; or the replaced output, which publishing moves here for a moment.
-            message = f"the unfinished {self.target.name} in {self.folder} is damaged and is written anew"
-            warnings.warn(message, StreamKernelWarning, stacklevel=2)
-            return None
-        return name
+            warn_user(f"the unfinished output {self.target} is damaged and is written anew")
+            return False
+        self._check_links()
+        return True
 
-    def _pin(self) -> dict[str, str]:
+    def _metadata_digests(self) -> dict[str, str]:
         """Digest of every metadata file of the group and its arrays."""
-        files = [self.path / ZARR_JSON, *sorted(self.path.glob(f"*/{ZARR_JSON}"))]
-        return {
-            str(file.relative_to(self.path)): text_digest(file.read_bytes().decode("utf-8", "replace"))
-            for file in files
-            if file.is_file()
-        }
+        names = [ZARR_JSON, *(f"{name}/{ZARR_JSON}" for name in self._config["arrays"])]
+        contents = {name: self.blobs.read(self.prefix + name) for name in names}
+        return {name: content_digest(content) for name, content in contents.items() if content is not None}
+
+    @property
+    @abstractmethod
+    def _name(self) -> str:
+        """Random name of the output so far."""
+
+    @abstractmethod
+    def _acquire(self, busy: str) -> Lock:
+        """Take the lock; if another builder has it, raise `RunLockedError` with this message."""
+
+    @abstractmethod
+    def _use(self, name: str) -> bool:
+        """Let this be the output of this name; return whether it is there, and not published."""
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Let this be a new output."""
+
+    def _check_links(self) -> None:
+        """Raise `StoreError` if there are links in the output: chunks are written into its folders."""
+        return
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Remove the unfinished outputs of earlier builders."""
+
+    @abstractmethod
+    def _publish(self, complete: bytes, overwrite: bool) -> None:
+        """Give the output its name."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Remove the description and the journal of the published output."""
+
+
+class UnfinishedFolder(Unfinished):
+    """A folder beside the target; `kind` decides which existing output it may replace."""
+
+    target: Path
+    journal: LogJournal
+    prefix = ""
+    _names = re.compile(r"[0-9a-f]{8}")
+
+    def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
+        self._kind = kind
+        self._around = target.with_name(f".{target.name}.unfinished")
+        self._state = LocalBlobs(self._around)
+        with translated_os_errors(target, "creating"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_stray_partials(target.parent, target.name)
+            super().__init__(target, config, resume=resume)
+
+    @property
+    def _name(self) -> str:
+        return self.folder.name
+
+    def _acquire(self, busy: str) -> Lock:
+        def prepare() -> None:
+            self._around.mkdir(exist_ok=True)
+            refuse_link(self._around)
+
+        held = HeldLock.acquire_current(self._around, prepare=prepare)
+        if held is None:
+            raise RunLockedError(busy)
+        return PathLock(held, self._around, f"{self._around} was removed while {self.target} was built; run again")
+
+    def _use(self, name: str) -> bool:
+        self.folder = self._around / name
+        self.blobs = LocalBlobs(self.folder)
+        self.journal = LogJournal(self._around / f"{name}.journal")
+        return self.folder.is_dir()
+
+    def _start(self) -> None:
+        self._use(uuid.uuid4().hex[:8])
+        self.folder.mkdir()
+        self._check_links()
+
+    def _check_links(self) -> None:
+        list_files(self.folder)
+        self.journal.folder.mkdir(exist_ok=True)
+        refuse_link(self.journal.folder)
 
     def _clear(self) -> None:
-        # The description first: without it, nobody tries to resume from the rest.
-        for path in self.folder.iterdir():
+        for path in self._around.iterdir():
             if not _OURS.fullmatch(path.name):
                 raise StoreExistsError(
-                    f"{self.folder} is where {self.target.name} is built, and it holds {path.name!r}, which "
+                    f"{self._around} is where {self.target.name} is built, and it holds {path.name!r}, which "
                     "streamkernel did not write; move that away"
                 )
-        (self.folder / RUN).unlink(missing_ok=True)
-        for path in self.folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+        # The description first: without it, nobody tries to resume from the rest.
+        self._state.remove(RUN)
+        for path in self._around.iterdir():
+            remove_any(path)
 
-    def _acquire(self) -> HeldLock:
-        while True:
-            self.folder.mkdir(exist_ok=True)
-            refuse_link(self.folder)
-            try:
-                lock = HeldLock.acquire(self.folder)
-            except FileNotFoundError:
-                # Another builder published between the two lines: make the folder again.
-                continue
-            if lock is None:
-                raise RunLockedError(f"{self.target} is being written by another process; wait for it or stop it first")
-            if lock.still_at(self.folder):
-                return lock
-            lock.release()
+    def _publish(self, complete: bytes, overwrite: bool) -> None:
+        self.blobs.write(COMPLETE, complete)
+        publish(self.folder, self.target, self._kind, overwrite=overwrite)
+
+    def _forget(self) -> None:
+        with translated_os_errors(self.target, "publishing"):
+            if all(_OURS.fullmatch(path.name) for path in self._around.iterdir()):
+                shutil.rmtree(self._around)
+            else:
+                # Somebody has stored other files here: these stay.
+                self._state.remove(RUN)
+                shutil.rmtree(self.journal.folder)
+
+
+class UnfinishedGeneration(Unfinished):
+    """A generation at a URL."""
+
+    target: str
+    _names = re.compile(r"[0-9a-f]{12}")
+
+    def __init__(self, target: str, config: dict[str, Any], *, resume: bool) -> None:
+        self._state = blobs_at(joined(target, "UNFINISHED"))
+        super().__init__(target, config, resume=resume)
+
+    @property
+    def _name(self) -> str:
+        return self._generation.name
+
+    def _acquire(self, busy: str) -> Lock:
+        return lease_of(self._state, "LEASE", busy)
+
+    def _use(self, name: str | None) -> bool:
+        self._generation = GenerationBuilding(self.target, name)
+        self.blobs, self.prefix = self._generation.blobs, self._generation.prefix
+        self.journal = ObjectJournal(self._state, f"{self._name}/")
+        return not self._generation.is_current()
+
+    def _start(self) -> None:
+        self._use(None)
+
+    def _clear(self) -> None:
+        content = self._state.read(RUN)
+        # The description first: without it, nobody tries to resume from the rest.
+        self._state.remove(RUN)
+        with suppress(CorruptMetadataError):
+            name = str(parse_object(content or b"", RUN).get("name"))
+            if self._names.fullmatch(name):
+                GenerationBuilding(self.target, name).remove()
+                self._state.remove_below(f"{name}/")
+
+    def _publish(self, complete: bytes, overwrite: bool) -> None:
+        self._generation.publish(complete, overwrite=overwrite)
+
+    def _forget(self) -> None:
+        self._state.remove(RUN)
+        self._state.remove_below(f"{self._name}/")
+
+
+def unfinished_at(target: str | Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> Unfinished:
+    """The unfinished output at a path, or at a URL (text)."""
+    if isinstance(target, str):
+        return UnfinishedGeneration(target, config, resume=resume)
+    return UnfinishedFolder(target, kind, config, resume=resume)

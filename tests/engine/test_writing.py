@@ -18,7 +18,7 @@ from streamkernel.errors import StoreError
 from streamkernel.kernels import Gaussian
 from streamkernel.reductions.sums import FeatureMap, Features
 from streamkernel.store import RowSink
-from streamkernel.store import row_places as rows
+from streamkernel.store import row_storage as rows
 
 X = np.random.default_rng(0).standard_normal((1000, 3))
 BASIS = Basis(Gaussian(2.0), X[:20], np.arange(20))
@@ -45,11 +45,11 @@ def test_a_disk_that_is_full_ends_the_sweep_and_a_resumed_one_goes_on(
     Session(ThreadExecutor(threads)).write(WORK, TABLE, sink_at(tmp_path / "undisturbed"), "write")
     write, written = rows.write_chunk, []
 
-    def filling(file: Path, *arguments: Any, **options: Any) -> str:
+    def filling(blobs: Any, key: str, *arguments: Any, **options: Any) -> str:
         if len(written) == 9:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
-        written.append(file)
-        return write(file, *arguments, **options)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), key)
+        written.append(key)
+        return write(blobs, key, *arguments, **options)
 
     monkeypatch.setattr(rows, "write_chunk", filling)
     with pytest.raises(StoreError, match="no space left"):

@@ -33,7 +33,6 @@ from streamkernel.store import (
     bundle_kind,
     check_target,
     read_bundle,
-    unfinished_objects,
     write_bundle,
 )
 from streamkernel.table import open_table
@@ -251,10 +250,10 @@ def test_rows_are_resumed(url: str, tmp_path: Path) -> None:
 
 
 def test_a_builder_that_died(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished_objects, "TTL", 1.0)
+    monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
     dead = sink_at(url, fingerprint="x")
     write(dead, 0, 48)
-    dead._building._lease.abandon()  # type: ignore[union-attr]
+    dead._building._lock.abandon()  # type: ignore[union-attr]
     with sink_at(url, fingerprint="x", resume=True) as sink:
         assert len(sink.finished()) == 6
         # It was only asleep: what it writes is the same, but it does not publish.

@@ -18,7 +18,7 @@ from streamkernel.cli import main
 from streamkernel.errors import CheckpointMismatchError, RunLockedError, StreamKernelWarning
 from streamkernel.store import Checkpoints
 from streamkernel.table import open_table
-from streamkernel.table.ingest import append_rows, grown, ingest
+from streamkernel.table.ingest import append_rows, ingest
 
 STATE = {"sums": np.arange(6.0).reshape(2, 3), "count": np.array(7)}
 FIT = ("--basis", "30", "--scheduler", "threads", "--seed", "3")
@@ -112,8 +112,9 @@ def test_a_killed_fit_is_resumed_with_the_same_bits(
 APPENDING = """
 import os, signal, sys
 from importlib import import_module
-from streamkernel.table.ingest import append_rows, grown
-grown._TTL = 1.0
+from streamkernel.blobs import lock
+from streamkernel.table.ingest import append_rows
+lock.LEASE_SECONDS = 1.0
 module, owner, name, times, source, store = sys.argv[1:]
 place = getattr(import_module(module), owner)
 function, left = getattr(place, name), [int(times)]
@@ -148,7 +149,7 @@ def test_an_append_killed_at_any_moment(
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert open_table(f"{s3}/t").n_rows == rows
-    monkeypatch.setattr(grown, "_TTL", 1.0)
+    monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
     assert append_rows(sources[1], f"{s3}/t").rows == rows + 700
     table = open_table(f"{s3}/t")
     table.check_unchanged()

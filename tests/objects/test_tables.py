@@ -27,7 +27,7 @@ from streamkernel.errors import (
 from streamkernel.table import Table, open_table
 from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.info import TableInfo
-from streamkernel.table.ingest import append_rows, grown, ingest
+from streamkernel.table.ingest import append_rows, ingest
 from streamkernel.table.ingest.grown import ObjectGrown
 
 CRC = [zarr.codecs.Crc32cCodec()]
@@ -203,7 +203,7 @@ def test_plain_copies(url: str, sources: tuple[Path, Path], tmp_path: Path, shar
 
 def test_one_appends_at_a_time(url: str, sources: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(sources[0], url, chunk_rows=128)
-    monkeypatch.setattr(grown, "_TTL", 1.0)
+    monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
     held = ObjectGrown(url)
     with pytest.raises(RunLockedError, match="another process"):
         append_rows(sources[1], url)
@@ -233,14 +233,14 @@ def test_an_append_that_has_lost_its_lease_publishes_nothing(
 ) -> None:
     """Another may have taken it over, and have cleared what this one left."""
     ingest(sources[0], url, chunk_rows=128)
-    plain = ObjectGrown.outlet
+    plain = ObjectGrown.building
 
-    def outlet(self: ObjectGrown) -> Any:
+    def building(self: ObjectGrown) -> Any:
         made = plain(self)
         self.lock.abandon()
         return made
 
-    monkeypatch.setattr(ObjectGrown, "outlet", outlet)
+    monkeypatch.setattr(ObjectGrown, "building", building)
     with pytest.raises(RunLockedError, match="was lost"):
         append_rows(sources[1], url)
     assert open_table(url).n_rows == 1500

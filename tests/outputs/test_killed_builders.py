@@ -44,9 +44,9 @@ def test_a_killed_ingest(tmp_path: Path) -> None:
 def test_what_is_being_built_is_left_alone(tmp_path: Path) -> None:
     for kind in ("table", None):
         held = PartialFolder(tmp_path / "table", kind)
-        (held.path / "chunk").write_bytes(b"x")
+        (held.folder / "chunk").write_bytes(b"x")
         table(tmp_path / "table", overwrite=(tmp_path / "table").exists())
-        assert (held.path / "chunk").read_bytes() == b"x"
+        assert (held.folder / "chunk").read_bytes() == b"x"
         held.abandon()
     assert os.listdir(tmp_path) == ["table"]
 
@@ -79,5 +79,5 @@ def test_a_folder_removed_before_it_is_locked_is_made_again(tmp_path: Path, monk
     monkeypatch.setattr(Path, "mkdir", raced)
     made = PartialFolder(tmp_path / "table", None)
     assert removed
-    assert made.path.is_dir()
+    assert made.folder.is_dir()
     made.abandon()

@@ -15,29 +15,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.atomic import array_digest
-from streamkernel.store.arrays import create_array, open_for_writing
-from streamkernel.store.chunk_file import PIECE_BYTES, write_chunk
+from streamkernel.blobs import LocalBlobs
+from streamkernel.errors import StoreError
+from streamkernel.store import chunk
+from streamkernel.store.arrays import array_metadata, open_for_writing
+from streamkernel.store.chunk import PIECE_BYTES
+
+
+def write_chunk(file: Path, values: np.ndarray, shape: tuple[int, ...], *, durable: bool) -> str:
+    return chunk.write_chunk(LocalBlobs(file.parent), file.name, values, shape, durable=durable)
 
 
 @given(
     m=st.integers(1, 20),
-    chunk=st.integers(1, 8),
+    rows=st.integers(1, 8),
     width=st.none() | st.integers(1, 3),
     dtype=st.sampled_from(["<f4", "<f8", "<i8", "|u1", "|b1"]),
     durable=st.booleans(),
 )
 def test_the_bytes_are_those_of_zarr(
-    tmp_path_factory: pytest.TempPathFactory, m: int, chunk: int, width: int | None, dtype: str, durable: bool
+    tmp_path_factory: pytest.TempPathFactory, m: int, rows: int, width: int | None, dtype: str, durable: bool
 ) -> None:
     ours, theirs = (tmp_path_factory.mktemp(name) for name in ("ours", "theirs"))
     tail = () if width is None else (width,)
     values = np.random.default_rng(m).integers(0, 100, (m, *tail)).astype(dtype)
     for folder in (ours, theirs):
-        create_array(folder, "G", values.shape, values.dtype, (chunk, *tail))
+        (folder / "G").mkdir()
+        (folder / "G" / "zarr.json").write_bytes(array_metadata(values.shape, values.dtype, (rows, *tail)))
     open_for_writing(theirs, "G")[:] = values
-    for index, start in enumerate(range(0, m, chunk)):
+    for index, start in enumerate(range(0, m, rows)):
         key = f"G/c/{index}" + "/0" * len(tail)
-        write_chunk(ours / key, values[start : start + chunk], (chunk, *tail), durable=durable)
+        write_chunk(ours / key, values[start : start + rows], (rows, *tail), durable=durable)
         assert (ours / key).read_bytes() == (theirs / key).read_bytes()
     np.testing.assert_array_equal(zarr.open_array(ours / "G", mode="r")[:], values)
 
@@ -72,7 +80,7 @@ def test_a_full_disk_leaves_the_former_chunk(tmp_path: Path, monkeypatch: pytest
         return written[-1]
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match="no space"):
         write_chunk(file, -LARGE, LARGE.shape, durable=True)
     monkeypatch.undo()
     assert written == [PIECE_BYTES]

@@ -50,7 +50,8 @@ WRITER = """
     from pathlib import Path
     import numpy as np
     import streamkernel.store.arrays as arrays
-    import streamkernel.store.bundle as bundle
+    import streamkernel.outputs.partial as partial
+    from streamkernel.blobs import LocalBlobs
     from streamkernel.store import Bundle, write_bundle
     path, stage, overwrite = sys.argv[1], sys.argv[2], sys.argv[3] == "True"
 
@@ -67,10 +68,9 @@ WRITER = """
         arrays.chunk_grid = slow
         arrays.MAX_CHUNK_BYTES = 1000
     elif stage == "manifest":
-        write = bundle.write_json
-        bundle.write_json = lambda path, value: stop() if path.name == "COMPLETE" else write(path, value)
+        LocalBlobs.write = stop
     else:
-        bundle.PartialFolder.publish = stop
+        partial.publish = stop
     write_bundle(path, Bundle("model", 1, {"generation": 2}, {"v": np.arange(2000.0)}), overwrite=overwrite)
 """
 

@@ -97,10 +97,10 @@ WRITER = """
     import os, signal, sys
     from pathlib import Path
     sys.path.insert(0, sys.argv[3])
-    import streamkernel.store.chunk_file as chunk_file
-    import streamkernel.store.row_places as rows
+    import streamkernel.blobs.direct_file as direct_file
+    import streamkernel.store.row_storage as rows
     import streamkernel.store.unfinished as unfinished
-    from streamkernel.store.journal import Journal
+    from streamkernel.store.journal import LogJournal
     from test_rows_resume import sink_at, write_rest
     path, stage = Path(sys.argv[1]), sys.argv[2]
     calls = iter(range(10**6))
@@ -117,17 +117,17 @@ WRITER = """
         return wrapped
 
     if stage == "in a chunk":
-        writer = chunk_file._PieceWriter
+        writer = direct_file._PieceWriter
         writer.finish = at_the_fifth(writer.finish, lambda self: os.ftruncate(self.descriptor, 9))
     elif stage == "before the note":
-        Journal.note = at_the_fifth(Journal.note, lambda *_: None)
+        LogJournal.note = at_the_fifth(LogJournal.note, lambda *_: None)
     elif stage == "in the note":
-        Journal.note = at_the_fifth(
-            Journal.note,
+        LogJournal.note = at_the_fifth(
+            LogJournal.note,
             lambda self, log, key, digest: (self.folder / f"{log}.log").open("a").write(f"{key} {digest[:20]}"),
         )
     elif stage == "before COMPLETE":
-        rows.write_manifest = die
+        rows.manifest_content = die
     elif stage == "before publishing":
         unfinished.publish = die
     else:

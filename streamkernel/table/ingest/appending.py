@@ -24,8 +24,8 @@ from zarr.storage import LocalStore
 
 from streamkernel.blobs import normalised
 from streamkernel.manifest import Ancestor
+from streamkernel.outputs import Building
 from streamkernel.table.ingest.grown import FolderGrown, Grown, ObjectGrown
-from streamkernel.table.ingest.outlet import Outlet
 from streamkernel.table.ingest.writer import ChunkWriter
 from streamkernel.table.rows import RowReader
 
@@ -62,14 +62,14 @@ class AppendingWriter(ChunkWriter):
             coded=targets is not None and targets.coded,
         )
 
-    def _new_outlet(self) -> Outlet:
-        return self._grown.outlet()
+    def _new_building(self) -> Building:
+        return self._grown.building()
 
     def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
         grown, table = self._grown, self._grown.table
         assert table.statistics is not None
         full, rows = grown.full_rows, table.n_rows
-        group = zarr.open_group(LocalStore(self._outlet.folder), mode="r+")
+        group = zarr.open_group(LocalStore(self._building.folder), mode="r+")
         for name, manifest in grown.manifest.arrays.items():
             self._digests[name] = list(manifest.digests[: full // self._chunk_rows])
         self._statistics = {"X": table.statistics.X, "y": table.statistics.y}

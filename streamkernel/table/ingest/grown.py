@@ -11,12 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from streamkernel.atomic import HeldLock, fsync_path
-from streamkernel.blobs import Lease, blobs_at
+from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of
 from streamkernel.errors import CorruptMetadataError, InputChangedError, ParameterError, RunLockedError
 from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
-from streamkernel.outputs import remove_stray_partials
+from streamkernel.outputs import Building, GenerationBuilding, PartialFolder, remove_stray_partials
 from streamkernel.table.blob_store import BlobStore
-from streamkernel.table.ingest.outlet import GrownOutlet, ObjectOutlet, Outlet
 from streamkernel.table.open import open_table
 from streamkernel.table.table import Table
 from streamkernel.table.zarr_metadata import node_kind, open_store, read_bytes
@@ -25,8 +24,7 @@ __all__ = ["FolderGrown", "Grown", "ObjectGrown", "link_tree"]
 
 # Errors of file systems without hard links, or without one between these two files.
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EACCES}
-_OPEN_AGAIN = 10
-_TTL = 15.0
+_REPLACED = "{} was replaced while rows were being appended to it; nothing was appended: run again"
 
 
 class Grown(ABC):
@@ -39,7 +37,7 @@ class Grown(ABC):
     table, manifest, attributes : parts of the table, opened under the lock.
     """
 
-    lock: HeldLock | Lease
+    lock: Lock
 
     def __init__(self, path: str | Path) -> None:
         self.path = path
@@ -65,18 +63,15 @@ class Grown(ABC):
         return self.table.n_rows // self.chunk_rows * self.chunk_rows
 
     @abstractmethod
-    def outlet(self) -> Outlet:
-        """The outlet for the next generation; it holds a copy of the present metadata."""
+    def building(self) -> Building:
+        """The building of the next generation; it holds a copy of the present metadata."""
 
-    @abstractmethod
     def check_current(self) -> None:
-        """Raise `InputChangedError` where an ingest with overwrite replaced the store in spite of the lock."""
+        """Raise `InputChangedError` if an ingest with overwrite replaced the store in spite of the lock.
 
-    def replaced(self) -> InputChangedError:
-        """The error for a replaced store."""
-        return InputChangedError(
-            f"{self.path} was replaced while rows were being appended to it; nothing was appended: run again"
-        )
+        At a URL, raise `RunLockedError` if the lease was lost.
+        """
+        self.lock.check()
 
 
 class FolderGrown(Grown):
@@ -92,7 +87,10 @@ class FolderGrown(Grown):
         # Lock the folder that a symbolic link leads to: the link itself must stay.
         folder = Path(os.path.realpath(path))
         open_store(folder)
-        self.lock: HeldLock = self._locked(folder)
+        held = HeldLock.acquire_current(folder)
+        if held is None:
+            raise RunLockedError(f"another process is appending rows to {folder}; wait for it and run again")
+        self.lock = PathLock(held, folder, _REPLACED.format(folder), InputChangedError)
         try:
             remove_stray_partials(folder.parent, folder.name)
             # Names of an earlier release.
@@ -102,33 +100,17 @@ class FolderGrown(Grown):
             self.lock.release()
             raise
 
-    @staticmethod
-    def _locked(folder: Path) -> HeldLock:
-        for _ in range(_OPEN_AGAIN):
-            lock = HeldLock.acquire(folder)
-            if lock is None:
-                break
-            # Another process may have published a new generation between opening and locking.
-            if lock.still_at(folder):
-                return lock
-            lock.release()
-        raise RunLockedError(f"another process is appending rows to {folder}; wait for it and run again")
-
-    def outlet(self) -> Outlet:
+    def building(self) -> Building:
         folder = Path(self.path)
         full, rows = self.full_rows, self.table.n_rows
         rewritten = () if full == rows else tuple(f"{name}/c/{full // self.chunk_rows}" for name in ("X", "y"))
-        made = GrownOutlet(folder)
+        made = PartialFolder(folder, "table", grown=True)
         try:
             link_tree(folder, made.folder, rewritten)
         except BaseException:
-            made.close()
+            made.abandon()
             raise
         return made
-
-    def check_current(self) -> None:
-        if not self.lock.still_at(Path(self.path)):
-            raise self.replaced()
 
 
 class ObjectGrown(Grown):
@@ -142,10 +124,8 @@ class ObjectGrown(Grown):
 
     def __init__(self, url: str) -> None:
         node_kind(open_store(url), "")  # raises where there is no table, before the lease creates an object
-        lease = Lease.acquire(blobs_at(url), "APPEND", ttl=_TTL, wait=1.1 * _TTL, while_silent=True)
-        if lease is None:
-            raise RunLockedError(f"another process is appending rows to {url}; wait for it and run again")
-        self.lock: Lease = lease
+        busy = f"another process is appending rows to {url}; wait for it and run again"
+        self.lock = lease_of(blobs_at(url), "APPEND", busy)
         try:
             super().__init__(url)
             self._store = BlobStore(url)
@@ -153,23 +133,21 @@ class ObjectGrown(Grown):
             self.lock.release()
             raise
 
-    def outlet(self) -> Outlet:
-        made = ObjectOutlet(str(self.path), self._store.generation, self.full_rows // self.chunk_rows)
+    def building(self) -> Building:
+        first = self.full_rows // self.chunk_rows
+        made = GenerationBuilding(str(self.path), grown=self._store.generation, first=first)
         try:
             for name in ("", *self.manifest.arrays):
                 key = f"{name}/zarr.json".lstrip("/")
                 content = self._store.read(key)
                 if content is None or self._store.follow():
-                    raise self.replaced()
+                    raise InputChangedError(_REPLACED.format(self.path))
                 (made.folder / name).mkdir(parents=True, exist_ok=True)
                 (made.folder / key).write_bytes(content)
         except BaseException:
-            made.close()
+            made.abandon()
             raise
         return made
-
-    def check_current(self) -> None:
-        self.lock.check()
 
 
 def link_tree(source: Path, target: Path, without: Iterable[str] = ()) -> None:

@@ -163,7 +163,7 @@ def _write(
             y_dtype = np.dtype(np.int64 if reader.labelled else np.float64)
             around = _spool_folder(path)
             stack.callback(around.abandon)
-            spool = stack.enter_context(RowSpool(around.path / "rows", seed, kind, features, y_dtype, width))
+            spool = stack.enter_context(RowSpool(around.folder / "rows", seed, kind, features, y_dtype, width))
         rows = checked_batches(reader, kind, labels, watcher)
         n_rows = reader.n_rows or reader.estimated_rows
         if spool is not None:

@@ -16,9 +16,10 @@ from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import array_digest
+from streamkernel.blobs import normalised
 from streamkernel.errors import EmptyDataError
-from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, write_manifest
-from streamkernel.table.ingest.outlet import Outlet, outlet_of
+from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, manifest_content
+from streamkernel.outputs import Building, building_at
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
 
 __all__ = ["ChunkWriter", "default_chunk_rows"]
@@ -77,16 +78,16 @@ class ChunkWriter:
         self._pending: Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
         self._X, self._y = self._buffers()
-        self._outlet = self._new_outlet()
+        self._building = self._new_building()
         try:
             self._group, self._arrays = self._begin()
         except BaseException:
             self.close()
             raise
 
-    def _new_outlet(self) -> Outlet:
-        """The outlet in which the store is built."""
-        return outlet_of(self._target)
+    def _new_building(self) -> Building:
+        """The building of the store."""
+        return building_at(normalised(self._target), "table")
 
     def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
         """Empty arrays; a subclass may begin with rows."""
@@ -94,7 +95,7 @@ class ChunkWriter:
         # The format is written first: a killed writer then leaves an incomplete table, not a foreign group.
         mark = {"format": TABLE_FORMAT, "version": VERSION}
         # A LocalStore, because zarr would read text with :: in it as a URL.
-        group = zarr.create_group(LocalStore(self._outlet.folder), attributes=mark)
+        group = zarr.create_group(LocalStore(self._building.folder), attributes=mark)
         arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
         if n_targets:
             shape = (0,) if n_targets == 1 else (0, n_targets)
@@ -170,7 +171,7 @@ class ChunkWriter:
         array = self._arrays[name]
         array.resize((start + values.shape[0], *values.shape[1:]))
         array[start : start + values.shape[0]] = values
-        self._outlet.shipped(self._key(name, start))
+        self._building.send(self._key(name, start))
         self._digests[name].append(array_digest(values))
         if name == "X" or not self._coded:
             # Statistics are summed by chunks, not by read batches: the same rows then give the same bits from any
@@ -195,10 +196,10 @@ class ChunkWriter:
         for index, start in enumerate(range(0, self.n_rows, self._chunk_rows)):
             stop = min(start + self._chunk_rows, self.n_rows)
             key = self._key("y", start)
-            self._outlet.fetched(key)
+            self._building.fetch(key)
             values = codes[np.asarray(array[start:stop])]
             array[start:stop] = values
-            self._outlet.shipped(key)
+            self._building.send(key)
             self._digests["y"][index] = array_digest(values)
 
     def finish(self, attributes: dict[str, Any], *, overwrite: bool) -> None:
@@ -218,13 +219,14 @@ class ChunkWriter:
             name: ArrayManifest(tuple(array.shape), self._chunk_rows, array.dtype.str, tuple(self._digests[name]))
             for name, array in self._arrays.items()
         }
-        write_manifest(self._outlet.folder, arrays, self._history)
-        self._outlet.publish(overwrite=overwrite)
+        folder = self._building.folder
+        metadata = {name: (folder / name / "zarr.json").read_bytes() for name in ("", *arrays)}
+        self._building.publish(manifest_content(arrays, metadata, self._history), overwrite=overwrite)
 
     def close(self) -> None:
         """Remove the store if it was not published."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._outlet.close()
+        self._building.abandon()
 
     def __enter__(self) -> Self:
         return self

@@ -1,8 +1,7 @@
-"""One chunk of an uncompressed Zarr array as a file: its numbers, then their CRC32C.
+"""Large files, written in pieces: directly, past the system's page cache, where the file must be on the disk at once.
 
-The bytes equal those of Zarr's own codecs, but one pass writes them: each piece is hashed, added to the checksum and
-sent to the disk while it is in the cache. Direct writes bypass the system's page cache where possible: pages of a file
-that is larger than memory are of no use there, and they cost more time than the computation of their numbers.
+Pages of a file that is larger than memory are of no use in that cache, and they cost more time than the computation of
+their numbers.
 """
 
 from __future__ import annotations
@@ -12,58 +11,41 @@ import fcntl
 import math
 import os
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
-__all__ = ["PIECE_BYTES", "fill_rows", "page_aligned", "write_chunk"]
+__all__ = ["Bytes", "page_aligned", "write_file"]
 
-PIECE_BYTES = 1 << 20
+_BUFFER_BYTES = 1 << 20
 _ALIGNED = 4096  # direct writes need addresses and sizes that are multiples of this, on every disk that we know
 _DIRECT = getattr(os, "O_DIRECT", 0)  # Linux has it
 
 Bytes = NDArray[np.uint8]
 
 
-def write_chunk(file: Path, values: NDArray[Any], shape: tuple[int, ...], *, durable: bool) -> str:
-    """Replace `file` by the chunk; a reader sees the old chunk or the new one, never a part.
+def write_file(file: Path, pieces: Iterable[Bytes], *, durable: bool) -> None:
+    """Replace `file` by the pieces; a reader sees the old file or the new one, never a part.
 
     Parameters
     ----------
-    values : C-contiguous array in little-endian byte order, best `page_aligned`; at the end of an array it may have
-        fewer rows than `shape`.
-    shape : shape of a whole chunk.
-    durable : whether to return only when the chunk is on the disk.
-
-    Returns
-    -------
-    str
-        Digest of the values, equal to `streamkernel.atomic.array_digest`.
+    pieces : best `page_aligned`, so that direct writes need no copy.
+    durable : whether to return only when the file is on the disk.
     """
-    data, fill = _bytes(values), _bytes(fill_rows(values, shape))
-    digest, checksum = xxhash.xxh3_128(), 0
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}.partial")
     try:
         with _PieceWriter(temporary, direct=durable) as writer:
-            for piece in _pieces(data):
-                digest.update(piece.data)
-                checksum = google_crc32c.extend(checksum, piece)
+            for piece in pieces:
                 writer.write(piece)
-            for piece in _pieces(fill):
-                checksum = google_crc32c.extend(checksum, piece)
-                writer.write(piece)
-            writer.write(_bytes(np.array([checksum], dtype="<u4")))
             writer.finish(durable=durable)
         os.replace(temporary, file)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return digest.hexdigest()
 
 
 def page_aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -89,7 +71,7 @@ class _PieceWriter:
             path.unlink(missing_ok=True)
             self.direct = False
             self.descriptor = os.open(path, flags, 0o666)
-        self.buffer = page_aligned((PIECE_BYTES,), np.dtype(np.uint8))
+        self.buffer = page_aligned((_BUFFER_BYTES,), np.dtype(np.uint8))
         self.filled, self.size = 0, 0
 
     def write(self, data: Bytes) -> None:
@@ -100,11 +82,11 @@ class _PieceWriter:
             self._send(data[:whole].data)
             data = data[whole:]
         while len(data):
-            part = data[: PIECE_BYTES - self.filled]
+            part = data[: _BUFFER_BYTES - self.filled]
             self.buffer[self.filled : self.filled + len(part)] = part
             self.filled += len(part)
             data = data[len(part) :]
-            if self.filled == PIECE_BYTES:
+            if self.filled == _BUFFER_BYTES:
                 self._send(self.buffer.data)
                 self.filled = 0
 
@@ -133,17 +115,3 @@ class _PieceWriter:
 
     def __exit__(self, *exception: object) -> None:
         os.close(self.descriptor)
-
-
-def fill_rows(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """The rows missing from a whole chunk, as fill: rows never written must not read as valid numbers."""
-    missing = (shape[0] - len(values), *shape[1:])
-    return np.full(missing, np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
-
-
-def _bytes(values: NDArray[Any]) -> Bytes:
-    return values.reshape(-1).view(np.uint8)
-
-
-def _pieces(data: Bytes) -> list[Bytes]:
-    return [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
