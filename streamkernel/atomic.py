@@ -26,6 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from streamkernel.errors import StoreExistsError
+from streamkernel.wording import option
 
 __all__ = [
     "HeldLock",
@@ -172,7 +173,7 @@ def publish_folder(
         # rename(2) silently replaces an empty folder that another process made in between; this is harmless.
         os.rename(partial, target)
     elif not overwrite:
-        raise StoreExistsError(f"{target} exists; choose another path or ask for overwrite")
+        raise StoreExistsError(f"{target} exists; choose another path or give {option('overwrite', True)}")
     else:
         if not _exchange(partial, target):
             # If the process ends here, the suffix identifies the former folder, which can be renamed back.

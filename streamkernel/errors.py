@@ -35,13 +35,18 @@
     └── DependencyError (ImportError)          an installed library lacks a part; the versions that have it
 
 Each message gives in one line what is wrong, where, and the remedy. Each class also derives from the built-in exception
-that callers expect, so that ``except ValueError`` works.
+that callers expect, so that ``except ValueError`` works. A message names parameters, functions and estimators by
+`streamkernel.wording`, so that each front end can say them in its users' words.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
+
+from streamkernel.wording import Mention, in_python, mentions, worded
 
 __all__ = [
     "CheckpointMismatchError",
@@ -80,11 +85,37 @@ __all__ = [
 ]
 
 
-class StreamKernelError(Exception):
+class _Message(Exception):
+    """An error or a warning whose text names parameters; see `streamkernel.wording`.
+
+    Attributes
+    ----------
+    message : the text with its marks, to be a part of another message; ``str`` gives it in Python's words.
+    parameter : name of the first parameter that the message names; None where it names none.
+    value : the value that was refused, where the caller gives it.
+    """
+
+    # On the class: an exception that is read from a pickle gets its own only afterwards.
+    message: str = ""
+    parameter: str | None = None
+    value: Any = None
+
+    def __init__(self, message: str = "", *, value: Any = None) -> None:
+        super().__init__(worded(message, in_python))
+        self.message = message
+        self.parameter = next((each.name for each in mentions(message) if each.kind == "option"), None)
+        self.value = value
+
+    def worded(self, words: Callable[[Mention], str]) -> str:
+        """The message in the words of a front end."""
+        return worded(self.message, words)
+
+
+class StreamKernelError(_Message):
     """Base class of all errors that streamkernel raises on purpose."""
 
 
-class StreamKernelWarning(UserWarning):
+class StreamKernelWarning(_Message, UserWarning):
     """Base class of all warnings that streamkernel issues."""
 
 
@@ -167,9 +198,6 @@ class MissingChunkError(StoreError):
         super().__init__(message)
         self.key = key
 
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:
-        return type(self), (str(self), self.key)
-
 
 class CorruptChunkError(MissingChunkError):
     """A chunk exists, but its bytes differ from those that were written."""
@@ -231,4 +259,4 @@ def warn_user(message: str) -> None:
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, StreamKernelWarning, stacklevel=level + 1)
+    warnings.warn(StreamKernelWarning(message), stacklevel=level + 1)

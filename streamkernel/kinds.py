@@ -39,6 +39,7 @@ from streamkernel.models.updatable import Updatable
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.gaussian import GaussianSettings
 from streamkernel.table import Table
+from streamkernel.wording import call, help_of, option
 
 __all__ = [
     "OPTION_SETTINGS",
@@ -47,6 +48,7 @@ __all__ = [
     "Predictor",
     "Transformer",
     "check_options",
+    "kind_of_class",
     "predicting_class",
     "predictor_of",
     "settings_of",
@@ -203,6 +205,11 @@ TRANSFORMERS: dict[str, Transformer] = {
 _PREDICTING = {kind.model.KIND: kind.model for kind in PREDICTORS.values()}
 
 
+def kind_of_class(name: str) -> str:
+    """The name of the kind whose estimator's class has this name."""
+    return next(kind.name for kind in PREDICTORS.values() if kind.estimator.__name__ == name)
+
+
 def predictor_of(model: SavedModel) -> Predictor | None:
     """The kind of a model that predicts; None for a name that this release does not know."""
     return PREDICTORS.get(str(model.config.get("estimator")))
@@ -233,7 +240,7 @@ def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
         The kind does not predict.
     """
     if stored == Factor.KIND:
-        raise ModelFormatError(f"{where} is a factor, not a model that predicts; make a model with streamkernel fit")
+        raise ModelFormatError(f"{where} is a factor, not a model that predicts; make a model with {call('fit')}")
     for kind in TRANSFORMERS.values():
         if stored == kind.model.KIND:
             raise ModelFormatError(
@@ -259,9 +266,9 @@ def updatable(model: PredictingModel, where: str | PathLike[str]) -> Updatable[A
     return cast("Updatable[Any]", model)
 
 
-def takers(option: str) -> list[str]:
+def takers(name: str) -> list[str]:
     """Names of the estimators that have a setting of this name."""
-    return [kind.name for kind in PREDICTORS.values() if option in kind.options]
+    return [kind.name for kind in PREDICTORS.values() if name in kind.options]
 
 
 def settings_of(kind: Predictor, given: dict[str, Any]) -> Any:
@@ -278,8 +285,8 @@ def settings_of(kind: Predictor, given: dict[str, Any]) -> Any:
     if isinstance(settings, GaussianSettings) and settings.approximation != "pitc":
         for name in sorted(_OF_BLOCKS & wanted.keys()):
             raise ParameterError(
-                f"--{name.replace('_', '-')} means nothing to the approximation {settings.approximation}; it is an "
-                "option of pitc (--approximation pitc), and of the estimator committee"
+                f"{option(name)} means nothing to the approximation {settings.approximation}; it is an option of "
+                f"{option('approximation', 'pitc')}, and of the estimator committee"
             )
     return settings
 
@@ -288,11 +295,11 @@ def check_options(kind: Predictor, names: Iterable[str]) -> None:
     """Refuse options that the kind does not have: `ParameterError`."""
     for name in names:
         if name not in kind.options:
-            option, others = f"--{name.replace('_', '-')}", takers(name)
+            others = takers(name)
             raise ParameterError(
-                f"{option} means nothing to the estimator {kind.name}; it is an option of {', '.join(others)}"
+                f"{option(name)} means nothing to the estimator {kind.name}; it is an option of {', '.join(others)}"
                 if others
-                else f"there is no option {name}{_nearest(kind, name)}; streamkernel fit --help lists them"
+                else f"there is no option {name}{_nearest(kind, name)}; {help_of(kind.estimator.__name__)} lists them"
             )
 
 

@@ -35,7 +35,6 @@ __all__ = [
     "Manifest",
     "manifest_content",
     "parse_manifest",
-
 ]
 
 COMPLETE = "COMPLETE"

@@ -8,6 +8,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kinds import Predictor, check_options
 from streamkernel.settings.pursuit import AUTO
 from streamkernel.table import Table, open_table
+from streamkernel.wording import option
 
 __all__ = ["with_stores_opened"]
 
@@ -37,7 +38,7 @@ def _points(store: str) -> Table:
     table = open_table(store).without_targets()
     if table.n_rows > _MOST_QUERIES:
         raise ParameterError(
-            f"--queries {store} has {table.n_rows} rows; query points cost as basis functions do: give at most "
-            f"{_MOST_QUERIES}"
+            f"{option('queries', store)} has {table.n_rows} rows; a query point costs as much as a basis function: "
+            f"give at most {_MOST_QUERIES}"
         )
     return table

@@ -15,6 +15,7 @@ import click
 
 from streamkernel.cli.ending_signals import EndedBySignal
 from streamkernel.cli.streams import checked_streams
+from streamkernel.cli.wording import in_flags
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
 
 __all__ = ["run", "streamkernel"]
@@ -79,7 +80,8 @@ def _warn(
     line: str | None = None,
 ) -> None:
     if issubclass(category, StreamKernelWarning):
-        print(f"warning: {message}", file=sys.stderr)
+        text = message.worded(in_flags) if isinstance(message, StreamKernelWarning) else message
+        print(f"warning: {text}", file=sys.stderr)
 
 
 def run(arguments: list[str]) -> int:
@@ -104,7 +106,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except StreamKernelError as error:
         if debug:
             raise
-        return _fail(str(error), 1)
+        return _fail(error.worded(in_flags), 1)
     except BrokenPipeError:
         return 1
     except Exception as error:

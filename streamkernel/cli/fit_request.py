@@ -86,7 +86,7 @@ def fit_request(
     Without ``--workers`` the local cluster has one worker per core, or fewer where more would exceed the memory limit.
     """
     place = execution_target(options["scheduler"], options["workers"])
-    memory = parse_bytes(options["memory"], "--memory")
+    memory = parse_bytes(options["memory"])
     limits = place.limits(memory)
     whole = open_table(store, classify=classify)
     table = cut(whole, options["rows"])

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import click
 
-from streamkernel.errors import StoreExistsError
 from streamkernel.updating.staleness import STALE
 
 __all__ = [
@@ -101,23 +100,7 @@ common = stack(
 )
 
 
-def _says_option(function: F) -> F:
-    """Make errors name the option `--overwrite`, in place of the functions' argument of that name."""
-
-    @functools.wraps(function)
-    def command(*arguments: Any, **options: Any) -> Any:
-        try:
-            return function(*arguments, **options)
-        except StoreExistsError as error:
-            raise StoreExistsError(str(error).replace("ask for overwrite", "give --overwrite")) from error
-
-    return command  # type: ignore[return-value]  # click hands over what the function asks for
-
-
-overwrite = stack(
-    click.option("--overwrite", is_flag=True, help="Replace an existing output, once the new one is whole."),
-    _says_option,
-)
+overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing output, once the new one is whole.")
 
 stale_option = click.option(
     "--stale",

@@ -35,7 +35,7 @@ def check_memory(
     ------
     ResourceLimitError
     """
-    asked = parse_bytes(memory, "--memory")
+    asked = parse_bytes(memory)
     if executor is None:
         machine, limits = place.machine(), place.limits(asked)
     elif place.remote:

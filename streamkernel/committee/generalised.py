@@ -35,6 +35,7 @@ from streamkernel.reductions.predictions import (
 from streamkernel.reductions.predictions.one_against_rest import OneAgainstRest
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["GeneralisedCommittee", "fit_generalised_committee"]
 
@@ -110,7 +111,9 @@ def fit_generalised_committee(
     """
     session = session or Session()
     if table.n_targets == 0:
-        raise DataError("a committee needs targets and the rows have none; ingest them with --target, or give y")
+        raise DataError(
+            f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"
+        )
     if likelihood == "softmax":
         raise ParameterError("a committee has no softmax; give likelihood = 'bernoulli', each class against the rest")
     kind, s = likelihood_of(likelihood, table.n_targets), checked_number("signal", signal)

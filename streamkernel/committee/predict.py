@@ -24,6 +24,7 @@ from streamkernel.reductions.members.combiners import combiner_of
 from streamkernel.reductions.members.predictions import MemberPredictions
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["CommitteePrediction", "committee_predict", "queries_of_a_sweep"]
 
@@ -136,7 +137,9 @@ def _shared_rows(table: Table, size: int, session: Session, seed: int) -> Sample
 
 def _checked_queries(queries: Any, table: Table) -> Float:
     if table.n_targets == 0:
-        raise DataError("a committee needs targets and the rows have none; ingest them with --target, or give y")
+        raise DataError(
+            f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"
+        )
     points = np.asarray(checked_rows(queries, "queries", table.n_features), np.float64)
     if len(points) == 0:
         raise ShapeError("queries are no rows; give at least one")

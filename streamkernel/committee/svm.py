@@ -27,6 +27,7 @@ from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, sol
 from streamkernel.reductions.members.svm import SVMMembers, SVMSums
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["SVMCommittee", "fit_svm_committee"]
 
@@ -102,7 +103,9 @@ def fit_svm_committee(
     """
     session = session or Session()
     if table.n_targets == 0:
-        raise DataError("a committee needs targets and the rows have none; ingest them with --target, or give y")
+        raise DataError(
+            f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"
+        )
     s, constant, cost = (checked_number(*pair) for pair in (("signal", signal), ("offset", offset), ("C", C)))
     size, left = checked_integer("block_size", block_size), max(checked_number("tau", tau), 1e-6)
     cells = cells_of(partition, table, basis.kernel, session=session, seed=seed)

@@ -69,7 +69,7 @@ def connect(
             # Dask would end the worker in the middle of an import, which looks like a lost connection.
             raise ResourceLimitError(
                 f"a worker of the scheduler at {address} may hold {format_bytes(limit)}, less than the libraries "
-                f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger --memory-limit"
+                f"take ({format_bytes(_LEAST_WORKER)}); start workers with a larger memory limit"
             )
         with translated_loss(lost, "before the first sweep", again):
             client.run(forget_peak)  # of another fit; the peak of `warm_up` counts for this one
@@ -122,7 +122,7 @@ def local_cluster(
         except (OSError, RuntimeError) as error:  # TimeoutError is an OSError
             raise ClusterError(
                 f"{count} workers of the local cluster did not start ({type(error).__name__}: "
-                f"{' '.join(str(error).split())}); use fewer --workers, or --scheduler threads"
+                f"{' '.join(str(error).split())}); use fewer workers, or threads of this process"
             ) from error
         yield ClusterExecutor(client, remote=False)
 

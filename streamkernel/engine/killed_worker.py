@@ -18,6 +18,7 @@ from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
 from streamkernel.reductions import Reduction, RowMap
 from streamkernel.table import Table
+from streamkernel.wording import call, option
 
 __all__ = ["blame", "killed_worker"]
 
@@ -94,8 +95,8 @@ def killed_worker(client: Client, error: KilledWorker, what: str) -> ClusterErro
         limit = format_bytes(int(error.last_worker.memory_limit))
         return ResourceLimitError(
             f"{what}: its worker was ended {times} times, the last time as it held {format_bytes(held)} of the {limit} "
-            "that it may; use a smaller --basis, tables of smaller chunks (streamkernel ingest --chunk-rows), workers "
-            "of fewer threads, or of more memory (--memory-limit)"
+            f"that it may; use a smaller {option('n_components')}, tables of smaller chunks "
+            f"({call('ingest', 'chunk_rows')}), workers of fewer threads, or of more memory"
         )
     return ClusterError(
         f"{what}: its worker died {times} times; it may need more memory than a worker has, or what it reads crashes "

@@ -23,6 +23,7 @@ from streamkernel.engine.plan import (
     format_bytes,
 )
 from streamkernel.errors import ParameterError, ResourceLimitError
+from streamkernel.wording import option
 
 __all__ = ["MemoryLimits", "check_memory", "limits_here", "machine_of", "memory_limits", "parse_bytes", "total_memory"]
 
@@ -144,7 +145,7 @@ def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], 
         else:
             high = middle
     nothing = "no basis fits: use fewer workers or threads, smaller chunks, or machines with more memory"
-    remedy = f"--basis {low} would fit" if low else nothing
+    remedy = f"{option('n_components', low)} would fit" if low else nothing
     hint = max(plan.steps, key=lambda step: step.held_bytes).way_out
     raise ResourceLimitError(f"{exceeded}; {remedy}" + (f", or use {hint}" if hint else ""))
 
@@ -161,7 +162,9 @@ def parse_bytes(value: Any, name: str = "memory_limit") -> int | None:
     try:
         count = int(float(digits) * _UNITS[text[len(digits) :].strip()])
     except (KeyError, ValueError, OverflowError):
-        raise ParameterError(f"{name} must be a number of bytes or text such as '4GB', not {value!r}") from None
+        raise ParameterError(
+            f"{option(name)} must be a number of bytes or text such as '4GB', not {value!r}", value=value
+        ) from None
     if count <= 0:
-        raise ParameterError(f"{name} must be > 0, not {value!r}")
+        raise ParameterError(f"{option(name)} must be > 0, not {value!r}", value=value)
     return count

@@ -21,6 +21,7 @@ from distributed import Client
 from distributed.security import Security
 
 from streamkernel.errors import ClusterError, ParameterError, SecurityError
+from streamkernel.wording import call, option
 
 __all__ = ["check_encrypted", "connect_client", "tls_security"]
 
@@ -57,7 +58,7 @@ def tls_security(ca: str | None = None, cert: str | None = None, key: str | None
     if len(missing) == len(files):
         return None
     if missing:
-        lacking = " and ".join(f"--tls-{what} ({_ENVIRONMENT[what]})" for what in missing)
+        lacking = " and ".join(f"{option(what)} ({_ENVIRONMENT[what]})" for what in missing)
         raise ParameterError(f"TLS needs a CA, a certificate and its key: {lacking} is not given; {_MAKE}")
     _check_files(**files)
     return Security(
@@ -116,7 +117,7 @@ def check_encrypted(address: str, *, insecure: bool = False) -> None:
         return
     raise SecurityError(
         f"{address} is not encrypted and not on this machine: whoever reaches a Dask port can run code as its owner; "
-        "use a tls:// address with certificates (deploy/tls.sh makes them), or say --insecure (insecure=True) if "
+        f"use a tls:// address with certificates (deploy/tls.sh makes them), or give {option('insecure', True)} if "
         "everybody on that network may"
     )
 
@@ -157,7 +158,7 @@ def connect_client(
         files = security.get_tls_config_for_role("client")
         if not files["ca_file"] or not files["cert"]:
             raise SecurityError(
-                f"{address} needs a CA, a certificate and its key: give --tls-ca, --tls-cert and --tls-key, or name "
+                f"{address} needs a CA, a certificate and its key: give {call('tls_security')}, or name "
                 f"them in {', '.join(_ENVIRONMENT.values())}; {_MAKE}"
             )
         if address.startswith("tls://"):
@@ -212,8 +213,7 @@ def _first_byte(stream: socket.socket, address: str, timeout: float) -> None:
     except TimeoutError:
         if not encrypted and _speaks_tls(address):
             raise SecurityError(
-                f"the scheduler at {address} speaks TLS; use its tls:// address, with --tls-ca, --tls-cert and "
-                "--tls-key"
+                f"the scheduler at {address} speaks TLS; use its tls:// address, with {call('tls_security')}"
             ) from None
         raise _nobody(address, f"it was silent for {stream.gettimeout():g} s") from None
     raise _nobody(address, "it closed the connection")
@@ -234,12 +234,15 @@ def _speaks_tls(address: str) -> bool:
 def _refused(address: str, error: ssl.SSLError) -> SecurityError:
     """The error for the user, from OpenSSL's reason."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        why, out = f"its certificate is not accepted here: {error.verify_message}", "look at its dates and at --tls-ca"
+        why, out = (
+            f"its certificate is not accepted here: {error.verify_message}",
+            f"look at its dates and at {option('ca')}",
+        )
     elif error.reason and "ALERT" in error.reason:
         why = f"it does not accept our certificate ({_words(error)})"
-        out = "look at the dates of --tls-cert, and that the scheduler's CA signed it"
+        out = f"look at the dates of {option('cert')}, and that the scheduler's CA signed it"
     elif error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_EOF_WHILE_READING"):
-        why, out = "there is no TLS at that port", "start the scheduler with --protocol tls and its certificates"
+        why, out = "there is no TLS at that port", "start the scheduler with the protocol tls and its certificates"
     else:
         why, out = f"the TLS handshake failed ({_words(error)})", "look at the certificates of both sides"
     return SecurityError(f"no connection to {address}: {why}; {out} (deploy/tls.sh makes certificates)")

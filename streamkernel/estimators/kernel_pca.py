@@ -17,6 +17,7 @@ from streamkernel.fits.pursuit_pools import pursuit_rule
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.reductions.sums import FeatureSums
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.wording import option
 
 __all__ = ["KernelPCA"]
 
@@ -187,10 +188,12 @@ class KernelPCA(BasisTransformer):
         r, n, sparse = self.n_components, self.basis_size, self.sparse
         for name, value in (("n_components", r), ("basis_size", n)):
             if value is not None and not self._is_count(value):
-                raise ParameterError(f"{name} must be a whole number > 0, not {value!r}")
+                raise ParameterError(f"{option(name)} must be a whole number > 0, not {value!r}", value=value)
         if sparse is not None and sparse != "bound":
             if not self._is_count(sparse):
-                raise ParameterError(f"sparse must be a whole number > 0, 'bound' or None, not {sparse!r}")
+                raise ParameterError(
+                    f"{option('sparse')} must be a whole number > 0, 'bound' or None, not {sparse!r}", value=sparse
+                )
             if n is not None:
                 raise ParameterError(f"sparse={sparse} is the size of the basis, and basis_size is {n}; give one")
             n = sparse

@@ -28,6 +28,7 @@ from streamkernel.kernels import Kernel
 from streamkernel.outputs import FACTOR_PARTS
 from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import Table, open_table
+from streamkernel.wording import call, option
 
 __all__ = ["BASIS", "ROWS", "Factor", "checked_folder", "entries_of"]
 
@@ -123,10 +124,10 @@ class Factor(BasisRecord):
         folder = normalised(path)
         parts = entries_of(folder)
         if not parts and not (isinstance(folder, Path) and os.path.exists(folder)):
-            raise StoreNotFoundError(f"{folder} does not exist; make it with streamkernel factor")
+            raise StoreNotFoundError(f"{folder} does not exist; make it with {call('factorize')}")
         if BASIS not in parts:
             raise IncompleteStoreError(
-                f"{folder} is not a whole factor: it has no {BASIS}; go on with streamkernel factor ... --resume"
+                f"{folder} is not a whole factor: it has no {BASIS}; go on with {call('factorize', 'resume')}"
             )
         bundle = cls.read(joined(folder, BASIS), kernels)
         factor = cls(folder, bundle.config, bundle.arrays).checked(path)
@@ -136,7 +137,7 @@ class Factor(BasisRecord):
         ):
             raise IncompleteStoreError(
                 f"{folder}: its columns are not those of its basis: a run that was to replace it was interrupted; "
-                "make it again with --overwrite"
+                f"make it again with {option('overwrite', True)}"
             )
         return factor
 
@@ -176,5 +177,5 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     check_target(joined(folder, BASIS), overwrite=True, kind="factor")
     if BASIS in entries and not overwrite:
         whole = "is whole already: nothing to resume" if resume else "exists"
-        raise StoreExistsError(f"{folder} {whole}; choose another path or ask for overwrite")
+        raise StoreExistsError(f"{folder} {whole}; choose another path or give {option('overwrite', True)}")
     return folder

@@ -66,7 +66,7 @@ class RidgeFactor:
             with single_threaded_blas():
                 self._L = cholesky(shifted, f"G^T G + rho I with rho = {self.rho:g}")
         except NumericalError as error:
-            raise NumericalError(f"{error}; give a larger rho") from None
+            raise NumericalError(f"{error.message}; give a larger rho") from None
 
     def solve(self, B: Float) -> Float:
         """``(rho I + H)^-1 B``, (n, q)."""

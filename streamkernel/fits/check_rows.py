@@ -78,7 +78,7 @@ def check_rows(
             except DataError as error:
                 # Only the picture needs these rows, not the fit: an error in them must not throw away the work of all
                 # sweeps. The rows of the fit were read without an error.
-                warn_user(f"the check is on rows of the fit, as those held out cannot be used: {error}")
+                warn_user(f"the check is on rows of the fit, as those held out cannot be used: {error.message}")
     if watched is not None:
         return _predicted("held-out", watched, watched.start, watched.stop, predictions)
     if held_out is not None:

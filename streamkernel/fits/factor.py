@@ -41,6 +41,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_seed
 from streamkernel.store import RowSink
 from streamkernel.table import Table, open_table
+from streamkernel.wording import option
 
 __all__ = ["COLUMNS", "factorize", "make_factor", "plan_factor", "plan_of_factor"]
 
@@ -147,9 +148,9 @@ def make_factor(
 ) -> Factor:
     """`factorize` for a table and settings, in a session."""
     if columns not in COLUMNS:
-        raise ParameterError(f"columns must be 'G' or 'none', not {columns!r}")
+        raise ParameterError(f"{option('columns')} must be 'G' or 'none', not {columns!r}", value=columns)
     if str(dtype) not in ("float32", "float64"):
-        raise ParameterError(f"dtype must be 'float32' or 'float64', not {dtype!r}")
+        raise ParameterError(f"{option('dtype')} must be 'float32' or 'float64', not {dtype!r}", value=dtype)
     if table.n_targets == 0 and settings.searches_lengthscale and settings.lengthscale == "auto":
         raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
     check_stop(stop, table, settings)

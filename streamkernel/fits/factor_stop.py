@@ -20,6 +20,7 @@ from streamkernel.reductions.sums import NormalEquations
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import RidgeSystem
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["STOPS", "Stopped", "check_stop", "stopped"]
 
@@ -50,9 +51,11 @@ class Stopped:
 def check_stop(stop: str, table: Table, settings: BasisSettings) -> None:
     """Raise `ParameterError`, before any work, for a stopping rule that lacks the input it needs."""
     if stop not in STOPS:
-        raise ParameterError(f"stop must be one of {', '.join(STOPS)}, not {stop!r}")
+        raise ParameterError(f"{option('stop')} must be one of {', '.join(STOPS)}, not {stop!r}", value=stop)
     if stop == "gap" and table.n_targets == 0:
-        raise ParameterError("stop 'gap' compares risks and needs targets; ingest them with --target, or give y")
+        raise ParameterError(
+            f"{option('stop', 'gap')} compares risks and needs targets; ingest them with {option('target')}, or give y"
+        )
     if stop == "bound" and not settings.kernel_template().stationary:
         raise ParameterError(
             f"stop 'bound' needs a kernel whose k(x, x) is bounded, which {settings.kernel_template().to_config()} is "

@@ -135,7 +135,7 @@ def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tupl
             try:
                 choice = _median(view.of(sample.X, sample.Y), kernel)
             except DegenerateBandwidthError as error:
-                raise DegenerateBandwidthError(f"the {name} view: {error}") from None
+                raise DegenerateBandwidthError(f"the {name} view: {error.message}") from None
             kernel = kernel.with_lengthscale(choice.value)
             session.progress.note(f"lengthscale {choice.value:.6g}")
         looks.append(_Look(view, kernel, choice))

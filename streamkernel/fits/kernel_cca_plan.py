@@ -22,6 +22,7 @@ from streamkernel.selection.problem import gather_step
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_choice, checked_number, checked_seed
 from streamkernel.solvers import choice_bytes
+from streamkernel.wording import option
 
 __all__ = ["CCASettings", "curve_sizes", "needs_statistics", "plan_cca", "sampled_rows"]
 
@@ -70,7 +71,7 @@ class CCASettings:
         for name, value in counts.items():
             whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
             if (value is not None or name == "n_components") and not (whole and value > 0):
-                raise ParameterError(f"{name} must be a whole number > 0, not {value!r}")
+                raise ParameterError(f"{option(name)} must be a whole number > 0, not {value!r}", value=value)
         r, size, picks, candidates = counts.values()
         if size is not None and r > size:
             raise ParameterError(f"{r} components of a basis of {size}: give basis_size >= n_components")

@@ -14,6 +14,7 @@ from streamkernel.reductions import View
 from streamkernel.table import Table, open_table
 from streamkernel.table.columns import check_distinct, with_names
 from streamkernel.table.targets import Targets
+from streamkernel.wording import option
 
 __all__ = ["Paired", "column_groups", "paired_table"]
 
@@ -118,7 +119,7 @@ def column_groups(groups: Any, columns: Sequence[str]) -> Groups:
         There are not two groups, a name is not a column, the groups share a column, or one is empty.
     """
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Sequence) or len(groups) != 2:
-        raise ParameterError(f"view_columns must be two groups of columns, not {groups!r}")
+        raise ParameterError(f"{option('view_columns')} must be two groups of columns, not {groups!r}", value=groups)
     found: list[tuple[int, ...]] = []
     for group in groups:
         members = [group] if isinstance(group, (str, int, np.integer)) else list(group)

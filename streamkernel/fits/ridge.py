@@ -24,6 +24,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem, falkon_steps, sampled_rows
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["Fitted", "fit_ridge", "plan_ridge"]
 
@@ -110,7 +111,7 @@ def _warn_of_error(system: FalkonSystem, solution: FalkonSolution, scale: NDArra
     warn_user(
         f"conjugate gradients were ended {stopped} after {solution.iterations} iterations, at a relative residual of "
         f"{solution.residuals[-1].max():.2g}: fitted values may be off by {off.max():.2g} deviations of the target; "
-        "give a larger alpha (--alpha), or solve directly (solver='direct', --solver direct)"
+        f"give a larger {option('alpha')}, or {option('solver', 'direct')}"
     )
 
 
@@ -175,7 +176,11 @@ def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int |
     if isinstance(settings, RidgeSettings) and settings.solver_for(table, n) == "cg":
         further, disk = _iterations(problem, n, settings.preconditioner_rows(table, n), machine)
     else:
-        way_out = "--solver cg with a number for --alpha" if isinstance(settings, RidgeSettings) else ""
+        way_out = (
+            f"{option('solver', 'cg')} with a number for {option('alpha')}"
+            if isinstance(settings, RidgeSettings)
+            else ""
+        )
         further, disk = _decomposition(problem, n, way_out)
     if table.n_targets:
         further.append(check_step(problem, n))

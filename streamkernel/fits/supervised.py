@@ -18,6 +18,7 @@ from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.models.predicting import Predicting
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["FittedParts", "FittedSteps", "Watched", "fit_supervised"]
 
@@ -101,7 +102,7 @@ def fit_supervised(
         See `streamkernel.errors`.
     """
     if table.n_targets == 0:
-        raise ParameterError("the table has no targets; ingest it with --target, or give y")
+        raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
     n = settings.components(table)
     plan = checked_plan(plan_of, n, table, session, memory_limit, driver_bytes)
     if table.classes is not None and len(table.classes) < 2:

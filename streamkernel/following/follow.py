@@ -19,6 +19,7 @@ from streamkernel.models.updatable import Updatable
 from streamkernel.store import bundle_kind
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import check_options
+from streamkernel.wording import option
 
 __all__ = ["check_times", "follow"]
 
@@ -73,7 +74,7 @@ def follow(
     check_options(stale, grow)
     check_times(interval, patience, seconds)
     if until_rows is not None and (isinstance(until_rows, bool) or not isinstance(until_rows, int) or until_rows < 1):
-        raise ParameterError(f"until_rows must be a whole number > 0, not {until_rows!r}")
+        raise ParameterError(f"{option('until_rows')} must be a whole number > 0, not {until_rows!r}", value=until_rows)
 
     @contextlib.contextmanager
     def executor() -> Iterator[Executor]:
@@ -101,7 +102,9 @@ def check_times(interval: float, patience: float, seconds: float | None) -> None
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < least:
-            raise ParameterError(f"{name} must be a finite number of seconds >= {least:g}, not {value!r}")
+            raise ParameterError(
+                f"{option(name)} must be a finite number of seconds >= {least:g}, not {value!r}", value=value
+            )
 
 
 class _Calls:

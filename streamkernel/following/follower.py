@@ -243,7 +243,9 @@ class Follower:
             table = new_rows(model, self.store)
         except ShapeMismatchError as error:
             # Other writers make X longer before y.
-            raise IncompleteStoreError(f"rows are being written to {self.store}, or it is damaged: {error}") from error
+            raise IncompleteStoreError(
+                f"rows are being written to {self.store}, or it is damaged: {error.message}"
+            ) from error
         rows = table.features.n_rows
         self._foreign = table.statistics is None
         if rows < self._table_rows:

@@ -73,6 +73,6 @@ class DriverLimits(MemoryLimits):
             return (
                 f"projected memory of the worker that drives the job ({format_bytes(both)}: driver "
                 f"{format_bytes(plan.driver_bytes)} + its tasks) exceeds allowed memory ({format_bytes(self.worker)}; "
-                "--memory-limit of dask worker)"
+                "the memory limit of dask worker)"
             )
         return super().exceeded(plan)

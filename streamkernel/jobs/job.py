@@ -30,6 +30,7 @@ from streamkernel.jobs.records import (
 )
 from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
 from streamkernel.jobs.specification import JobSpecification
+from streamkernel.wording import option
 
 __all__ = ["Job"]
 
@@ -287,7 +288,7 @@ class Job:
         """
         if self._client is None:
             raise ParameterError(
-                f"nobody can drive job {self.id} here; give --scheduler (connect) a scheduler's address to resume it"
+                f"nobody can drive job {self.id} here; give {option('address')} the address of a scheduler to resume it"
             )
         self.look()
         record = self._records.latest()

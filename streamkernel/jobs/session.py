@@ -31,6 +31,7 @@ from streamkernel.jobs.scheduling import submit_driver
 from streamkernel.jobs.specification import JobSpecification, described, location_of
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
+from streamkernel.wording import option
 
 __all__ = ["ENVIRONMENT", "JobsSession", "connect", "default_jobs"]
 
@@ -265,5 +266,5 @@ class JobsSession:
 
 def _checked_seconds(value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1.0 <= value <= 3600.0:
-        raise ParameterError(f"lease_seconds must be a number from 1 to 3600, not {value!r}")
+        raise ParameterError(f"{option('lease_seconds')} must be a number from 1 to 3600, not {value!r}", value=value)
     return float(value)

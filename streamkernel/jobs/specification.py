@@ -152,8 +152,8 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
             told[each.name] = plain(value, each.name)
         except ParameterError as error:
             raise ParameterError(
-                f"{error}; a job is described by plain values: give a rule by its name and rule_options, a kernel by "
-                "its name and parameters, or fit in this process"
+                f"{error.message}; a job is described by plain values: give a rule by its name and rule_options, "
+                "a kernel by its name and parameters, or fit in this process"
             ) from error
     return told
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeError
+from streamkernel.wording import option
 
 __all__ = [
     "Lengthscale",
@@ -32,11 +33,11 @@ def checked_number(name: str, value: object, *, zero: bool = False) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise ParameterError(f"{name} = {value!r} is not a number; give a positive float")
+        raise ParameterError(f"{option(name)} = {value!r} is not a number; give a positive float")
     number = float(value)
     if not math.isfinite(number) or number < 0.0 or (number == 0.0 and not zero):
         bound = ">= 0" if zero else "> 0"
-        raise ParameterError(f"{name} = {value!r} is out of range; give a finite number {bound}")
+        raise ParameterError(f"{option(name)} = {value!r} is out of range; give a finite number {bound}")
     return number
 
 
@@ -44,10 +45,10 @@ def checked_integer(name: str, value: object, least: int = 1) -> int:
     """`value` as an int of at least `least`; raises ParameterError otherwise."""
     whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
     if isinstance(value, (bool, np.bool_)) or not whole:
-        raise ParameterError(f"{name} = {value!r} is not a whole number; give an integer >= {least}")
+        raise ParameterError(f"{option(name)} = {value!r} is not a whole number; give an integer >= {least}")
     number = int(value)  # type: ignore[call-overload]
     if number < least:
-        raise ParameterError(f"{name} = {value!r} is out of range; give an integer >= {least}")
+        raise ParameterError(f"{option(name)} = {value!r} is out of range; give an integer >= {least}")
     return int(number)
 
 
@@ -67,7 +68,7 @@ def _in_range(name: str, value: object) -> float:
     number = checked_number(name, value)
     if not _SHORTEST <= number <= _LONGEST:
         raise ParameterError(
-            f"{name} is {number:.6g}; it must lie between {_SHORTEST:g} and {_LONGEST:g}: scale the features"
+            f"{option(name)} is {number:.6g}; it must lie between {_SHORTEST:g} and {_LONGEST:g}: scale the features"
         )
     return number
 
@@ -99,5 +100,5 @@ def checked_probability(name: str, value: object) -> float:
     """`value` as a float in the open interval (0, 1); raises ParameterError otherwise."""
     number = checked_number(name, value)
     if number >= 1.0:
-        raise ParameterError(f"{name} = {value!r} is no probability below 1; give a number between 0 and 1")
+        raise ParameterError(f"{option(name)} = {value!r} is no probability below 1; give a number between 0 and 1")
     return number

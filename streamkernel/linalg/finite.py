@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, NumericRangeError
+from streamkernel.wording import option
 
 __all__ = ["require_finite", "within_range"]
 
@@ -34,6 +35,6 @@ def within_range() -> Iterator[None]:
     except FloatingPointError as error:
         raise NumericRangeError(
             f"numbers leave the range of floating point ({error}): features, targets, weights or kernel values are too "
-            "large or too small; scale the columns (--scale standard) and y, take weights near 1, a lower degree or "
-            "another kernel, or float64"
+            f"large or too small; scale the columns ({option('scale', 'standard')}) and y, take weights near 1, a "
+            "lower degree or another kernel, or float64"
         ) from error

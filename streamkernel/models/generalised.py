@@ -14,6 +14,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions import Reduction
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of
 from streamkernel.reductions.scores import CountScores, ProbabilityScores
+from streamkernel.wording import option
 
 __all__ = ["GeneralisedModel"]
 
@@ -97,7 +98,7 @@ class GeneralisedModel(PredictingModel):
         if std and self.classes is not None:
             raise ParameterError(
                 f"this is a {self.config['estimator']} model: its uncertainty is in the probabilities, which are "
-                "always written; leave --std out"
+                f"always written; leave {option('return_std')} out"
             )
         return self.predictions(std=std)
 

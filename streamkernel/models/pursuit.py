@@ -17,6 +17,7 @@ from streamkernel.pursuit import PursuitPath, Stages
 from streamkernel.reductions import Predictions, Reduction
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
+from streamkernel.wording import estimator, option
 
 __all__ = ["PursuitModel"]
 
@@ -115,8 +116,8 @@ class PursuitModel(PredictingModel):
     def outputs(self, *, std: bool = False) -> Predictions | OddsProbabilities:
         if std:
             raise ParameterError(
-                f"this is a {self.config['estimator']} model, which has no standard deviations; leave --std out, or "
-                "fit with --estimator gp"
+                f"this is a {self.config['estimator']} model, which has no standard deviations; leave "
+                f"{option('return_std')} out, or fit with {estimator('GaussianProcessRegressor')}"
             )
         found = self.checking()
         return found if isinstance(found, OddsProbabilities) else self.predictions(argmax=self.classes is not None)

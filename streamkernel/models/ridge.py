@@ -19,6 +19,7 @@ from streamkernel.reductions.scores import ClassificationScores, RegressionScore
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
+from streamkernel.wording import estimator, option
 
 __all__ = ["RidgeModel", "falkon_arrays", "falkon_record", "solution_arrays", "solution_record"]
 
@@ -102,8 +103,8 @@ class RidgeModel(PredictingModel):
     def _check_sums(self) -> None:
         if self.solver == "cg":
             raise ParameterError(
-                "the model was solved for by conjugate gradients (--solver cg) and keeps no sums, which other alphas "
-                "and new rows need; fit it again with solver='direct' (--solver direct)"
+                "the model was solved for by conjugate gradients and keeps no sums, which other alphas and new rows "
+                f"need; fit it again with {option('solver', 'direct')}"
             )
 
     def with_sums(self, sums: RidgeSums, choices: Mapping[str, Any] | None = None) -> Self:
@@ -136,8 +137,8 @@ class RidgeModel(PredictingModel):
     def outputs(self, *, std: bool = False) -> Predictions:
         if std:
             raise ParameterError(
-                f"this is a {self.config['estimator']} model, which has no standard deviations; leave --std out, or "
-                "fit with --estimator gp"
+                f"this is a {self.config['estimator']} model, which has no standard deviations; leave "
+                f"{option('return_std')} out, or fit with {estimator('GaussianProcessRegressor')}"
             )
         return self.predictions(argmax=self.classes is not None)
 

@@ -25,6 +25,7 @@ import numpy as np
 from streamkernel.errors import InputChangedError, ModelFormatError, ParameterError
 from streamkernel.models.row_runs import Runs, clipped, joined, without
 from streamkernel.table import Table
+from streamkernel.wording import call, option
 
 __all__ = ["Comparison", "Mark", "Recognised", "Seen", "SeenInput", "marks_of", "seen_by_fit", "spread"]
 
@@ -193,7 +194,7 @@ class Seen:
             raise InputChangedError(
                 f"rows {changed.first}:{changed.last} of the table are not what they were when the model saw them, "
                 "other rows of it are; fit again on all rows as they are now, or say that all rows given are "
-                "to be folded in as those of another table (--as-new, with --rows A:B for some of them)"
+                f"to be folded in as those of another table by {option('as_new', True)}"
             )
         seen = joined(run for position, reach in same.items() for run in clipped(self.inputs[position].rows, 0, reach))
         perhaps = joined(run for position in same for run in self.inputs[position].rows)
@@ -203,7 +204,7 @@ class Seen:
             first, last = unclear[0][0], unclear[-1][1]
             raise ParameterError(
                 f"whether the model has seen rows {first}:{last} cannot be told, as the table ends within a piece of "
-                f"what was seen; give rows up to {first} (--rows), or the table with the rows behind them"
+                f"what was seen; give {option('rows')} up to {first}, or the table with the rows behind them"
             )
         return Recognised(tuple(same), clipped(seen, table.start, table.stop), unseen)
 
@@ -212,7 +213,7 @@ class Seen:
         if not found.inputs:
             raise InputChangedError(
                 "the table holds none of the rows that the model has seen: it is another one; if its rows are to be "
-                "folded in all the same, do so once by hand (streamkernel update)"
+                f"folded in all the same, do so once by {call('update_model')}"
             )
         most = max(self.inputs[position].rows[-1][1] for position in found.inputs)
         if most > _end(table):

@@ -12,6 +12,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
 from streamkernel.reductions import stream_generator
 from streamkernel.selection.candidates import candidates_needed
+from streamkernel.wording import option
 
 __all__ = ["DRAWS", "POOLS", "Pools"]
 
@@ -54,7 +55,7 @@ class Pools:
     def __post_init__(self) -> None:
         for name, value, choices in (("pool", self.kind, POOLS), ("draw", self.draw, DRAWS)):
             if value not in choices:
-                raise ParameterError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+                raise ParameterError(f"{option(name)} must be one of {', '.join(choices)}, not {value!r}", value=value)
         for name in ("candidates", "picks"):
             if getattr(self, name) is not None:
                 checked_integer(name, getattr(self, name))

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
+from streamkernel.wording import option
 
 __all__ = ["DEPENDENT", "VARIANTS", "Pursued", "checked_variant", "pursue"]
 
@@ -65,9 +66,11 @@ class Pursued:
 def checked_variant(variant: str, shrinkage: float) -> None:
     """Refuse an unknown variant, a shrinkage outside (0, 1], or one where least squares would undo it."""
     if variant not in VARIANTS:
-        raise ParameterError(f"variant must be one of {', '.join(VARIANTS)}, not {variant!r}")
+        raise ParameterError(
+            f"{option('variant')} must be one of {', '.join(VARIANTS)}, not {variant!r}", value=variant
+        )
     if not 0.0 < shrinkage <= 1.0:
-        raise ParameterError(f"shrinkage must be > 0 and <= 1, not {shrinkage!r}")
+        raise ParameterError(f"{option('shrinkage')} must be > 0 and <= 1, not {shrinkage!r}", value=shrinkage)
     if shrinkage != 1.0 and variant != "basic":
         raise ParameterError(
             f"shrinkage = {shrinkage!r} means nothing to {variant}, which fits all coefficients again; it is of the "

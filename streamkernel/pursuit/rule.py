@@ -34,6 +34,7 @@ from streamkernel.reductions.pools import (
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
 from streamkernel.selection.rounds import Rounds
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["LOSSES", "MatchingPursuit"]
 
@@ -77,7 +78,9 @@ class MatchingPursuit(Rule):
     def __post_init__(self) -> None:
         checked_variant(self.variant, self.shrinkage)
         if self.loss not in LOSSES:
-            raise ParameterError(f"loss must be one of {', '.join(LOSSES)}, not {self.loss!r}")
+            raise ParameterError(
+                f"{option('loss')} must be one of {', '.join(LOSSES)}, not {self.loss!r}", value=self.loss
+            )
         if self.logistic and self.variant == "basic":
             raise ParameterError(
                 "the logistic loss fits all coefficients at every step; give another variant than basic"
@@ -170,7 +173,9 @@ class MatchingPursuit(Rule):
         """(classes, d) codes: two classes are the two signs of one target, more are indicators; None for numbers."""
         classes = problem.table.classes
         if self.logistic and classes is None:
-            raise ParameterError("the logistic loss is of classes, the targets are numbers; leave loss (--loss) out")
+            raise ParameterError(
+                f"the logistic loss is for classes, the targets are numbers; leave {option('loss')} out"
+            )
         if classes is None:
             return None
         return np.array([[-1.0], [1.0]]) if len(classes) == 2 else np.eye(len(classes))
@@ -308,8 +313,8 @@ class MatchingPursuit(Rule):
             return
         warn_user(
             f"the logistic loss still falls after {_MOST_REFITS} sweeps for the coefficients alone: where the "
-            f"{model.terms} functions tell some rows apart for sure, no coefficients are the best; give fewer "
-            "terms (--basis), or the squared loss (--loss)"
+            f"{model.terms} functions tell some rows apart for sure, no coefficients are the best; give a "
+            f"smaller {option('n_components')}, or {option('loss', 'squared')}"
         )
 
     def _pool(

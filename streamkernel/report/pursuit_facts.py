@@ -170,7 +170,7 @@ def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
         return Absent(f"Theorem 3 is about one target, and there are {model.target_count}")
     if model.classes is None and path.errors is None:
         return Absent(
-            "it takes a gamma, by how much a target may be missed, that was named before the fit (--bound-gamma)"
+            "it takes a gamma, by how much a target may be missed, that was named before the fit: bound_gamma"
         )
     return Absent("the model keeps no counts of wrong rows")
 

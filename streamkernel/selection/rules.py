@@ -51,6 +51,7 @@ from streamkernel.selection.scores import (
 )
 from streamkernel.selection.takes import Fixed, Geometric
 from streamkernel.selection.uniform import Uniform
+from streamkernel.wording import option
 
 __all__ = ["RULES", "SCORES", "RuleOption", "as_kappa", "as_rule", "options_of"]
 
@@ -78,7 +79,7 @@ def as_kappa(objective: str | float, name: str = "objective") -> float:
         return 1.0
     if isinstance(objective, bool) or not isinstance(objective, (int, float)) or not 0.0 <= objective <= 1.0:
         words = "'trace', 'prediction' or " if name == "objective" else ""
-        raise ParameterError(f"{name} must be {words}a number in [0, 1], not {objective!r}")
+        raise ParameterError(f"{option(name)} must be {words}a number in [0, 1], not {objective!r}", value=objective)
     return float(objective)
 
 
@@ -100,9 +101,9 @@ def _sgma(
     picks: int | None = 10,
 ) -> Rule:
     if score not in SCORES:
-        raise ParameterError(f"score must be one of {', '.join(SCORES)}, not {score!r}")
+        raise ParameterError(f"{option('score')} must be one of {', '.join(SCORES)}, not {score!r}", value=score)
     if pool not in ("single", "split", "shared"):
-        raise ParameterError(f"pool must be 'single', 'split' or 'shared', not {pool!r}")
+        raise ParameterError(f"{option('pool')} must be 'single', 'split' or 'shared', not {pool!r}", value=pool)
     candidates_needed(eps, quantile)
     # The null baseline sweeps once: its score does not depend on previous picks.
     take = Geometric(1) if score == "kronecker" else Fixed(1 if pool == "single" else picks or 10)
@@ -254,11 +255,11 @@ def as_rule(
                 + (f"its options are {', '.join(known)}" if known else "it has none")
             )
         if known[name].kind is bool and not isinstance(value, (bool, np.bool_)):
-            raise ParameterError(f"{name} must be True or False, not {value!r}")
+            raise ParameterError(f"{option(name)} must be True or False, not {value!r}", value=value)
     for name in ("candidates", "picks", "block"):
         value = options.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-            raise ParameterError(f"{name} must be a whole number > 0, not {value!r}")
+            raise ParameterError(f"{option(name)} must be a whole number > 0, not {value!r}", value=value)
     build = _BUILDERS[rule]
     shared = {"objective": objective, "has_targets": has_targets}
     parameters = inspect.signature(build).parameters

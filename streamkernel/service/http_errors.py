@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from streamkernel.errors import DataError, ParameterError, ResourceLimitError, StreamKernelError
+from streamkernel.kinds import kind_of_class
+from streamkernel.wording import Mention, in_python
 
-__all__ = ["STATUSES", "Refused", "error_body", "refusal_of", "without_paths"]
+__all__ = ["STATUSES", "Refused", "error_body", "in_json", "refusal_of", "without_paths"]
 
 # Status: its type, for errors that are no class of `streamkernel.errors`, and its description.
 STATUSES: dict[int, tuple[str, str]] = {
@@ -35,6 +38,9 @@ STATUSES: dict[int, tuple[str, str]] = {
     503: ("Overloaded", "overloaded, too slow, or something cannot be read; try again later"),
 }
 
+# Parameters whose fields have other names.
+_FIELDS = {"return_std": "std"}
+
 _PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[\w.+~@:/-]*[\w/]|(?<![\w.:<])/(?:[\w.+~-]+/?)+")
 
 
@@ -54,7 +60,17 @@ def refusal_of(error: StreamKernelError) -> Refused:
         status = 422
     elif isinstance(error, ResourceLimitError):
         status = 413
-    return Refused(status, without_paths(str(error)), type(error).__name__)
+    return Refused(status, without_paths(error.worded(in_json)), type(error).__name__)
+
+
+def in_json(mention: Mention) -> str:
+    """A name of a message as users of HTTP write it: a field of the JSON."""
+    name, values = _FIELDS.get(mention.name, mention.name), mention.values
+    if mention.kind == "estimator":
+        return f'"estimator": "{kind_of_class(name)}"'
+    if mention.kind != "option" or not values:
+        return in_python(replace(mention, name=name))
+    return f'"{name}": {json.dumps(values[0])}'
 
 
 def without_paths(message: str) -> str:

@@ -23,7 +23,7 @@ from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, transla
 from streamkernel.jobs.session import JobsSession
 from streamkernel.jobs.specification import described
 from streamkernel.service.allowed_locations import AllowedLocations
-from streamkernel.service.http_errors import Refused, refusal_of
+from streamkernel.service.http_errors import Refused, in_json, refusal_of
 from streamkernel.service.job_schemas import JobLogs, JobStatus
 from streamkernel.service.settings import JobsPlace
 
@@ -221,7 +221,7 @@ class JobActions:
             raise self._refused(error) from None
 
     def _refused(self, error: StreamKernelError, *, submitting: bool = False) -> Refused:
-        kind, message = type(error).__name__, self._roots.without_locations(str(error))
+        kind, message = type(error).__name__, self._roots.without_locations(error.worded(in_json))
         if isinstance(error, (ClusterError, SecurityError)):
             return Refused(503, message, kind)
         if isinstance(error, StoreExistsError):

@@ -14,6 +14,7 @@ from streamkernel.kernels import Kernel, as_kernel
 from streamkernel.selection import Rule, as_rule
 from streamkernel.settings.checks import checked_number, checked_seed
 from streamkernel.table import Table
+from streamkernel.wording import estimator, option
 
 __all__ = ["BasisSettings", "default_components"]
 
@@ -62,7 +63,7 @@ class BasisSettings:
     def __post_init__(self) -> None:
         n = self.n_components
         if n is not None and (isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n <= 0):
-            raise ParameterError(f"n_components (--basis) must be a whole number > 0, not {n!r}")
+            raise ParameterError(f"{option('n_components')} must be a whole number > 0, not {n!r}", value=n)
         checked_number("tol", self.tol, least=0.0, most=1.0)
         if self.scale not in ("standard", "none"):
             raise ParameterError(f"scale must be 'standard' or 'none', not {self.scale!r}")
@@ -75,7 +76,7 @@ class BasisSettings:
         if self.needs_positive_definite and not kernel.positive_definite:
             raise ParameterError(
                 f"the kernel {kernel.name!r} is not positive definite: it has no features to whiten; give another "
-                "(--kernel), or fit by matching pursuit, which takes it (KernelMatchingPursuit, --estimator kmp)"
+                f"{option('kernel')}, or fit by matching pursuit, which takes it ({estimator('KernelMatchingPursuit')})"
             )
         self.selection_rule(has_targets=True)
 
@@ -150,7 +151,7 @@ class BasisSettings:
             return default_components(rows, self.MOST_COMPONENTS)
         if self.n_components > rows:
             raise ParameterError(
-                f"n_components (--basis) is {self.n_components}, more than the {rows} rows; give at most {rows}"
+                f"{option('n_components')} is {self.n_components}, more than the {rows} rows; give at most {rows}"
             )
         return int(self.n_components)
 

@@ -13,6 +13,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_choice, checked_number
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.model_targets import with_targets_of
+from streamkernel.wording import option
 
 __all__ = ["AUTO", "PursuitSettings"]
 
@@ -64,7 +65,7 @@ class PursuitSettings(BasisSettings):
                 object.__setattr__(self, name, self.rule_options[name])
         further = [name for name in self.rule_options if name not in _OWN_OF_RULES]
         if self.rule != "few-sweep" or further:
-            what = f"--rule-option {further[0]}" if further else f"--rule {self.rule}"
+            what = option("rule_options", further[0]) if further else option("rule", self.rule)
             raise ParameterError(
                 f"{what} means nothing to matching pursuit, which chooses functions by its own rule; leave it out, or "
                 "choose another estimator"
@@ -131,11 +132,13 @@ class PursuitSettings(BasisSettings):
         )
         other = replace(known.matched(other), columns=table.columns, named=table.named)
         if other.targets is None:
-            raise ParameterError("the validation rows have no targets; ingest them with --target, or give (X, y)")
+            raise ParameterError(
+                f"the {option('validation')} rows have no targets; ingest them with {option('target')}, or give (X, y)"
+            )
         try:
             fitting = with_targets_of(other, table.classes, table.n_targets)
         except DataError as error:
-            raise type(error)(f"of the validation rows: {error}") from error
+            raise type(error)(f"the validation rows: {error.message}") from error
         return replace(self, validation=replace(fitting, dtype=table.dtype, scaler=None))
 
     def to_config(self) -> dict[str, Any]:

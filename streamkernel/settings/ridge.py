@@ -10,6 +10,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_choice, checked_number
 from streamkernel.solvers import choose_solver
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["RidgeSettings"]
 
@@ -39,8 +40,8 @@ class RidgeSettings(BasisSettings):
         checked_choice("solver", self.solver, self.SOLVERS)
         if self.solver == "cg" and (self.alpha == "gcv" or float(self.alpha) == 0.0):
             raise ParameterError(
-                "solver='cg' (--solver cg) solves for one alpha > 0 and keeps no sums to choose it from, and alpha is "
-                f"{self.alpha!r}; give alpha (--alpha) a number > 0, or leave the solver out"
+                f"{option('solver', 'cg')} solves for one alpha > 0 and keeps no sums to choose it from, and alpha is "
+                f"{self.alpha!r}; give {option('alpha')} a number > 0, or leave the solver out"
             )
 
     def solver_for(self, table: Table, n: int) -> Literal["direct", "cg"]:

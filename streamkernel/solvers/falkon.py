@@ -34,6 +34,7 @@ from streamkernel.reductions import Gather, stream_generator
 from streamkernel.reductions.sums import FeatureGram, Features, NormalProduct, NormalTargets, TargetSums
 from streamkernel.solvers.conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Table, open_table
+from streamkernel.wording import option
 
 __all__ = ["FalkonSolution", "FalkonSystem", "sampled_rows"]
 
@@ -104,7 +105,7 @@ class FalkonSystem:
         residual_trace: bool = True,
     ) -> None:
         if table.n_targets == 0:
-            raise ParameterError("the table has no targets; ingest it with --target, or give y")
+            raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
         taken = np.zeros(table.n_targets) if centre is None else np.asarray(centre, dtype=np.float64)
         self._basis, self._table, self._session, self._intercept, self._sample = (
             basis,
@@ -154,7 +155,7 @@ class FalkonSystem:
             with single_threaded_blas():
                 return cholesky(P, f"the preconditioner with alpha = {alpha:g}")
         except NumericalError as error:
-            raise NumericalError(f"{error}; give a larger alpha, or solve directly") from None
+            raise NumericalError(f"{error.message}; give a larger alpha, or solve directly") from None
 
     def product(self, beta: Float, alpha: float) -> Float:
         """``A beta``, (n, d), with A the matrix of the system: one sweep."""

@@ -28,6 +28,7 @@ from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas,
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.sums import BlockNoise, DiagonalNoise, GaussianSums, RowNoise
 from streamkernel.solvers.evidence_curve import EvidenceCurve
+from streamkernel.wording import option
 
 __all__ = ["GaussianSolution", "GaussianSystem", "Variances"]
 
@@ -265,7 +266,7 @@ class GaussianSystem:
             raise NumericalError(
                 f"a noise variance of {float(wanted.noise[int(np.argmax(lost))]):g} is lost in rounding; the least "
                 f"that the digits carry is {of_row:.2g} for the signal variance {float(wanted.signal.max()):.6g}: give "
-                "noise_variance (--noise-variance) that or more, or 'evidence'"
+                f"{option('noise_variance')} that or more, or 'evidence'"
             )
 
     def _scaled(self, variances: Variances) -> tuple[Float, Float]:

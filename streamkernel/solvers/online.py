@@ -36,6 +36,7 @@ from streamkernel.kernels.parameters import checked_integer, checked_number, che
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t, syrk
 from streamkernel.reductions import Predictions
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["OnlineGaussianProcess"]
 
@@ -97,7 +98,7 @@ class OnlineGaussianProcess:
             The table has no targets.
         """
         if table.n_targets == 0:
-            raise ParameterError("the table has no targets; ingest it with --target, or give y")
+            raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
         for block in table.blocks(table.start, table.stop, _BLOCK_ROWS):
             assert block.Y is not None
             self.take(block.X, block.Y)

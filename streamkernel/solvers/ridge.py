@@ -24,6 +24,7 @@ from streamkernel.linalg import (
     solve_lower_t,
 )
 from streamkernel.reductions.sums import RidgeSums
+from streamkernel.wording import option
 
 __all__ = ["RidgeSolution", "RidgeSystem"]
 
@@ -119,8 +120,8 @@ class RidgeSystem:
         if alpha > 0.0 and not self.path.carries(alpha):
             raise NumericalError(
                 f"alpha = {alpha:g} is lost in the rounding of the normal equations of {len(self._basis)} basis "
-                f"functions; the least that their digits carry is {self.path.least_alpha:.2g}: give that or more "
-                "(--alpha), or 'gcv'"
+                f"functions; the least that their digits carry is {self.path.least_alpha:.2g}: give "
+                f"{option('alpha')} that or more, or 'gcv'"
             )
         with single_threaded_blas():
             beta = self.path.beta(alpha)

@@ -58,7 +58,7 @@ def read_step(path: str, name: str) -> Bundle | None:
     try:
         return read_bundle(path, KIND)
     except (IncompleteStoreError, MissingChunkError, CorruptMetadataError, ModelFormatError) as error:
-        _warn_torn(name, error)
+        _warn_torn(name, error.message)
         return None
 
 

@@ -25,6 +25,7 @@ from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, table_dtype, unmasked
 from streamkernel.table.xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
+from streamkernel.wording import option
 
 __all__ = ["open_table"]
 
@@ -148,7 +149,8 @@ def _features(X: Any, target: str | int | None) -> Opened:
 def _no_target(target: str | int | None, opened: Opened) -> Opened:
     if target is not None and target not in opened.target_names:
         raise ParameterError(
-            f"target={target!r} chooses a column of a DataFrame or Dataset; here give y, or ingest with --target"
+            f"target={target!r} chooses a column of a DataFrame or Dataset; here give y, or ingest with "
+            f"{option('target')}"
         )
     return opened
 
@@ -181,7 +183,7 @@ def _target_rows(y: Any) -> tuple[RowArray, tuple[str, ...]]:
 def _targets(found: Opened, classify: bool) -> Targets | None:
     if found.y is None:
         if classify:
-            raise ParameterError("classify=True needs targets; give y, or ingest the table with --target")
+            raise ParameterError(f"classify=True needs targets; ingest the table with {option('target')}, or give y")
         return None
     names = found.target_names or ("y",)
     if len(names) != found.y.width:
@@ -298,8 +300,8 @@ def _range(rows: slice | tuple[int, int], n_rows: int) -> tuple[int, int]:
     elif isinstance(rows, (tuple, list)) and len(rows) == 2:
         first, last = rows
     else:
-        raise ParameterError(f"rows must be (A, B) or a slice, got {rows!r}")
+        raise ParameterError(f"{option('rows')} must be (A, B) or a slice, not {rows!r}", value=rows)
     for value in (first, last):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise ParameterError(f"rows must be whole numbers, got {rows!r}")
+            raise ParameterError(f"{option('rows')} must be whole numbers, not {rows!r}", value=rows)
     return int(first), int(last)

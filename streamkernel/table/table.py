@@ -20,6 +20,7 @@ from streamkernel.table.scaler import Scaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows
+from streamkernel.wording import option
 
 __all__ = ["Table"]
 
@@ -264,4 +265,4 @@ class Table:
 
 def _check_rows_argument(rows: int) -> None:
     if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or rows < 1:
-        raise ParameterError(f"rows must be a positive whole number, got {rows!r}")
+        raise ParameterError(f"{option('rows')} must be a positive whole number, not {rows!r}", value=rows)

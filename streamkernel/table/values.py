@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeError, ParameterError
+from streamkernel.wording import option
 
 __all__ = [
     "DTypeName",
@@ -92,7 +93,7 @@ def table_dtype(dtype: np.dtype[Any], wanted: str, name: str) -> np.dtype[Any]:
         return kept
     if wanted in ("float32", "float64"):
         return np.dtype(wanted)
-    raise ParameterError(f"dtype must be 'keep', 'float32' or 'float64', got {wanted!r}")
+    raise ParameterError(f"{option('dtype')} must be 'keep', 'float32' or 'float64', not {wanted!r}", value=wanted)
 
 
 def cast_rows(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -137,7 +138,8 @@ def check_rows(
         largest = float(np.abs(raw[bad[0]].astype(np.float64)).max())
         raise NumericRangeError(
             f"{name} has {bad.size} rows whose squared norm overflows {rows.dtype}, first row {row} "
-            f"(largest value {largest:.3g}) in {where(row)}; scale the columns (--scale standard) or use float64"
+            f"(largest value {largest:.3g}) in {where(row)}; scale the columns "
+            f"({option('scale', 'standard')}) or use float64"
         )
 
 

@@ -32,6 +32,7 @@ from streamkernel.errors import (
 )
 from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.store_values import read_value
+from streamkernel.wording import call
 
 __all__ = [
     "array_metadata",
@@ -88,7 +89,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     if not exists:
         raise StoreNotFoundError(f"there is no store at {local}; check the path (nothing was created)")
     if not is_folder:
-        raise StoreError(f"{local} is a file, not a Zarr store; run `streamkernel ingest` on it first")
+        raise StoreError(f"{local} is a file, not a Zarr store; convert it by {call('ingest')} first")
     if not os.access(local, os.R_OK | os.X_OK):
         raise StoreAccessError(f"{local} may not be read by this user; ask for access")
     return LocalStore(local, read_only=True)
@@ -268,7 +269,7 @@ def _check_size(array: zarr.Array[Any], itemsize: int, where: str, name: str) ->
         raise ResourceLimitError(
             f"{name} at {where} has chunks that decode to {decoded / 1e9:.3g} GB; {CHUNKS_IN_MEMORY} of them "
             "exceed this machine's "
-            f"{limit / 1e9:.3g} GB; rewrite it with smaller chunks (streamkernel ingest --chunk-rows)"
+            f"{limit / 1e9:.3g} GB; rewrite it with smaller chunks ({call('ingest', 'chunk_rows')})"
         )
     count = math.prod(math.ceil(n / c) for n, c in zip(array.shape, array.shards or chunks, strict=True))
     if count > MAX_CHUNKS:

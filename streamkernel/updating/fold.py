@@ -23,6 +23,7 @@ from streamkernel.models.updatable import Sums, Updatable
 from streamkernel.table import Table
 from streamkernel.updating.grow import Growth, growth_steps
 from streamkernel.updating.staleness import Staleness
+from streamkernel.wording import option
 
 __all__ = ["Folding"]
 
@@ -118,5 +119,7 @@ class Folding(Generic[M]):
         )
         exceeded = memory_limits(executor, memory_limit).exceeded(plan)
         if exceeded:
-            raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")
+            raise ResourceLimitError(
+                f"{exceeded}; use fewer workers or only threads, or allow more by {option('memory_limit')}"
+            )
         return plan

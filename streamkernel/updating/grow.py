@@ -17,6 +17,7 @@ from streamkernel.reductions.pools import ResidualSample
 from streamkernel.selection import Greedy, Problem, RoundRecord, RowCache, as_rule
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.table import Table
+from streamkernel.wording import call, option
 
 __all__ = ["Growth", "growth_steps", "rows_to_grow_on"]
 
@@ -36,16 +37,16 @@ def rows_to_grow_on(table: Table, seen: Seen, found: Recognised) -> tuple[Table,
     """
     if len(found.inputs) < len(seen.inputs):
         raise ParameterError(
-            "the basis cannot grow (--grow): the sums of new functions are needed over all rows, and the table holds "
-            f"those of {len(found.inputs)} of the {len(seen.inputs)} inputs that the model has seen; update without "
-            "growth, or fit again on a table with all rows (streamkernel ingest --append makes one)"
+            f"the basis cannot grow: {option('grow')} needs the sums of new functions over all rows, and the table "
+            f"holds those of {len(found.inputs)} of the {len(seen.inputs)} inputs that the model has seen; update "
+            f"without growth, or fit again on a table with all rows ({call('append_rows')} makes one)"
         )
     rows = joined([run for entry in seen.inputs for run in entry.rows] + list(found.unseen))
     m = table.features.n_rows
     if rows[-1][1] > m:
         raise ParameterError(
-            f"the basis cannot grow (--grow): the model has seen rows up to {rows[-1][1]}, the table ends at {m}; give "
-            "the table with all of them"
+            f"the basis cannot grow: {option('grow')} needs all rows, but the model has seen rows up to {rows[-1][1]} "
+            f"and the table ends at {m}; give the table with all of them"
         )
     return replace(table, start=0, stop=m), rows
 

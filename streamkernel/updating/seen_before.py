@@ -16,6 +16,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, spread
 from streamkernel.models.updatable import Updatable
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["rows_of_basis", "seen_by"]
 
@@ -58,7 +59,7 @@ def rows_of_basis(model: Updatable[Any], table: Table, *, as_new: bool) -> Compa
             return Comparison(0, None, m)
         raise ParameterError(
             "the model was written by an earlier release and cannot tell whether it has seen rows of this table; if it "
-            "has not, say so (--as-new), else fit again"
+            f"has not, say so by {option('as_new', True)}, else fit again"
         )
     chosen = sorted(pair for chunk in spread(sorted(by_chunk)) for pair in by_chunk[chunk])
     whole = replace(table, start=0, stop=m, targets=None)

@@ -24,6 +24,7 @@ from streamkernel.updating.fold import Folding
 from streamkernel.updating.grow import rows_to_grow_on
 from streamkernel.updating.seen_before import rows_of_basis, seen_by
 from streamkernel.updating.staleness import STALE, Staleness
+from streamkernel.wording import option
 
 __all__ = ["Update", "check_options", "new_rows", "update_model"]
 
@@ -120,7 +121,7 @@ def update_model(
     chosen = {name: value for name, value in (choices or {}).items() if value is not None}
     model.check_choices(chosen)
     if table.n_targets == 0:
-        raise ParameterError("the table has no targets; ingest it with --target, or give y")
+        raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
     # Rows are compared with those seen in the order of the model's columns.
     table = model.prepare(model.prepare_targets(table))
     seen = seen_by(model)
@@ -190,6 +191,6 @@ def _record(config: dict[str, Any], done: Update[Any]) -> dict[str, Any]:
 def check_options(stale: float, grow: int) -> None:
     """Raise `ParameterError` for options that are wrong for any model and any rows."""
     if isinstance(stale, bool) or not isinstance(stale, (int, float)) or not math.isfinite(stale) or stale < 0:
-        raise ParameterError(f"stale must be a finite number >= 0, not {stale!r}")
+        raise ParameterError(f"{option('stale')} must be a finite number >= 0, not {stale!r}", value=stale)
     if isinstance(grow, bool) or not isinstance(grow, int) or grow < 0:
-        raise ParameterError(f"grow must be a whole number >= 0, not {grow!r}")
+        raise ParameterError(f"{option('grow')} must be a whole number >= 0, not {grow!r}", value=grow)

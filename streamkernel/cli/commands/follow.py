@@ -92,7 +92,7 @@ def command(
     object for every line.
     """
     place = execution_target(scheduler, workers)
-    limit = parse_bytes(memory, "--memory")
+    limit = parse_bytes(memory)
     lines = _Lines(as_json, quiet)
     # "always", because "once" would store the text of every warning for as long as the command runs.
     warnings.simplefilter("always", StreamKernelWarning)

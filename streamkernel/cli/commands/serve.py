@@ -100,8 +100,8 @@ def command(
         )
     token = None if token_file is None else read_token(token_file)
     limits = Limits(
-        body_bytes=parse_bytes(max_body, "--max-body") or 0,
-        json_bytes=parse_bytes(max_json, "--max-json") or 0,
+        body_bytes=parse_bytes(max_body, "max_body") or 0,
+        json_bytes=parse_bytes(max_json, "max_json") or 0,
         rows=max_rows,
     )
     root = _place_of_models(models, quiet=quiet)

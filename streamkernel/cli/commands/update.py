@@ -69,7 +69,7 @@ def command(
     which rows were appended only these. The model is then that of a fit to all rows with the same basis.
     """
     place = execution_target(scheduler, workers)
-    limit = parse_bytes(memory, "--memory")
+    limit = parse_bytes(memory)
     before = updatable_model(model)
     with fields_of(model):
         # Check the fields that are printed at the end now: after the model is replaced an error would be too late.

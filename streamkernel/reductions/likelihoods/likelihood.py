@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import DataError
+from streamkernel.wording import option
 
 __all__ = ["LEAST_COUNT", "LEAST_CURVATURE", "Likelihood", "check_indicators", "require_targets", "target_columns"]
 
@@ -130,7 +131,7 @@ class Likelihood(ABC):
 def target_columns(Y: Float | None, name: str) -> Float:
     if Y is None or Y.shape[1] == 0:
         raise DataError(
-            f"a {name} likelihood needs targets and the rows have none; ingest them with --target, or give y"
+            f"a {name} likelihood needs targets and the rows have none; ingest them with {option('target')}, or give y"
         )
     return Y
 

@@ -20,6 +20,7 @@ from streamkernel.table.ingest.checked import checked_batches, missing_labels
 from streamkernel.table.ingest.ingest import open_reader, os_errors
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.ingest.reader import Reader
+from streamkernel.wording import option
 
 __all__ = ["append_rows"]
 
@@ -59,7 +60,7 @@ def append_rows(
     """
     began = time.perf_counter()
     if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
-        raise ParameterError(f"target must be a column's name or index, got {target!r}")
+        raise ParameterError(f"{option('target')} must be a column's name or index, not {target!r}", value=target)
     path = normalised(store)
     if isinstance(path, Path) and not os.path.lexists(path):
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")

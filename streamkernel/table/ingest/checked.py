@@ -14,6 +14,7 @@ from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.reader import Reader
 from streamkernel.table.targets import MAX_CLASSES
 from streamkernel.table.values import check_finite
+from streamkernel.wording import option
 
 __all__ = ["FoundLabels", "Labels", "checked_batches", "missing_labels"]
 
@@ -46,7 +47,7 @@ def checked_batches(
                 raise NumericRangeError(
                     f"{batch.X[bad, column]:.3g} in row {row + int(bad)}, column {reader.columns[column]!r}, in "
                     f"{reader.where(row + int(bad))} "
-                    f"is beyond {kind}; ingest with --dtype float64"
+                    f"is beyond {kind}; ingest with {option('dtype', 'float64')}"
                 )
             y = batch.y
             if labels is not None:
@@ -92,7 +93,7 @@ class FoundLabels:
             self._refuse_numbers()
             raise DataError(
                 f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels: it does "
-                "not look like a class; choose another --target"
+                f"not look like a class; choose another {option('target')}"
             )
         codes: NDArray[np.int64] = table[y].reshape(-1, 1)
         return codes

@@ -35,6 +35,7 @@ from streamkernel.table.ingest.tables import TableReader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.open import open_table
 from streamkernel.table.values import DTypeName
+from streamkernel.wording import option
 
 __all__ = ["ingest", "open_reader", "os_errors"]
 
@@ -212,13 +213,16 @@ def _check_options(chunk_rows: int | None, dtype: str, seed: int, target: object
     if chunk_rows is not None and (
         isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or not 1 <= chunk_rows <= _MAX_CHUNK_ROWS
     ):
-        raise ParameterError(f"chunk_rows must be a whole number from 1 to {_MAX_CHUNK_ROWS}, got {chunk_rows!r}")
+        raise ParameterError(
+            f"{option('chunk_rows')} must be a whole number from 1 to {_MAX_CHUNK_ROWS}, not {chunk_rows!r}",
+            value=chunk_rows,
+        )
     if dtype not in ("keep", "float32", "float64"):
-        raise ParameterError(f"dtype must be 'keep', 'float32' or 'float64', got {dtype!r}")
+        raise ParameterError(f"{option('dtype')} must be 'keep', 'float32' or 'float64', not {dtype!r}", value=dtype)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise ParameterError(f"seed must be a whole number from 0 to 2^64 - 1, got {seed!r}")
+        raise ParameterError(f"{option('seed')} must be a whole number from 0 to 2^64 - 1, not {seed!r}", value=seed)
     if target is not None and (isinstance(target, bool) or not isinstance(target, (str, int))):
-        raise ParameterError(f"target must be a column's name or index, got {target!r}")
+        raise ParameterError(f"{option('target')} must be a column's name or index, not {target!r}", value=target)
 
 
 def _check_output(path: str | Path, overwrite: bool) -> None:

@@ -14,6 +14,7 @@ from sklearn.datasets import load_svmlight_file
 from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
 from streamkernel.table.columns import default_names
 from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader
+from streamkernel.wording import option
 
 __all__ = ["LibsvmReader"]
 
@@ -31,7 +32,7 @@ class LibsvmReader(Reader):
 
     def __init__(self, path: Path, target: str | int | None) -> None:
         if target not in (None, "y"):
-            raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave --target out")
+            raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave {option('target')} out")
         self._path = path
         self.total = path.stat().st_size
         rows, lowest, highest = 0, None, -1

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, EmptyDataError, SourceFormatError
 from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
+from streamkernel.wording import option
 
 __all__ = ["ParquetReader"]
 
@@ -175,7 +176,8 @@ def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
             "with values and a type"
         )
     raise DTypeError(
-        f"{path}: column {field.name!r} holds {kind}; leave it out, encode it as numbers, or name it as --target"
+        f"{path}: column {field.name!r} holds {kind}; leave it out, encode it as numbers, or name it as "
+        f"{option('target')}"
     )
 
 

@@ -11,6 +11,7 @@ from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_
 from streamkernel.table.rows import RowReader
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes
+from streamkernel.wording import option
 
 __all__ = ["TableReader"]
 
@@ -22,7 +23,7 @@ class TableReader(Reader):
         self._place = place
         targets = table.targets
         if targets is not None and target is not None and target not in targets.names:
-            raise ParameterError(f"{place} has its target {', '.join(targets.names)}; leave --target out")
+            raise ParameterError(f"{place} has its target {', '.join(targets.names)}; leave {option('target')} out")
         if targets is not None and targets.classes is None and targets.rows.dtype.kind in "UTO":
             targets = Targets(targets.rows, targets.names, discover_classes(targets.rows, targets.names))
         self._targets = targets

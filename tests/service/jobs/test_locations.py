@@ -64,9 +64,8 @@ def test_roots_follow_links_and_know_names(tmp_path: Path) -> None:
     assert roots.location("table", "current") == str(real / "model")
     assert roots.location("table", str(tmp_path / "root" / "a" / "b")) == str(real / "a" / "b")
     assert roots.location("model", "s3://b/data/x/y.zarr/") == "s3://b/data/x/y.zarr"
-    assert [roots.public_name(each) for each in (str(real / "a/b"), "s3://b/data/x/y", "/elsewhere/z", "s3://c/d/e")] == [
-        "a/b", "x/y", "z", "e",
-    ]  # fmt: skip
+    named = (str(real / "a/b"), "s3://b/data/x/y", "/elsewhere/z", "s3://c/d/e")
+    assert [roots.public_name(each) for each in named] == ["a/b", "x/y", "z", "e"]
     assert (
         roots.without_locations(f"made {tmp_path}/root/a/b of s3://b/data/x by tls://host:1 from /q/w")
         == "made a/b of x by a worker from w"

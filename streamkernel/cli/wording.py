@@ -1,0 +1,58 @@
+"""The command line's words for the parameters, functions and estimators that a message names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from streamkernel.wording import Mention
+
+__all__ = ["COMMANDS", "FLAGS", "in_flags"]
+
+# Parameters whose flags have other names, or that are no flags.
+FLAGS = {
+    "n_components": "--basis",
+    "fit_intercept": "--intercept",
+    "random_state": "--seed",
+    "memory_limit": "--memory",
+    "return_std": "--std",
+    "rule_options": "--rule-option",
+    "address": "--scheduler",
+    "client": "--scheduler",
+    "ca": "--tls-ca",
+    "cert": "--tls-cert",
+    "key": "--tls-key",
+}
+
+# Functions and methods of Python, and the commands that do the same.
+COMMANDS = {
+    "ingest": "streamkernel ingest",
+    "append_rows": "streamkernel ingest",
+    "factorize": "streamkernel factor",
+    "fit": "streamkernel fit",
+    "update_model": "streamkernel update",
+    "session.jobs": "streamkernel jobs",
+    "tls_security": "--tls-ca, --tls-cert and --tls-key",
+}
+
+
+def in_flags(mention: Mention) -> str:
+    """A name as users of the command line write it."""
+    if mention.kind == "call":
+        return " ".join([COMMANDS[mention.name], *map(_flag, mention.values)])
+    if mention.kind in ("estimator", "help"):
+        name = _kind(mention.name)
+        return f"streamkernel fit --estimator {name} --help" if mention.kind == "help" else f"--estimator {name}"
+    flag, values = _flag(mention.name), mention.values
+    if values and isinstance(values[0], bool):
+        return flag if values[0] else flag.replace("--", "--no-", 1)
+    return " ".join([flag, *map(str, values)])
+
+
+def _flag(name: str) -> str:
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
+def _kind(name: str) -> str:
+    # A command that fits nothing has not loaded the estimators, and its errors seldom name one.
+    kind: str = import_module("streamkernel.kinds").kind_of_class(name)
+    return kind

@@ -1,0 +1,144 @@
+"""Messages name parameters in no front end's words; each front end says them in those of its users."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import streamkernel as package
+from streamkernel import KernelRidge, open_table
+from streamkernel.cli.main import main, streamkernel
+from streamkernel.cli.wording import COMMANDS, in_flags
+from streamkernel.errors import ParameterError, StoreError, StreamKernelError, error_class
+from streamkernel.service.http_errors import in_json, refusal_of
+from streamkernel.wording import Mention, call, estimator, help_of, in_python, mentions, option, worded
+
+HOME = Path(package.__file__).parent
+MODULES = sorted(path for path in HOME.rglob("*.py") if path.relative_to(HOME).parts[0] != "cli")
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+COMMAND = re.compile(rf"\bstreamkernel ({'|'.join(streamkernel.list_commands(None))})\b")  # type: ignore[arg-type]
+
+# Parameters of functions and estimators that no command has.
+ONLY_PYTHON = {
+    "basis_size", "kernel_params", "kernels", "lease_seconds", "sparse", "rows", "target", "until_rows", "view_columns",
+}  # fmt: skip
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of every string that is no docstring."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value
+
+
+def named() -> Iterator[tuple[str, str, str]]:
+    """Module, function of `streamkernel.wording` and first argument of each call with a name that stands there."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("option", "call", "estimator")
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+                and isinstance(node.args[0].value, str)
+            ):
+                yield str(path.relative_to(HOME)), node.func.id, node.args[0].value
+
+
+def flags() -> set[str]:
+    found = set()
+    for name in streamkernel.list_commands(None):  # type: ignore[arg-type]
+        command = streamkernel.get_command(None, name)  # type: ignore[arg-type]
+        assert command is not None
+        for parameter in command.params:
+            found |= {*parameter.opts, *parameter.secondary_opts}
+    return found
+
+
+def test_no_message_of_the_library_names_a_flag_or_a_command() -> None:
+    for path in MODULES:
+        for line, text in texts(path):
+            assert not FLAG.search(text), (path, line, text)
+            assert not COMMAND.search(text), (path, line, text)
+            # A string that was to be formatted.
+            assert not re.search(r"\{(option|call|estimator)\(", text), (path, line, text)
+
+
+def test_the_command_line_has_every_flag_that_it_names() -> None:
+    known, wrong = flags(), []
+    for where, kind, name in named():
+        if kind == "call":
+            assert name in COMMANDS, (where, name)
+        elif kind == "estimator":
+            assert in_flags(Mention(kind, name)).startswith("--estimator "), (where, name)
+        elif in_flags(Mention(kind, name)).split()[0] not in known and name not in ONLY_PYTHON:
+            wrong.append((where, name))
+    assert not wrong
+
+
+def test_every_front_end_has_its_words() -> None:
+    message = f"give {option('fit_intercept', False)}, {option('memory_limit', '4GB')} or {option('alpha')}; "
+    message += f"{call('ingest', 'chunk_rows')}, {estimator('KernelMatchingPursuit')}, {help_of('KernelRidge')}"
+    assert worded(message, in_python) == (
+        "give fit_intercept=False, memory_limit='4GB' or alpha; ingest(chunk_rows=...), KernelMatchingPursuit, "
+        "help(KernelRidge)"
+    )
+    assert worded(message, in_flags) == (
+        "give --no-intercept, --memory 4GB or --alpha; streamkernel ingest --chunk-rows, --estimator kmp, "
+        "streamkernel fit --estimator ridge --help"
+    )
+    assert worded(message, in_json) == (
+        'give "fit_intercept": false, "memory_limit": "4GB" or alpha; ingest(chunk_rows=...), "estimator": "kmp", '
+        "help(KernelRidge)"
+    )
+    assert [each.name for each in mentions(message)][:3] == ["fit_intercept", "memory_limit", "alpha"]
+
+
+def test_text_that_only_looks_like_a_name_stays_as_it_is() -> None:
+    text = "the file \ue000no json\ue001 \ue000"
+    assert worded(text, in_flags) == text
+    assert mentions(text) == []
+
+
+@pytest.mark.parametrize("name", ["ParameterError", "StoreNotFoundError", "ResourceLimitError", "CorruptChunkError"])
+def test_errors_carry_name_and_value_through_a_pickle(name: str) -> None:
+    kind = error_class(name)
+    assert kind is not None
+    error = kind(f"{option('tol')} must be >= 0, not -1.0; give {option('alpha', 0.5)}")
+    error.value = -1.0
+    for each in (error, pickle.loads(pickle.dumps(error))):
+        assert str(each) == "tol must be >= 0, not -1.0; give alpha=0.5"
+        assert each.worded(in_flags) == "--tol must be >= 0, not -1.0; give --alpha 0.5"
+        assert (each.parameter, each.value) == ("tol", -1.0)
+    assert isinstance(StoreError("no name in it"), StreamKernelError)
+    assert StoreError("no name in it").parameter is None
+
+
+def test_one_mistake_in_the_words_of_all_front_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    with pytest.raises(ParameterError, match=r"^n_components must be a whole number > 0, not 0$") as caught:
+        KernelRidge(0).fit(X, X[:, 0])
+    assert (caught.value.parameter, caught.value.value) == ("n_components", 0)
+    assert str(refusal_of(caught.value)) == "n_components must be a whole number > 0, not 0"
+    package.ingest(X, tmp_path / "rows.zarr")
+    assert main(["fit", str(tmp_path / "rows.zarr"), str(tmp_path / "model.zarr"), "--basis", "0"]) == 1
+    assert capsys.readouterr().err == "error: --basis must be a whole number > 0, not 0\n"
+    with pytest.raises(ParameterError, match=r"^the table has no targets; ingest it with target, or give y$"):
+        KernelRidge(5).fit(open_table(tmp_path / "rows.zarr"))
+    assert main(["fit", str(tmp_path / "rows.zarr"), str(tmp_path / "model.zarr"), "--scheduler", "threads"]) == 1
+    assert "ingest it with --target, or give y" in capsys.readouterr().err
