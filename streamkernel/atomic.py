@@ -26,7 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from streamkernel.errors import StoreExistsError
-from streamkernel.wording import option
+from streamkernel.wording import switch
 
 __all__ = [
     "HeldLock",
@@ -173,7 +173,7 @@ def publish_folder(
         # rename(2) silently replaces an empty folder that another process made in between; this is harmless.
         os.rename(partial, target)
     elif not overwrite:
-        raise StoreExistsError(f"{target} exists; choose another path or give {option('overwrite', True)}")
+        raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")
     else:
         if not _exchange(partial, target):
             # If the process ends here, the suffix identifies the former folder, which can be renamed back.

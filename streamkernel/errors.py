@@ -103,7 +103,7 @@ class _Message(Exception):
     def __init__(self, message: str = "", *, value: Any = None) -> None:
         super().__init__(worded(message, in_python))
         self.message = message
-        self.parameter = next((each.name for each in mentions(message) if each.kind == "option"), None)
+        self.parameter = next((each.name for each in mentions(message) if each.kind in ("option", "switch")), None)
         self.value = value
 
     def worded(self, words: Callable[[Mention], str]) -> str:

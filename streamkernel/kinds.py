@@ -38,6 +38,7 @@ from streamkernel.models.transformers import TransformerModel
 from streamkernel.models.updatable import Updatable
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.gaussian import GaussianSettings
+from streamkernel.settings.parameter import parameters_in
 from streamkernel.table import Table
 from streamkernel.wording import call, help_of, option
 
@@ -58,7 +59,7 @@ __all__ = [
 ]
 
 # Options of the command line whose settings have other names.
-OPTION_SETTINGS = {"basis": "n_components", "intercept": "fit_intercept"}
+OPTION_SETTINGS = {stated.flag: name for name, (stated, _) in parameters_in(BasisSettings).items() if stated.flag}
 
 # Settings of sums over blocks of rows, which only some approximations have.
 _OF_BLOCKS = frozenset({"block_size", "partition"})
@@ -285,8 +286,8 @@ def settings_of(kind: Predictor, given: dict[str, Any]) -> Any:
     if isinstance(settings, GaussianSettings) and settings.approximation != "pitc":
         for name in sorted(_OF_BLOCKS & wanted.keys()):
             raise ParameterError(
-                f"{option(name)} means nothing to the approximation {settings.approximation}; it is an option of "
-                f"{option('approximation', 'pitc')}, and of the estimator committee"
+                f"{option(name)} means nothing to the approximation {settings.approximation}; it is an option of pitc "
+                f"({option('approximation', 'pitc')}), and of the estimator committee"
             )
     return settings
 

@@ -38,7 +38,7 @@ def _points(store: str) -> Table:
     table = open_table(store).without_targets()
     if table.n_rows > _MOST_QUERIES:
         raise ParameterError(
-            f"{option('queries', store)} has {table.n_rows} rows; a query point costs as much as a basis function: "
+            f"{option('queries', store)} has {table.n_rows} rows; query points cost as basis functions do: "
             f"give at most {_MOST_QUERIES}"
         )
     return table

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Mention", "call", "estimator", "help_of", "in_python", "mentions", "option", "worded"]
+__all__ = ["Mention", "call", "estimator", "help_of", "in_python", "mentions", "option", "switch", "worded"]
 
 # Two characters of Unicode's private use area: no text of ours or of a user's data has them.
 _BEGIN, _END = "\ue000", "\ue001"
@@ -34,7 +34,7 @@ class Mention:
 
     Attributes
     ----------
-    kind : "option", "call", "estimator" or "help".
+    kind : "option", "switch", "call", "estimator" or "help".
     name : Python's name: of a parameter, of a function, of an estimator's class.
     values : of an option, the value to give, if any; of a call, the names of its options.
     """
@@ -47,6 +47,11 @@ class Mention:
 def option(name: str, *value: Any) -> str:
     """A parameter, or with `value` a parameter and the value to give: ``alpha``, ``alpha=0.5``."""
     return _marked("option", name, value)
+
+
+def switch(name: str) -> str:
+    """What to do to set a parameter that is False by default: ``ask for overwrite (overwrite=True)``."""
+    return _marked("switch", name)
 
 
 def call(function: str, *options: str) -> str:
@@ -86,6 +91,8 @@ def in_python(mention: Mention) -> str:
         return f"{mention.name}({', '.join(f'{name}=...' for name in mention.values)})"
     if mention.kind == "help":
         return f"help({mention.name})"
+    if mention.kind == "switch":
+        return f"ask for {mention.name} ({mention.name}=True)"
     return "=".join([mention.name, *map(repr, mention.values)])
 
 

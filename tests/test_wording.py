@@ -17,7 +17,7 @@ from streamkernel.cli.main import main, streamkernel
 from streamkernel.cli.wording import COMMANDS, in_flags
 from streamkernel.errors import ParameterError, StoreError, StreamKernelError, error_class
 from streamkernel.service.http_errors import in_json, refusal_of
-from streamkernel.wording import Mention, call, estimator, help_of, in_python, mentions, option, worded
+from streamkernel.wording import Mention, call, estimator, help_of, in_python, mentions, option, switch, worded
 
 HOME = Path(package.__file__).parent
 MODULES = sorted(path for path in HOME.rglob("*.py") if path.relative_to(HOME).parts[0] != "cli")
@@ -52,7 +52,7 @@ def named() -> Iterator[tuple[str, str, str]]:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
-                and node.func.id in ("option", "call", "estimator")
+                and node.func.id in ("option", "switch", "call", "estimator")
                 and node.args
                 and isinstance(node.args[0], ast.Constant)
                 and isinstance(node.args[0].value, str)
@@ -86,25 +86,27 @@ def test_the_command_line_has_every_flag_that_it_names() -> None:
             assert name in COMMANDS, (where, name)
         elif kind == "estimator":
             assert in_flags(Mention(kind, name)).startswith("--estimator "), (where, name)
-        elif in_flags(Mention(kind, name)).split()[0] not in known and name not in ONLY_PYTHON:
+        elif in_flags(Mention("option", name)).split()[0] not in known and name not in ONLY_PYTHON:
             wrong.append((where, name))
     assert not wrong
 
 
 def test_every_front_end_has_its_words() -> None:
     message = f"give {option('fit_intercept', False)}, {option('memory_limit', '4GB')} or {option('alpha')}; "
-    message += f"{call('ingest', 'chunk_rows')}, {estimator('KernelMatchingPursuit')}, {help_of('KernelRidge')}"
+    message += f"{switch('overwrite')}, {call('ingest', 'chunk_rows')}, "
+    message += f"{estimator('KernelMatchingPursuit')}, {help_of('KernelRidge')}"
     assert worded(message, in_python) == (
-        "give fit_intercept=False, memory_limit='4GB' or alpha; ingest(chunk_rows=...), KernelMatchingPursuit, "
+        "give fit_intercept=False, memory_limit='4GB' or alpha; ask for overwrite (overwrite=True), "
+        "ingest(chunk_rows=...), KernelMatchingPursuit, "
         "help(KernelRidge)"
     )
     assert worded(message, in_flags) == (
-        "give --no-intercept, --memory 4GB or --alpha; streamkernel ingest --chunk-rows, --estimator kmp, "
-        "streamkernel fit --estimator ridge --help"
+        "give --no-intercept, --memory 4GB or --alpha; give --overwrite, streamkernel ingest --chunk-rows, "
+        "--estimator kmp, streamkernel fit --estimator ridge --help"
     )
     assert worded(message, in_json) == (
-        'give "fit_intercept": false, "memory_limit": "4GB" or alpha; ingest(chunk_rows=...), "estimator": "kmp", '
-        "help(KernelRidge)"
+        'give "fit_intercept": false, "memory_limit": "4GB" or alpha; give "overwrite": true, ingest(chunk_rows=...), '
+        '"estimator": "kmp", help(KernelRidge)'
     )
     assert [each.name for each in mentions(message)][:3] == ["fit_intercept", "memory_limit", "alpha"]
 

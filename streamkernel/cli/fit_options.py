@@ -1,211 +1,176 @@
-"""Options of the commands that choose a basis: fit, plan and factor."""
+"""Options of the commands that choose a basis: fit, plan, submit and factor.
+
+They come from the fields of the settings: each states its option's type, default, section and line of help.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
+from streamkernel.cli.grouped_help import section_option
 from streamkernel.cli.options import NumberOr, ShareOrStore, rows, run_options, stack
-from streamkernel.cli.rule_options import NAMED, RULE_OPTION
+from streamkernel.cli.rule_options import NAMED, RULE_FLAGS, RULE_OPTION
 from streamkernel.kinds import PREDICTORS
-from streamkernel.pursuit import DRAWS, LOSSES, VARIANTS
-from streamkernel.selection import RULES, SCORES
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.settings.parameter import Parameter, parameters_in
 
-__all__ = ["factor_options", "fit_options"]
+__all__ = ["FACTOR_DEFAULTS", "SECTIONS", "factor_options", "fit_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# What the settings of each estimator state about one parameter: meaning and default.
+Stated = Mapping[str, tuple[Parameter, Any]]
 
-def _named(name: str, **kind: Any) -> Callable[[F], F]:
-    """A rule option that has its own command line option."""
-    return click.option(f"--{name}", default=None, help=NAMED[name], **kind)
+_ESTIMATOR, _BASIS = "Estimator", "Basis and rule"
+_SECTIONS = {"kernel": "Kernel", "basis": _BASIS, "rows": "Rows"}
+SECTIONS = (_ESTIMATOR, *_SECTIONS.values())
 
+# Where the settings of a factor have other defaults than those of a fit.
+FACTOR_DEFAULTS = {"objective": "trace"}
 
-_rule_options = stack(
-    click.option(
-        "--rule",
-        type=click.Choice(RULES),
-        default="few-sweep",
-        show_default=True,
-        help="How the basis is chosen.",
-    ),
-    _named("pool", type=click.Choice(["single", "split", "shared", "full"])),
-    _named("score", type=click.Choice(list(SCORES))),
-    _named("candidates", type=click.IntRange(min=1)),
-    _named("picks", type=click.IntRange(min=1)),
-    _named("kappa", type=float),
-    _named("delta", type=click.IntRange(min=0)),
-    _named("block", type=click.IntRange(min=1)),
-    click.option(
-        "--rule-option",
-        "rule_options",
-        type=RULE_OPTION,
-        multiple=True,
-        help="Any option of the rule, as centre=no; may be repeated. The rules' options are listed below.",
-    ),
-)
+_NUMBERS = ShareOrStore()
+_TYPES = {"validation": _NUMBERS, "queries": str}
+_METAVARS = {"validation": _NUMBERS.name, "queries": "STORE", "kernel": "NAME", "rule": "NAME"}
 
 
-def _lengthscale(*words: str, default: str) -> Callable[[F], F]:
-    return click.option(
-        "--lengthscale",
-        type=NumberOr(*words, many=True),
-        default=None,
-        help=f"A number, one per feature (a,b,c), or how it is found. [default: {default}]",
+def _type(name: str, parameter: Parameter) -> Any:
+    if name in _TYPES:
+        return _TYPES[name]
+    if parameter.words and parameter.kind in (float, list):
+        return NumberOr(*parameter.words, many=parameter.kind is list)
+    if parameter.words:
+        return click.Choice(parameter.words)
+    if parameter.kind is int and not parameter.optional:
+        return click.IntRange(min=int(parameter.least))
+    return parameter.kind
+
+
+def _typed(default: Any) -> str:
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
+
+
+def _in_words(texts: Mapping[str, str], joint: str) -> str:
+    """The text of most estimators, and those of the others where they differ, or what these add to it."""
+    takers: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        takers.setdefault(text, []).append(name)
+    # A text that another one only continues stands first.
+    first, *others = sorted(takers, key=lambda text: not all(each.startswith(text) for each in takers))
+    return first + "".join(joint.format(_listed(takers[text]), text.removeprefix(first).strip()) for text in others)
+
+
+def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> Callable[[F], F]:
+    """The option of one parameter; its default, None, stands for that of the settings.
+
+    Parameters
+    ----------
+    unused : estimators to which the parameter, or the rules, mean nothing; their help leaves it out.
+    """
+    used = {kind: each for kind, each in stated.items() if kind not in unused}
+    parameter = max((each for each, _ in used.values()), key=lambda each: len(each.words))
+    helps = {kind: each.help for kind, (each, _) in used.items()}
+    defaults = {kind: each.default_words or _typed(default) for kind, (each, default) in used.items()}
+    flag = (parameter.flag or name).replace("_", "-")
+    attributes: dict[str, Any] = {
+        "default": None,
+        "help": _with_default(_in_words(helps, " For {}: {}"), _in_words(defaults, "; for {}: {}")),
+        "by_estimator": {kind: _with_default(helps[kind], defaults[kind]) for kind in used},
+    }
+    section = _SECTIONS.get(parameter.group, f"Options of {_listed([*stated])}")
+    if parameter.kind is bool:
+        return section_option(section, f"--{flag}/--no-{flag}", **attributes)
+    metavar = _METAVARS.get(name, "INTEGER" if parameter.kind is int else None)
+    return section_option(section, f"--{flag}", type=_type(name, parameter), metavar=metavar, **attributes)
+
+
+def _with_default(help: str, default: str) -> str:
+    return f"{help} [default: {default}]" if default else help
+
+
+def _rule_options(stated: Mapping[str, Stated], unused: frozenset[str]) -> list[Callable[[F], F]]:
+    """The options of rules: those that have flags of their own, and one for all others."""
+    rules = [kind for kind in stated["rule"] if kind not in unused]
+    options = [
+        section_option(
+            _BASIS,
+            f"--{name}",
+            type=kind,
+            default=None,
+            help=NAMED[name],
+            metavar="INTEGER" if isinstance(kind, click.IntRange) else None,
+            by_estimator=dict.fromkeys([*rules, *stated.get(name, {})], NAMED[name]),
+        )
+        for name, kind in RULE_FLAGS.items()
+    ]
+    help = "An option of the rule, such as centre=no; may be repeated. The end of this help lists the options."
+    return [
+        *options,
+        section_option(
+            _BASIS,
+            "--rule-option",
+            "rule_options",
+            type=RULE_OPTION,
+            multiple=True,
+            help=help,
+            by_estimator=dict.fromkeys(rules, help),
+        ),
+    ]
+
+
+def _options(stated: Mapping[str, Stated]) -> Callable[[F], F]:
+    """The options of all parameters that the command line has."""
+    unused = {
+        name: frozenset(kind.name for kind in PREDICTORS.values() if name in kind.settings.UNUSED) for name in stated
+    }
+    return stack(
+        *(
+            _option(name, kinds, unused[name])
+            for name, kinds in stated.items()
+            if name not in NAMED and all(parameter.flag is not None for parameter, _ in kinds.values())
+        ),
+        *_rule_options(stated, unused["rule"]),
     )
 
 
-_kernel_options = stack(
-    click.option("--kernel", default="gaussian", show_default=True, help="Name of the kernel."),
-    click.option("--gamma", type=float, default=None, help="scikit-learn's gamma, instead of the lengthscale."),
-    click.option("--degree", type=int, default=None, help="Of the polynomial kernel."),
-    click.option("--coef0", type=float, default=None, help="Of the polynomial and sigmoid kernels."),
-)
-
-_scale_and_seed = stack(
-    click.option(
-        "--scale", type=click.Choice(["standard", "none"]), default="standard", show_default=True, help="Of features."
-    ),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of every draw."),
-)
-
-_size = stack(
-    click.option(
-        "--basis",
-        type=int,
-        default=None,
-        help="Basis functions, or terms. [default: sqrt(m) log m, at most 1000, of kmp 300]",
-    ),
-    click.option(
-        "--tol",
-        type=float,
-        default=0.0,
-        show_default=True,
-        help="Stop at this share of the trace; of kmp: of the squared error.",
-    ),
-)
+def _of_predictors() -> dict[str, dict[str, tuple[Parameter, Any]]]:
+    found: dict[str, dict[str, tuple[Parameter, Any]]] = {}
+    for kind in PREDICTORS.values():
+        for name, stated in parameters_in(kind.settings).items():
+            found.setdefault(name, {})[kind.name] = stated
+    return found
 
 
-def _objective(default: str) -> Callable[[F], F]:
-    return click.option(
-        "--objective",
-        type=NumberOr("trace", "prediction"),
-        default=default,
-        show_default=True,
-        help="What few-sweep scores candidates by; a number mixes (1 is prediction).",
-    )
+def _of_factor() -> dict[str, Stated]:
+    """What a factor has: no targets, and so no constant."""
+    return {
+        name: {"factor": (parameter, FACTOR_DEFAULTS.get(name, default))}
+        for name, (parameter, default) in parameters_in(BasisSettings).items()
+        if name != "fit_intercept"
+    }
 
-
-_VARIANCE = NumberOr("evidence")
-_PROCESSES = "Of Gaussian processes, committees"
-
-# Options of some estimators only; `settings_of` refuses those that the chosen estimator does not have.
-_model_options = stack(
-    click.option("--alpha", type=NumberOr("gcv"), default=None, help="Of ridge: on the diagonal. [default: gcv]"),
-    click.option(
-        "--solver",
-        type=click.Choice(["auto", "direct", "cg"]),
-        default=None,
-        help="Of ridge: by sums, or by conjugate gradients, a sweep an iteration. [default: auto]",
-    ),
-    click.option(
-        "--approximation",
-        type=click.Choice(["fitc", "dtc", "pitc"]),
-        default=None,
-        help="Of gp: what is taken for cov(y | basis): a diagonal, a constant, blocks. [default: fitc]",
-    ),
-    click.option(
-        "--block-size",
-        type=click.IntRange(min=1),
-        default=None,
-        help="Of committee, and of gp with pitc: how many rows are a member, or a block. [default: 1000]",
-    ),
-    click.option(
-        "--partition",
-        type=click.Choice(["rows", "cells"]),
-        default=None,
-        help="Of the same: which rows, as they come or those near a common centre. [default: rows]",
-    ),
-    click.option("--queries", default=None, metavar="STORE", help="Of committee: rows that predictions are asked for."),
-    click.option(
-        "--tune",
-        type=click.Choice(["sample", "full", "none"]),
-        default=None,
-        help=f"{_PROCESSES}: where lengthscales of evidence are found; of gp, committee also over all rows. "
-        "[default: sample]",
-    ),
-    click.option("--ard/--no-ard", default=None, help=f"{_PROCESSES}: a lengthscale for each feature."),
-    click.option("--signal-variance", type=_VARIANCE, default=None, help=f"{_PROCESSES}: of f. [default: evidence]"),
-    click.option(
-        "--noise-variance", type=_VARIANCE, default=None, help="Of gp, committee: of y given f. [default: evidence]"
-    ),
-)
-
-# Options of kmp only.
-_pursuit_options = stack(
-    click.option(
-        "--variant",
-        type=click.Choice(VARIANTS),
-        default=None,
-        help="Of kmp: what is picked, and what is fitted again. [default: pre-fitting]",
-    ),
-    click.option(
-        "--loss",
-        type=click.Choice(LOSSES),
-        default=None,
-        help="Of kmp: squared, or of classes logistic. [default: squared]",
-    ),
-    click.option("--shrinkage", type=float, default=None, help="Of kmp, basic: share of each step. [default: 1]"),
-    click.option(
-        "--draw",
-        type=click.Choice(DRAWS),
-        default=None,
-        help="Of kmp: candidates at random, or by what is left of them. [default: uniform]",
-    ),
-    click.option("--eps", type=float, default=None, help="Of kmp, split: probability of a bad pool. [default: 0.05]"),
-    click.option("--quantile", type=float, default=None, help="Of kmp, split: what is a good pick. [default: 0.95]"),
-    click.option(
-        "--validation",
-        type=ShareOrStore(),
-        default=None,
-        metavar="FLOAT|STORE",
-        help="Of kmp: share of the rows that is held out, or a table of other rows. "
-        "[default: 0.1, of few rows more; 0 for none]",
-    ),
-    click.option("--patience", type=int, default=None, help="Of kmp: end after so many terms that do not help there."),
-    click.option(
-        "--choose-by",
-        type=click.Choice(["loss", "error"]),
-        default=None,
-        help="Of kmp, classes: what of the held-out rows chooses the size. [default: loss]",
-    ),
-    click.option("--bound-gamma", type=float, default=None, help="Of kmp: a miss by more is wrong, for the bound."),
-)
 
 fit_options = stack(
-    click.option("--estimator", type=click.Choice(list(PREDICTORS)), default="ridge", show_default=True),
-    _kernel_options,
-    _lengthscale("median", "auto", "evidence", default="median; of Gaussian processes, committees: evidence"),
-    _model_options,
-    _pursuit_options,
-    _size,
-    _rule_options,
-    _objective("prediction"),
-    click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit a constant."),
-    _scale_and_seed,
+    section_option(
+        _ESTIMATOR,
+        "--estimator",
+        type=click.Choice(list(PREDICTORS)),
+        default="ridge",
+        show_default=True,
+        metavar="NAME",
+        help=f"The estimator: {', '.join(PREDICTORS)}. --estimator NAME --help lists only the options of that one.",
+    ),
+    _options(_of_predictors()),
     rows,
     run_options,
 )
 
-factor_options = stack(
-    _kernel_options,
-    _lengthscale("median", "auto", default="median"),
-    _size,
-    _rule_options,
-    _objective("trace"),
-    _scale_and_seed,
-    rows,
-    run_options,
-)
+factor_options = stack(_options(_of_factor()), rows, run_options)

@@ -60,7 +60,7 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
     ParameterError
         The kernel does not have one of the options.
     """
-    kernel = options.get("kernel")
+    kernel = options.get("kernel") or BasisSettings.kernel
     for name in ("gamma", "degree", "coef0"):
         if options.get(name) is not None and kernel in KERNEL_NAMES and name not in parameters_of(kernel):
             takers = [other for other in KERNEL_NAMES if name in parameters_of(other)]

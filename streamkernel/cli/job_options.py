@@ -26,7 +26,7 @@ jobs_option = click.option(
     default=None,
     metavar="LOCATION",
     envvar="STREAMKERNEL_JOBS",
-    help="Where records of jobs are, a folder or URL. [default: .jobs beside the model]",
+    help="The folder or URL of the records of jobs. [default: .jobs beside the model]",
 )
 
 looking_options = stack(
@@ -36,7 +36,7 @@ looking_options = stack(
         default=None,
         metavar="ADDRESS",
         envvar="STREAMKERNEL_SCHEDULER",
-        help="A scheduler's tls:// (or tcp://) address: what was interrupted is driven again there.",
+        help="The tls:// or tcp:// address of a scheduler, which continues interrupted jobs.",
     ),
     tls_options,
     scheduler_as_one,

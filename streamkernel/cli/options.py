@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from streamkernel.cli.grouped_help import MACHINE, section_option
 from streamkernel.updating.staleness import STALE
 
 __all__ = [
@@ -94,13 +95,13 @@ def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 common = stack(
-    click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout; the rest on stderr."),
-    click.option("--quiet", is_flag=True, help="No progress."),
-    click.option("--debug", is_flag=True, help="Show a traceback on errors."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout; all else goes to stderr."),
+    click.option("--quiet", is_flag=True, help="Show no progress."),
+    click.option("--debug", is_flag=True, help="Show the traceback of an error."),
 )
 
 
-overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing output, once the new one is whole.")
+overwrite = click.option("--overwrite", is_flag=True, help="Replace an existing output when the new one is complete.")
 
 stale_option = click.option(
     "--stale",
@@ -108,10 +109,12 @@ stale_option = click.option(
     default=STALE,
     show_default=True,
     metavar="FACTOR",
-    help="Warn where the basis leaves more than this times as much of the new rows as of those of the fit.",
+    help="Warn when the basis leaves more than FACTOR times as much of the new rows as of the rows of the fit.",
 )
 
-rows = click.option("--rows", type=ROWS, default=None, help="Half-open slice of the stored rows.")
+rows = section_option(
+    "Rows", "--rows", type=ROWS, default=None, help="The stored rows from A to B, without B. [default: all]"
+)
 
 
 @dataclass(frozen=True)
@@ -145,24 +148,28 @@ def scheduler_as_one(function: F) -> F:
 
 
 def _tls(what: str, help: str) -> Callable[[F], F]:
-    return click.option(f"--tls-{what}", default=None, metavar="FILE", help=help)
+    return section_option(MACHINE, f"--tls-{what}", default=None, metavar="FILE", help=help)
 
 
 tls_options = stack(
-    _tls("ca", "For tls://: the CA's certificate, PEM. [default: STREAMKERNEL_TLS_CA]"),
-    _tls("cert", "For tls://: our certificate. [default: STREAMKERNEL_TLS_CERT]"),
-    _tls("key", "For tls://: its private key. [default: STREAMKERNEL_TLS_KEY]"),
-    click.option("--insecure", is_flag=True, help="Go to a scheduler on another machine unencrypted."),
+    _tls("ca", "The certificate of the CA for tls://, PEM. [default: STREAMKERNEL_TLS_CA]"),
+    _tls("cert", "The certificate of this client for tls://. [default: STREAMKERNEL_TLS_CERT]"),
+    _tls("key", "The private key of this certificate. [default: STREAMKERNEL_TLS_KEY]"),
+    section_option(
+        MACHINE, "--insecure", is_flag=True, help="Connect to a scheduler on another machine without encryption."
+    ),
 )
 
 scheduler_options = stack(
-    click.option(
+    section_option(
+        MACHINE,
         "--scheduler",
         default="local",
         show_default=True,
         metavar="local|threads|ADDRESS",
         envvar="STREAMKERNEL_SCHEDULER",
-        help="A Dask cluster of this machine, threads of this process, or a scheduler's tls:// (or tcp://) address.",
+        help="Where the work runs: a Dask cluster on this machine (local), threads of this process (threads), or the "
+        "scheduler at a tls:// or tcp:// address.",
     ),
     tls_options,
     scheduler_as_one,
@@ -170,12 +177,21 @@ scheduler_options = stack(
 
 run_options = stack(
     scheduler_options,
-    click.option("--workers", type=click.IntRange(min=1), default=None, help="Workers of the local cluster."),
-    click.option(
+    section_option(
+        MACHINE,
+        "--workers",
+        type=click.IntRange(min=1),
+        default=None,
+        metavar="INTEGER",
+        help="The number of workers of the local cluster. [default: one for each core]",
+    ),
+    section_option(
+        MACHINE,
         "--memory",
         default=None,
         metavar="BYTES",
-        help="Most memory, all processes together, as 4GB. [default: what this machine and the workers have]",
+        help="The limit on the memory of all processes together, such as 4GB. [default: the memory of this machine and "
+        "of the workers]",
     ),
 )
 

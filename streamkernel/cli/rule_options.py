@@ -8,19 +8,32 @@ from typing import Any
 import click
 
 from streamkernel.errors import ParameterError
-from streamkernel.selection import RULES, RuleOption, options_of
+from streamkernel.selection import RULES, SCORES, RuleOption, options_of
+from streamkernel.settings.basis import BasisSettings
 
-__all__ = ["NAMED", "RULES_AND_OPTIONS", "RULE_OPTION", "rule_options"]
+__all__ = ["NAMED", "RULES_AND_OPTIONS", "RULE_FLAGS", "RULE_OPTION", "rule_options"]
 
-# Options with a name of their own on the command line, and their help; --rule-option gives any other.
+# Options with a flag of their own, and their help; --rule-option gives any other.
 NAMED = {
-    "pool": "Of sgma, kmp: one pool for each pick, or one for several; of kmp also every row.",
-    "score": "Of sgma: what candidates are worth.",
-    "candidates": "Of few-sweep, sgma, csi, kmp: for each pick.",
-    "picks": "Of sgma with pools, csi, kmp: in a sweep.",
-    "kappa": "Of csi, csi-lookahead: weight of the targets, in [0, 1].",
-    "delta": "Of csi-lookahead: columns ahead.",
-    "block": "Of rpcholesky, incomplete-cholesky: rows in a look.",
+    "pool": "How sgma and kmp pool the candidates: one pool for each pick (single, split), one for several picks "
+    "(shared), or every row (full, only kmp).",
+    "score": "How sgma scores candidates.",
+    "candidates": "The number of candidates for each pick, for few-sweep, sgma, csi and kmp.",
+    "picks": "The number of picks in a sweep, for csi, kmp and the pools of sgma.",
+    "kappa": "The weight of the targets in [0, 1], for csi and csi-lookahead.",
+    "delta": "The number of columns that csi-lookahead looks ahead.",
+    "block": "The number of rows that rpcholesky and incomplete-cholesky read at once.",
+}
+
+# Their types.
+RULE_FLAGS: dict[str, Any] = {
+    "pool": click.Choice(["single", "split", "shared", "full"]),
+    "score": click.Choice(list(SCORES)),
+    "candidates": click.IntRange(min=1),
+    "picks": click.IntRange(min=1),
+    "kappa": float,
+    "delta": click.IntRange(min=0),
+    "block": click.IntRange(min=1),
 }
 
 _TRUTH = {"yes": True, "true": True, "no": False, "false": False}
@@ -54,7 +67,7 @@ def rule_options(options: Mapping[str, Any]) -> dict[str, Any]:
         have.
     """
     given = {name: options[name] for name in NAMED if options[name] is not None}
-    known = options_of(options["rule"])
+    known = options_of(options["rule"] or str(BasisSettings.rule))
     for name, text in options["rule_options"]:
         if name in given:
             raise ParameterError(f"{name} is given twice; give it once")

@@ -43,6 +43,8 @@ def in_flags(mention: Mention) -> str:
         name = _kind(mention.name)
         return f"streamkernel fit --estimator {name} --help" if mention.kind == "help" else f"--estimator {name}"
     flag, values = _flag(mention.name), mention.values
+    if mention.kind == "switch":
+        return f"give {flag}"
     if values and isinstance(values[0], bool):
         return flag if values[0] else flag.replace("--", "--no-", 1)
     return " ".join([flag, *map(str, values)])

@@ -28,7 +28,7 @@ from streamkernel.kernels import Kernel
 from streamkernel.outputs import FACTOR_PARTS
 from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import Table, open_table
-from streamkernel.wording import call, option
+from streamkernel.wording import call, option, switch
 
 __all__ = ["BASIS", "ROWS", "Factor", "checked_folder", "entries_of"]
 
@@ -177,5 +177,5 @@ def checked_folder(path: str | PathLike[str], *, overwrite: bool, resume: bool) 
     check_target(joined(folder, BASIS), overwrite=True, kind="factor")
     if BASIS in entries and not overwrite:
         whole = "is whole already: nothing to resume" if resume else "exists"
-        raise StoreExistsError(f"{folder} {whole}; choose another path or give {option('overwrite', True)}")
+        raise StoreExistsError(f"{folder} {whole}; choose another path or {switch('overwrite')}")
     return folder

@@ -288,7 +288,8 @@ class Job:
         """
         if self._client is None:
             raise ParameterError(
-                f"nobody can drive job {self.id} here; give {option('address')} the address of a scheduler to resume it"
+                f"nobody can drive job {self.id} here; give the address of a scheduler ({option('address')}) to resume "
+                "it"
             )
         self.look()
         record = self._records.latest()

@@ -19,7 +19,7 @@ from streamkernel.outputs.building import Building
 from streamkernel.outputs.complete import Kind
 from streamkernel.outputs.partial import PartialFolder
 from streamkernel.outputs.replace import plain_copy
-from streamkernel.wording import option
+from streamkernel.wording import switch
 
 __all__ = ["GenerationBuilding", "building_at"]
 
@@ -80,7 +80,7 @@ class GenerationBuilding(Building):
         elif overwrite:
             self.place.replace(self._layers, digest, plain_copy(self.place))
         elif self.place.publish(self._layers, digest, after=None) is None:
-            raise StoreExistsError(f"{self.target} exists; choose another path or give {option('overwrite', True)}")
+            raise StoreExistsError(f"{self.target} exists; choose another path or {switch('overwrite')}")
 
     def abandon(self) -> None:
         self._remove_folder()

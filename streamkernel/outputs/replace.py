@@ -18,7 +18,7 @@ from streamkernel.errors import ParameterError, StoreExistsError, warn_user
 from streamkernel.outputs.complete import WORDS, CompleteOutput, Kind, declared_kind, read_complete
 from streamkernel.outputs.files import mounted_at, read_small
 from streamkernel.outputs.nesting import refuse_inside
-from streamkernel.wording import option
+from streamkernel.wording import switch
 
 __all__ = ["check_name_length", "check_output", "is_empty_folder", "plain_copy", "remove_former", "whole_in"]
 
@@ -49,7 +49,7 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
         refuse_inside(target)
         return
     if not overwrite:
-        raise StoreExistsError(f"{target} exists; choose another path or give {option('overwrite', True)}")
+        raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")
     if target.is_symlink():
         raise StoreExistsError(
             f"{target} is a symbolic link to {os.readlink(target)}, which is not followed to be overwritten; give that "
@@ -108,7 +108,7 @@ def _check_url(url: str, kind: Kind, overwrite: bool) -> None:
 def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
     url = place.location
     if not overwrite:
-        raise StoreExistsError(f"{url} exists; choose another path or give {option('overwrite', True)}")
+        raise StoreExistsError(f"{url} exists; choose another path or {switch('overwrite')}")
     generation = place.latest_or_plain()
     whole = _check_kind(url, lambda name: place.blobs.read(generation.prefix + name), kind)
     for stranger in place.strangers(whole.owns):

@@ -174,7 +174,7 @@ class MatchingPursuit(Rule):
         classes = problem.table.classes
         if self.logistic and classes is None:
             raise ParameterError(
-                f"the logistic loss is for classes, the targets are numbers; leave {option('loss')} out"
+                f"the logistic loss is of classes, the targets are numbers; leave {option('loss')} out"
             )
         if classes is None:
             return None

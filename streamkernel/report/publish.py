@@ -12,7 +12,7 @@ from streamkernel.atomic import partial_sibling
 from streamkernel.blobs import blobs_at, normalised, parent_of
 from streamkernel.errors import StoreExistsError, StoreNotFoundError
 from streamkernel.outputs import check_name_length, translated_os_errors
-from streamkernel.wording import option
+from streamkernel.wording import switch
 
 __all__ = ["PAGE", "PICTURE", "checked_output", "publish_file"]
 
@@ -55,7 +55,7 @@ def checked_output(path: str | PathLike[str], *, overwrite: bool, mark: bytes = 
 
 def _check_replaced(target: str | Path, overwrite: bool, mark: bytes, beginning: Callable[[], bytes]) -> None:
     if not overwrite:
-        raise StoreExistsError(f"{target} exists; choose another path or give {option('overwrite', True)}")
+        raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")
     if mark not in beginning():
         what = "a report" if mark == PAGE else "a picture"
         raise StoreExistsError(
@@ -97,7 +97,7 @@ def publish_file(target: str | Path, content: bytes, *, overwrite: bool, mark: b
             place.write(name, content)
         # The file is ours if the answer to the first try was lost.
         elif not place.create(name, content) and place.read(name) != content:
-            raise StoreExistsError(f"{target} exists; choose another path or give {option('overwrite', True)}")
+            raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}")
         return
     with translated_os_errors(target, "writing"):
         _write(target, content, overwrite=overwrite)
@@ -128,7 +128,7 @@ def _claim(partial: Path, target: Path) -> None:
     try:
         os.link(partial, target)
     except FileExistsError as error:
-        raise StoreExistsError(f"{target} exists; choose another path or give {option('overwrite', True)}") from error
+        raise StoreExistsError(f"{target} exists; choose another path or {switch('overwrite')}") from error
     except OSError:
         # The file system has no hard links; the first check, before the work began, found the name free.
         return

@@ -68,6 +68,8 @@ def in_json(mention: Mention) -> str:
     name, values = _FIELDS.get(mention.name, mention.name), mention.values
     if mention.kind == "estimator":
         return f'"estimator": "{kind_of_class(name)}"'
+    if mention.kind == "switch":
+        return f'give "{name}": true'
     if mention.kind != "option" or not values:
         return in_python(replace(mention, name=name))
     return f'"{name}": {json.dumps(values[0])}'

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import Kernel, as_kernel
-from streamkernel.selection import Rule, as_rule
-from streamkernel.settings.checks import checked_number, checked_seed
+from streamkernel.kernels import KERNEL_NAMES, Kernel, as_kernel
+from streamkernel.selection import RULES, Rule, as_rule
+from streamkernel.settings.checks import checked_seed
+from streamkernel.settings.parameter import check_values, parameter
 from streamkernel.table import Table
 from streamkernel.wording import estimator, option
 
@@ -24,54 +25,100 @@ def default_components(rows: int, most: int = 1000) -> int:
     return max(1, min(rows, most, math.ceil(math.sqrt(rows) * max(1.0, math.log(rows)))))
 
 
+def _named(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:-1]) + " or " + names[-1]
+
+
 @dataclass(frozen=True)
 class BasisSettings:
-    """Options of the choice of a basis; the names are those of the command line and the estimators.
+    """The choice of a basis, which all fits share. Each field states its parameter; see `Parameter`.
 
-    Parameters
-    ----------
-    n_components : basis size n, or None for `default_components`.
-    kernel : name, `Kernel`, or its configuration. A `Kernel` has its own lengthscale.
-    lengthscale : "median", "auto", a number, or one number per feature.
-    gamma, degree, coef0, kernel_params : as in scikit-learn; `gamma` replaces the lengthscale.
-    tol : stop the selection at a residual trace of ``tol * trace``.
-    rule, objective, rule_options : rule that chooses the basis, and its options.
-    scale : "standard" or "none".
-    fit_intercept : whether to fit a constant; targets are centred.
-    seed : seed of every draw.
+    A `Kernel` has its own lengthscale; targets are centred where a constant is fitted.
     """
 
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {"median": 1000, "auto": 4000}
-    LENGTHSCALES: ClassVar[tuple[str, ...]] = tuple(SAMPLE_ROWS)
     MOST_COMPONENTS: ClassVar[int] = 1000  # limit on the default size
+    UNUSED: ClassVar[tuple[str, ...]] = ()  # parameters that only have their defaults here
 
-    n_components: int | None = None
-    kernel: str | Kernel | dict[str, Any] = "gaussian"
-    lengthscale: Any = "median"
-    gamma: Any = None
-    degree: Any = None
-    coef0: Any = None
-    kernel_params: dict[str, Any] | None = None
-    tol: float = 0.0
-    rule: str | Rule = "few-sweep"
-    objective: str | float = "prediction"
-    rule_options: dict[str, Any] = field(default_factory=dict)
-    scale: str = "standard"
-    fit_intercept: bool = True
-    seed: int = 0
+    n_components: int | None = parameter(
+        None,
+        "The number of basis functions.",
+        "basis",
+        kind=int,
+        least=1,
+        optional=True,
+        flag="basis",
+        default_words="sqrt(rows) log(rows), at most 1000",
+    )
+    kernel: str | Kernel | dict[str, Any] = parameter(
+        "gaussian", f"The name of the kernel: {_named(KERNEL_NAMES)}.", "kernel", kind=str, checked=False
+    )
+    lengthscale: Any = parameter(
+        "median",
+        "The lengthscale: a number, a number for each feature (a,b,c), median (the median distance of sampled rows) or "
+        "auto (a search on a sample of rows).",
+        "kernel",
+        words=tuple(SAMPLE_ROWS),
+        kind=list,
+    )
+    gamma: Any = parameter(
+        None, "scikit-learn's gamma, which replaces the lengthscale.", "kernel", checked=False, optional=True
+    )
+    degree: Any = parameter(
+        None, "The degree of the polynomial kernel.", "kernel", kind=int, checked=False, optional=True
+    )
+    coef0: Any = parameter(
+        None, "The constant of the polynomial and the sigmoid kernel.", "kernel", checked=False, optional=True
+    )
+    kernel_params: dict[str, Any] | None = parameter(
+        None,
+        "Further parameters of the kernel, such as nu.",
+        "kernel",
+        kind=dict,
+        checked=False,
+        optional=True,
+        flag=None,
+    )
+    tol: float = parameter(
+        0.0,
+        "The choice of the basis stops when the residual trace is at most this share of the trace.",
+        "basis",
+        least=0.0,
+        most=1.0,
+    )
+    rule: str | Rule = parameter(
+        "few-sweep",
+        "The rule that chooses the basis. The end of this help lists the rules.",
+        "basis",
+        kind=str,
+        checked=False,
+        words=RULES,
+    )
+    objective: str | float = parameter(
+        "prediction",
+        "The score of candidates in the rule few-sweep: what they explain of the targets (prediction), the residual "
+        "trace (trace), or a mixture (a number, 1 for prediction).",
+        "basis",
+        checked=False,
+        words=("trace", "prediction"),
+    )
+    rule_options: dict[str, Any] = parameter(
+        {}, "Further options of the rule.", "basis", kind=dict, checked=False, flag=None
+    )
+    scale: str = parameter(
+        "standard",
+        "Whether each feature is scaled to mean 0 and deviation 1 (standard) or not (none).",
+        "rows",
+        kind=str,
+        words=("standard", "none"),
+    )
+    fit_intercept: bool = parameter(
+        True, "Whether the model has a constant that is not penalised.", "rows", kind=bool, flag="intercept"
+    )
+    seed: int = parameter(0, "The seed of all random draws: equal seeds, equal models.", "rows", kind=int, least=0)
 
     def __post_init__(self) -> None:
-        n = self.n_components
-        if n is not None and (isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n <= 0):
-            raise ParameterError(f"{option('n_components')} must be a whole number > 0, not {n!r}", value=n)
-        checked_number("tol", self.tol, least=0.0, most=1.0)
-        if self.scale not in ("standard", "none"):
-            raise ParameterError(f"scale must be 'standard' or 'none', not {self.scale!r}")
-        words = self.LENGTHSCALES
-        if isinstance(self.lengthscale, str) and self.lengthscale not in words:
-            raise ParameterError(
-                f"lengthscale must be {', '.join(map(repr, words))} or a number > 0, not {self.lengthscale!r}"
-            )
+        check_values(self)
         kernel = self.kernel_template()
         if self.needs_positive_definite and not kernel.positive_definite:
             raise ParameterError(

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.wording import option
 
-__all__ = ["checked_choice", "checked_number", "checked_seed"]
+__all__ = ["checked_choice", "checked_number", "checked_seed", "checked_truth", "checked_whole"]
 
 
 def checked_seed(value: Any) -> int:
@@ -19,21 +20,35 @@ def checked_seed(value: Any) -> int:
     if isinstance(value, np.random.RandomState):
         return int(value.randint(2**31 - 1))
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ParameterError(f"random_state must be an integer >= 0, not {value!r}")
+        raise ParameterError(f"{option('random_state')} must be an integer >= 0, not {value!r}", value=value)
     return int(value)
 
 
 def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise `ParameterError` for a value that is not one of the choices."""
     if value not in choices:
-        raise ParameterError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        raise ParameterError(f"{option(name)} must be one of {', '.join(choices)}, not {value!r}", value=value)
+
+
+def checked_truth(name: str, value: Any) -> None:
+    """Raise `ParameterError` for a value that is not true or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{option(name)} must be true or false, not {value!r}", value=value)
+
+
+def checked_whole(name: str, value: Any, least: int) -> None:
+    """Raise `ParameterError` for a value that is not a whole number of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        bound = f"> {least - 1}" if least == 1 else f">= {least}"
+        raise ParameterError(f"{option(name)} must be a whole number {bound}, not {value!r}", value=value)
 
 
 def checked_number(name: str, value: Any, *, least: float, exclusive: bool = False, most: float = math.inf) -> float:
+    """The value as a float; raises `ParameterError` for one that is no finite number in the range."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ParameterError(f"{name} must be a number, not {value!r}")
+        raise ParameterError(f"{option(name)} must be a number, not {value!r}", value=value)
     number = float(value)
     if not math.isfinite(number) or number < least or (exclusive and number == least) or number > most:
         bounds = f"{'>' if exclusive else '>='} {least:g}" + ("" if most == math.inf else f" and <= {most:g}")
-        raise ParameterError(f"{name} must be finite and {bounds}, not {value!r}")
+        raise ParameterError(f"{option(name)} must be finite and {bounds}, not {value!r}", value=value)
     return number

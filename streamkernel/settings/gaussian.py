@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,57 +13,55 @@ from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.kernels import Kernel, own_kernels
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.checks import checked_choice, checked_number
+from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.columns import default_names, frame_names
 from streamkernel.table.finite import require_finite
 
 __all__ = [
-    "APPROXIMATIONS",
     "DEGREES_ROWS",
     "EVIDENCE",
-    "PARTITIONS",
-    "TUNE",
     "CommitteeSettings",
     "GaussianSettings",
     "TunedSettings",
 ]
 
-APPROXIMATIONS = ("dtc", "fitc", "pitc")
-PARTITIONS = ("rows", "cells")
-TUNE = ("sample", "full", "none")
 EVIDENCE = "evidence"
 DEGREES_ROWS = 2500  # sampled rows for the estimate of effective degrees of freedom
 
 
 @dataclass(frozen=True)
 class TunedSettings(BasisSettings):
-    """Options of a fit whose hyper-parameters are found by evidence: those of the basis, and
-
-    Parameters
-    ----------
-    lengthscale : "evidence", or a value as in any fit, which then stays fixed.
-    ard : whether each feature has a lengthscale of its own, for "evidence".
-    signal_variance : "evidence", or a number > 0.
-    tune : "sample", on some thousands of rows; "none": a lengthscale of "evidence" is the median distance then, and
-        only variances are found by evidence.
-    """
+    """A fit whose hyper-parameters are found by evidence."""
 
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {**BasisSettings.SAMPLE_ROWS, EVIDENCE: 5000}
-    LENGTHSCALES: ClassVar[tuple[str, ...]] = (EVIDENCE, *BasisSettings.LENGTHSCALES)
-    TUNE: ClassVar[tuple[str, ...]] = ("sample", "none")
 
-    lengthscale: Any = EVIDENCE
-    ard: bool = False
-    signal_variance: Any = EVIDENCE
-    tune: str = "sample"
+    lengthscale: Any = parameter(
+        EVIDENCE,
+        "The lengthscale: a number, a number for each feature (a,b,c), median (the median distance of sampled rows) or "
+        "auto (a search on a sample of rows). evidence takes the lengthscale of the largest evidence.",
+        "kernel",
+        words=(EVIDENCE, *BasisSettings.SAMPLE_ROWS),
+        kind=list,
+    )
+    ard: bool = parameter(False, "Whether evidence finds a lengthscale for each feature.", kind=bool)
+    signal_variance: Any = parameter(
+        EVIDENCE,
+        "The variance of the function f: a number, or evidence for the one of the largest evidence.",
+        words=(EVIDENCE,),
+        least=0.0,
+        above=True,
+    )
+    tune: str = parameter(
+        "sample",
+        "Where the evidence is maximised: on a sample of rows (sample), or nowhere, with the median distance as the "
+        "lengthscale (none).",
+        kind=str,
+        words=("sample", "none"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _checked_variance("signal_variance", self.signal_variance)
-        checked_choice("tune", self.tune, self.TUNE)
-        if not isinstance(self.ard, (bool, np.bool_)):
-            raise ParameterError(f"ard must be true or false, not {self.ard!r}")
         own = own_kernels(self.kernel) if isinstance(self.kernel, Kernel) and self.tunes else []
         if own:
             raise ParameterError(
@@ -102,33 +100,39 @@ class TunedSettings(BasisSettings):
 
 @dataclass(frozen=True)
 class GaussianSettings(TunedSettings):
-    """Options of Gaussian process regression: those of `TunedSettings`, and
+    """Gaussian process regression."""
 
-    Parameters
-    ----------
-    approximation : model of cov(y | f at the basis): "dtc" a constant, "fitc" a diagonal, "pitc" blocks.
-    noise_variance : "evidence", or a number > 0, in squared units of the targets.
-    tune : also "full": continues from the sample's optimum over all rows, with two sweeps per step.
-    block_size : number of rows of a block, a model parameter; for "pitc".
-    partition : rows of a block: "rows" in the stored order, or "cells" of rows near a common centre.
-    """
-
-    TUNE: ClassVar[tuple[str, ...]] = TUNE
-    APPROXIMATIONS: ClassVar[tuple[str, ...]] = APPROXIMATIONS
-
-    approximation: str = "fitc"
-    noise_variance: Any = EVIDENCE
-    block_size: int = 1000
-    partition: str = "rows"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_choice("approximation", self.approximation, self.APPROXIMATIONS)
-        checked_choice("partition", self.partition, PARTITIONS)
-        _checked_variance("noise_variance", self.noise_variance)
-        size = self.block_size
-        if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise ParameterError(f"block_size must be a whole number > 0, not {size!r}")
+    tune: str = parameter(
+        "sample",
+        "Where the evidence is maximised: on a sample of rows (sample), or nowhere, with the median distance as the "
+        "lengthscale (none). full continues over all rows, from the optimum of the sample.",
+        kind=str,
+        words=("sample", "full", "none"),
+    )
+    approximation: str = parameter(
+        "fitc",
+        "The model of the covariance of the targets given the basis: a diagonal (fitc), a constant (dtc) or blocks "
+        "(pitc).",
+        kind=str,
+        words=("fitc", "dtc", "pitc"),
+    )
+    noise_variance: Any = parameter(
+        EVIDENCE,
+        "The variance of the noise in squared units of the targets: a number, or evidence for the one of the largest "
+        "evidence.",
+        words=(EVIDENCE,),
+        least=0.0,
+        above=True,
+    )
+    block_size: int = parameter(
+        1000, "The number of rows of a block of pitc, or of a member of the committee.", kind=int, least=1
+    )
+    partition: str = parameter(
+        "rows",
+        "Which rows a block has: rows in the stored order (rows), or rows near a common centre (cells).",
+        kind=str,
+        words=("rows", "cells"),
+    )
 
     @property
     def whitens_rows(self) -> bool:
@@ -174,17 +178,22 @@ class GaussianSettings(TunedSettings):
 
 @dataclass(frozen=True)
 class CommitteeSettings(GaussianSettings):
-    """Options of a Bayesian committee machine: those of `GaussianSettings`, whose blocks are its members, and
+    """A Bayesian committee machine, whose members are the blocks of `GaussianSettings`."""
 
-    Parameters
-    ----------
-    queries : (q, p) points where predictions will be asked for, in the units of the rows; they join the query points.
-    """
-
-    APPROXIMATIONS: ClassVar[tuple[str, ...]] = ("pitc",)
-
-    approximation: str = "pitc"
-    queries: Any = field(default=None, compare=False)
+    approximation: str = parameter(
+        "pitc",
+        "The model of the covariance of the targets given the basis: blocks, which are the members (pitc).",
+        kind=str,
+        words=("pitc",),
+    )
+    queries: Any = parameter(
+        None,
+        "A store with the rows (q, p) that predictions will be made for; they join the query points.",
+        kind=object,
+        checked=False,
+        optional=True,
+        compare=False,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -251,14 +260,6 @@ class QueryPoints:
         if order is None:
             return self
         return QueryPoints(np.ascontiguousarray(self.points[:, list(order)]), table.columns)
-
-
-def _checked_variance(name: str, value: Any) -> None:
-    if isinstance(value, str):
-        if value != EVIDENCE:
-            raise ParameterError(f"{name} must be 'evidence' or a number > 0, not {value!r}")
-        return
-    checked_number(name, value, least=0.0, exclusive=True)
 
 
 def _plain(value: Any) -> Any:

@@ -5,34 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from streamkernel.errors import ParameterError
-from streamkernel.settings.checks import checked_number
 from streamkernel.settings.gaussian import TunedSettings
+from streamkernel.settings.parameter import parameter
 
 __all__ = ["GeneralisedSettings"]
 
 
 @dataclass(frozen=True)
 class GeneralisedSettings(TunedSettings):
-    """Options of generalised Gaussian process regression: those of `TunedSettings`, and
+    """Generalised Gaussian process regression."""
 
-    Parameters
-    ----------
-    newton_tol : the fit ends when the predicted decrease of a step is less than this share of the loss.
-    max_iterations : limit on Newton steps, one sweep each.
-    """
-
-    newton_tol: float = 1e-6
-    max_iterations: int = 30
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_number("newton_tol", self.newton_tol, least=0.0, exclusive=True)
-        count = self.max_iterations
-        if isinstance(count, (bool, np.bool_)) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ParameterError(f"max_iterations must be a whole number > 0, not {count!r}")
+    newton_tol: float = parameter(
+        1e-6,
+        "The fit ends when the predicted decrease of a Newton step is less than this share of the loss.",
+        least=0.0,
+        above=True,
+    )
+    max_iterations: int = parameter(30, "The largest number of Newton steps, one sweep each.", kind=int, least=1)
 
     def to_config(self) -> dict[str, Any]:
         return super().to_config() | {

@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamkernel.errors import DataError, ParameterError
-from streamkernel.pursuit import AUTO, MatchingPursuit, Pools, share_of
+from streamkernel.pursuit import AUTO, DRAWS, LOSSES, VARIANTS, MatchingPursuit, Pools, share_of
+from streamkernel.pursuit.pools import POOLS
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.checks import checked_choice, checked_number
+from streamkernel.settings.checks import checked_number
+from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.model_targets import with_targets_of
 from streamkernel.wording import option
@@ -23,40 +25,112 @@ _OWN_OF_RULES = ("pool", "candidates", "picks")
 
 @dataclass(frozen=True)
 class PursuitSettings(BasisSettings):
-    """Options of a matching pursuit: those of a basis, without its rule (the pursuit is the rule), and
-
-    Parameters
-    ----------
-    variant : "pre-fitting", "back-fitting" or "basic".
-    shrinkage : share of each step that "basic" takes, in (0, 1].
-    pool, draw, candidates, picks, eps, quantile : candidates of each sweep; see `Pools`.
-    validation : share of the rows that is held out and watched, in [0, 1); or a table of other rows. Of a job where
-        that table is, which it opens before it fits. None for no such rows; "auto" for a tenth, of fewer than 500 rows
-        50 but at most a quarter, and none where fewer than 20 rows differ. Rows that "auto" holds out choose a ridge on
-        the functions, too; of all others the model is least squares.
-    patience : end once so many terms have not bettered the error on these.
-    choose_by : "loss" or "error": whether the size is that of their least loss, or, of classes, of their fewest errors.
-    bound_gamma : of one target, by how much a row is missed that Theorem 3 calls wrong; None for no bound.
-    loss : "squared", or, of classes, "logistic".
-    tol : end once the residual sum of squares is ``tol`` times what a constant leaves.
-    """
+    """A matching pursuit. It chooses the functions by its own rule; see `Pools` for the candidates of a sweep."""
 
     # Without a ridge more terms are seldom better, and each costs as much in every prediction.
     MOST_COMPONENTS: ClassVar[int] = 300
+    UNUSED: ClassVar[tuple[str, ...]] = ("rule", "objective", "rule_options")
 
-    variant: str = "pre-fitting"
-    shrinkage: float = 1.0
-    pool: str = "shared"
-    draw: str = "uniform"
-    candidates: int | None = None
-    picks: int | None = None
-    eps: float = 0.05
-    quantile: float = 0.95
-    validation: float | str | Table | None = AUTO
-    patience: int | None = None
-    choose_by: str = "loss"
-    bound_gamma: float | None = None
-    loss: str = "squared"
+    n_components: int | None = parameter(
+        None,
+        "The largest number of terms.",
+        "basis",
+        kind=int,
+        least=1,
+        optional=True,
+        flag="basis",
+        default_words="sqrt(rows) log(rows), at most 300",
+    )
+    tol: float = parameter(
+        0.0,
+        "The fit ends when the squared error is at most this share of that of a constant.",
+        "basis",
+        least=0.0,
+        most=1.0,
+    )
+    variant: str = parameter(
+        "pre-fitting",
+        "What a step picks and fits again: pre-fitting picks the function with the smallest residual after all "
+        "coefficients are fitted again, back-fitting the function nearest to the residual, basic fits no other "
+        "coefficient again.",
+        kind=str,
+        words=VARIANTS,
+    )
+    shrinkage: float = parameter(
+        1.0, "The share of each step that the variant basic takes.", least=0.0, above=True, most=1.0
+    )
+    pool: str = parameter(
+        "shared",
+        "Whether all candidates of a sweep compete at each pick (shared), each pick has its own candidates (split), or "
+        "every row is a candidate (full).",
+        "basis",
+        kind=str,
+        words=POOLS,
+    )
+    draw: str = parameter(
+        "uniform",
+        "How candidates are drawn: all rows alike (uniform), or by their residuals (residual).",
+        kind=str,
+        words=DRAWS,
+    )
+    candidates: int | None = parameter(
+        None,
+        "The number of candidates for each pick.",
+        "basis",
+        kind=int,
+        checked=False,
+        least=1,
+        optional=True,
+    )
+    picks: int | None = parameter(
+        None, "The number of picks in a sweep.", "basis", kind=int, checked=False, least=1, optional=True
+    )
+    eps: float = parameter(
+        0.05,
+        "The probability that the candidates of a pick have no good one, for the pool split.",
+        checked=False,
+        least=0.0,
+        above=True,
+        most=1.0,
+    )
+    quantile: float = parameter(
+        0.95,
+        "The quantile above which a candidate is good, for the pool split.",
+        checked=False,
+        least=0.0,
+        above=True,
+        most=1.0,
+    )
+    validation: float | str | Table | None = parameter(
+        AUTO,
+        "The rows that choose the number of terms: a share of the rows, which is held out, or a table of other rows; "
+        "0 for none.",
+        kind=object,
+        checked=False,
+        optional=True,
+        default_words="a tenth of the rows; of few rows more",
+    )
+    patience: int | None = parameter(
+        None,
+        "The fit ends after this number of terms without a smaller error on the held-out rows.",
+        kind=int,
+        least=1,
+        optional=True,
+    )
+    choose_by: str = parameter(
+        "loss",
+        "What the held-out rows choose the number of terms by, for classes: the smallest loss, or the fewest errors.",
+        kind=str,
+        words=("loss", "error"),
+    )
+    bound_gamma: float | None = parameter(
+        None,
+        "For one target, the error above which a row counts as wrong in the bound of the report.",
+        least=0.0,
+        above=True,
+        optional=True,
+    )
+    loss: str = parameter("squared", "The loss: squared, or for classes logistic.", kind=str, words=LOSSES)
 
     def __post_init__(self) -> None:
         for name in _OWN_OF_RULES:
@@ -73,27 +147,26 @@ class PursuitSettings(BasisSettings):
         number = isinstance(self.validation, (int, float, np.number)) and not isinstance(self.validation, bool)
         if number and self.validation == 0:
             object.__setattr__(self, "validation", None)
-        # Checked before `super().__post_init__`, which makes the rule of them.
-        checked_number("shrinkage", self.shrinkage, least=0.0, exclusive=True, most=1.0)
-        checked_choice("choose_by", self.choose_by, ("loss", "error"))
-        if self.bound_gamma is not None:
-            checked_number("bound_gamma", self.bound_gamma, least=0.0, exclusive=True)
         super().__post_init__()
         if self.choose_by == "error" and self.validation is None:
-            raise ParameterError("choose_by='error' counts held-out rows, and there are none; give validation")
+            raise ParameterError(
+                f"{option('choose_by', 'error')} counts held-out rows, and there are none; give {option('validation')}"
+            )
         if self.validation is not None and not isinstance(self.validation, (str, Table)):
             if isinstance(self.validation, bool) or not isinstance(self.validation, (int, float, np.number)):
                 kind = type(self.validation).__name__
-                raise ParameterError(f"validation is of type {kind}; give a share of the rows, (X, y) or a table")
+                raise ParameterError(
+                    f"{option('validation')} is of type {kind}; give a share of the rows, (X, y) or a table"
+                )
             share = checked_number("validation", self.validation, least=0.0, exclusive=True, most=1.0)
             if share == 1.0:
-                raise ParameterError("validation = 1 leaves no rows to fit; give a share of the rows below 1")
-        if self.patience is not None:
-            whole = isinstance(self.patience, (int, np.integer)) and not isinstance(self.patience, bool)
-            if not whole or self.patience < 1:
-                raise ParameterError(f"patience must be a whole number > 0, not {self.patience!r}")
-            if self.validation is None:
-                raise ParameterError("patience watches held-out rows, and there are none; give validation a share")
+                raise ParameterError(
+                    f"{option('validation')} = 1 leaves no rows to fit; give a share of the rows below 1"
+                )
+        if self.patience is not None and self.validation is None:
+            raise ParameterError(
+                f"{option('patience')} watches held-out rows, and there are none; give {option('validation')} a share"
+            )
 
     @property
     def needs_positive_definite(self) -> bool:

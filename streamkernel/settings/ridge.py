@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from streamkernel.errors import ParameterError
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.settings.checks import checked_choice, checked_number
+from streamkernel.settings.parameter import parameter
 from streamkernel.solvers import choose_solver
 from streamkernel.table import Table
 from streamkernel.wording import option
@@ -17,27 +17,26 @@ __all__ = ["RidgeSettings"]
 
 @dataclass(frozen=True)
 class RidgeSettings(BasisSettings):
-    """Options of a kernel ridge fit: those of the basis, and
+    """A kernel ridge fit."""
 
-    Parameters
-    ----------
-    alpha : "gcv" or a number >= 0, added to the diagonal.
-    solver : "direct" (the sums, decomposed), "cg" (`FalkonSystem`, for one alpha), or "auto": see `solver_for`.
-    """
-
-    SOLVERS: ClassVar[tuple[str, ...]] = ("auto", "direct", "cg")
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
-    alpha: Any = "gcv"
-    solver: str = "auto"
+    alpha: Any = parameter(
+        "gcv",
+        "The ridge, which is added to the diagonal: a number, or gcv for the choice by generalised cross-validation.",
+        words=("gcv",),
+        least=0.0,
+    )
+    solver: str = parameter(
+        "auto",
+        "How the coefficients are found: from the sums of one sweep (direct), by conjugate gradients with a sweep for "
+        "each iteration (cg), or by the one that costs less (auto).",
+        kind=str,
+        words=("auto", "direct", "cg"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha != "gcv":
-            if isinstance(self.alpha, str):
-                raise ParameterError(f"alpha must be 'gcv' or a number >= 0, not {self.alpha!r}")
-            checked_number("alpha", self.alpha, least=0.0)
-        checked_choice("solver", self.solver, self.SOLVERS)
         if self.solver == "cg" and (self.alpha == "gcv" or float(self.alpha) == 0.0):
             raise ParameterError(
                 f"{option('solver', 'cg')} solves for one alpha > 0 and keeps no sums to choose it from, and alpha is "

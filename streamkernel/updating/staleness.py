@@ -65,7 +65,7 @@ class Staleness:
         if grown:
             remedy = f"{grown} functions were added to it, with which it leaves {left:.3g} of all rows"
         else:
-            remedy = f"let it grow ({option('grow')}, on a table with all rows), or fit again"
+            remedy = f"let it grow (give {option('grow')} and a table with all rows), or fit again"
         warn_user(
             f"the basis is stale: it leaves {self.of_new:.3g} of the new rows' trace, more than {factor:g} times the "
             f"{self.of_fit:.3g} that it left of the rows of the fit; {remedy}"

@@ -69,7 +69,7 @@ def test_rows_of_a_report_without_data(cli: Callable, model: Path, tmp_path: Pat
 @pytest.mark.parametrize("stale", ["nan", "inf"])
 def test_a_factor_that_is_no_number(cli: Callable, model: Path, store: Path, stale: str) -> None:
     error = cli("update", model, store, "--stale", stale, *THREADS).error
-    assert error == f"error: stale must be a finite number >= 0, not {stale}"
+    assert error == f"error: --stale must be a finite number >= 0, not {stale}"
 
 
 def test_a_fit_that_fails_in_its_numbers_leaves_nothing_to_resume(

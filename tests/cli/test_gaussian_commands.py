@@ -241,8 +241,8 @@ def test_a_regression_on_labels_has_no_plan_either(
         ("ridge", ("--kernel", "matern32", "--gamma", 1.0), "--gamma means nothing to the kernel matern32"),
         ("poisson", ("--kernel", "linear", "--coef0", 1.0), "--coef0 means nothing to the kernel linear"),
         ("ridge", ("--kernel", "poly", "--degree", 100_000), "give an integer from 1 to 100"),
-        ("gp", ("--signal-variance", 0.0), "signal_variance"),
-        ("gp", ("--noise-variance", "nan"), "noise_variance"),
+        ("gp", ("--signal-variance", 0.0), "--signal-variance must be"),
+        ("gp", ("--noise-variance", "nan"), "--noise-variance must be"),
         ("gp", ("--ard", "--lengthscale", 1.0), "ard has lengthscales found by evidence"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_function_that_is_not_positive_definite(
         (("--estimator", "kmp", "--rule", "uniform"), "--rule uniform means nothing"),
         (("--estimator", "kmp", "--block", 3), "--rule-option block means nothing"),
         (("--estimator", "kmp", "--pool", "single"), "pool must be one of"),
-        (("--estimator", "kmp", "--patience", 5, "--validation", 0), "give validation"),
+        (("--estimator", "kmp", "--patience", 5, "--validation", 0), "give --validation"),
         (("--estimator", "kmp", "--loss", "logistic"), "is of classes"),
         (("--variant", "basic"), "an option of kmp"),
     ],

@@ -108,7 +108,7 @@ def test_certificate_of_a_foreign_ca(own: Path, foreign: Path, address: str) -> 
     theirs = {**files(foreign), "ca": files(own)["ca"]}
     with pytest.raises(SecurityError, match=r"does not accept our certificate.*unknown ca"):
         connect_client(address, tls_security(**theirs))
-    with pytest.raises(SecurityError, match=r"its certificate is not accepted here: self-signed.*--tls-ca"):
+    with pytest.raises(SecurityError, match=r"its certificate is not accepted here: self-signed.* at ca "):
         connect_client(address, tls_security(**{**files(own), "ca": files(foreign)["ca"]}))
 
 
@@ -220,7 +220,7 @@ def test_nothing_at_the_port(own: Path) -> None:
 @pytest.mark.parametrize("plain", ["tcp://10.1.2.3:8786", "tcp://scheduler:8786", "ws://10.1.2.3:80", "ucx://[::2]:1"])
 def test_plain_addresses_beyond_this_machine_are_refused(plain: str, tmp_path: Path, store: Path,
                                                          capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
-    with pytest.raises(SecurityError, match=r"run code as its owner; use a tls:// address.*tls\.sh.*--insecure"):
+    with pytest.raises(SecurityError, match=r"run code as its owner; use a tls:// address.*tls\.sh.*insecure=True"):
         connect_client(plain)
     check_encrypted(plain, insecure=True)
     assert main(["fit", str(store), str(tmp_path / "m"), "--scheduler", plain]) == 1
@@ -262,14 +262,14 @@ def test_insecure_on_the_command_line_goes_on_to_the_connection(
 class TestFiles:
     def test_one_of_three_is_missing(self, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         given = files(own)
-        with pytest.raises(ParameterError, match=r"--tls-key \(STREAMKERNEL_TLS_KEY\) is not given"):
+        with pytest.raises(ParameterError, match=r"key \(STREAMKERNEL_TLS_KEY\) is not given"):
             tls_security(ca=given["ca"], cert=given["cert"])
         monkeypatch.setenv("STREAMKERNEL_TLS_KEY", given["key"])
         assert tls_security(ca=given["ca"], cert=given["cert"]) is not None
 
     def test_none_at_all(self, own: Path, address: str) -> None:
         assert tls_security() is None
-        with pytest.raises(SecurityError, match="needs a CA, a certificate and its key: give --tls-ca"):
+        with pytest.raises(SecurityError, match=r"needs a CA, a certificate and its key: give tls_security\(\)"):
             connect_client(address)
 
     def test_not_there(self, own: Path) -> None:

@@ -102,9 +102,9 @@ class TestArithmetic:
     def test_the_remedy_fits_the_limit_that_was_exceeded(self) -> None:
         machine = Machine(3, 1)
         limit = plan_of(300, machine).worker_bytes
-        with pytest.raises(ResourceLimitError, match=r"of each worker .* --basis \d+ would fit") as caught:
+        with pytest.raises(ResourceLimitError, match=r"of each worker .* n_components=\d+ would fit") as caught:
             check_memory(plan_of(1500, machine), MemoryLimits(worker=limit), lambda n: plan_of(n, machine), 1500)
-        size = int(str(caught.value).rpartition("--basis ")[2].split()[0])
+        size = int(str(caught.value).rpartition("n_components=")[2].split()[0])
         assert 250 <= size <= 310
         assert plan_of(size, machine).worker_bytes <= limit
 

@@ -156,7 +156,7 @@ def test_killed_and_resumed_is_the_undisturbed_one(tmp_path: Path, small_chunks:
     whole = factorize(rows(), tmp_path / "W", n_components=40)
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "F"), "6"], check=False)
     assert done.returncode == -signal.SIGKILL
-    with pytest.raises(IncompleteStoreError, match="--resume"):
+    with pytest.raises(IncompleteStoreError, match=r"factorize\(resume=\.\.\.\)"):
         Factor.load(tmp_path / "F")
     before = files(tmp_path / "F" / ".rows.unfinished", 1)
     assert 4 <= len(before) <= 6

@@ -111,7 +111,7 @@ def stored(path: Path, values: Any, last: int = M) -> Any:
 def test_rows_that_changed_since_are_refused(store: Path, offered: Callable[..., Any]) -> None:
     model = fit(open_table(store))
     table = offered(store.parent, changed_in(0))
-    with pytest.raises(InputChangedError, match=r"rows 0:200 of the table are not what they were .*--as-new"):
+    with pytest.raises(InputChangedError, match=r"rows 0:200 of the table are not what they were .*as_new=True"):
         update(model, table)
     new = update(model, table, as_new=True)
     assert new.rows_folded == M

@@ -18,7 +18,7 @@ def test_the_error_says_what_would_help(cluster: Cluster, store: str, figure: An
     with connect(cluster.address) as executor:
         cluster.behave(row=7 * CHUNK, hold=1_500_000_000)
         began = time.monotonic()
-        with pytest.raises(ResourceLimitError, match=r"that it may; use a smaller --basis") as caught:
+        with pytest.raises(ResourceLimitError, match=r"that it may; use a smaller n_components") as caught:
             fit(store, executor)
         seconds = time.monotonic() - began
     assert "rows 14000:16000, chunk X/c/7/0" in str(caught.value)

@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
-from streamkernel.cli.fit_options import factor_options
+from streamkernel.cli.fit_options import FACTOR_DEFAULTS, SECTIONS, factor_options
 from streamkernel.cli.fit_request import fit_request, settings_given
+from streamkernel.cli.grouped_help import GroupedCommand
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
@@ -25,24 +26,33 @@ from streamkernel.settings.basis import BasisSettings
 __all__ = ["command"]
 
 
-@click.command("factor", epilog=RULES_AND_OPTIONS)
+@click.command("factor", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @click.argument("factor")
 @factor_options
 @click.option(
-    "--columns", type=click.Choice(COLUMNS), default="G", show_default=True, help="Write G, or only its basis."
+    "--columns",
+    type=click.Choice(COLUMNS),
+    default="G",
+    show_default=True,
+    help="Whether the factor has the columns G, or only their basis (none).",
 )
 @click.option(
-    "--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True, help="Of G on disk."
+    "--dtype",
+    type=click.Choice(["float32", "float64"]),
+    default="float32",
+    show_default=True,
+    help="The dtype of G on disk.",
 )
 @click.option(
     "--stop",
     type=click.Choice(STOPS),
     default="trace",
     show_default=True,
-    help="Keep all picks up to --tol, or those up to the least compression bound, or to a small dual gap.",
+    help="Which picks are kept: all up to --tol (trace), those up to the smallest compression bound (bound), or those "
+    "up to a small dual gap (gap).",
 )
-@click.option("--resume", is_flag=True, help="Go on with what a run that was interrupted has finished.")
+@click.option("--resume", is_flag=True, help="Continue with what an interrupted run has finished.")
 @overwrite
 @common
 def command(
@@ -64,7 +74,8 @@ def command(
     which order, and the residual trace after each.
     """
     target = checked_folder(factor, overwrite=overwrite, resume=resume)
-    settings = BasisSettings(**{name: value for name, value in settings_given(options).items() if value is not None})
+    given = {name: value for name, value in settings_given(options).items() if value is not None}
+    settings = BasisSettings(**{**FACTOR_DEFAULTS, **given})
     wanted = fit_request(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
     with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
         before = resident_bytes() if not wanted.place.workers else None

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from streamkernel.cli.checkpoints import checkpoints_of, kept_if_useful
-from streamkernel.cli.fit_options import fit_options
+from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import planned_request
+from streamkernel.cli.grouped_help import GroupedCommand
 from streamkernel.cli.options import common, overwrite
 from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
@@ -21,11 +22,11 @@ from streamkernel.store import check_target
 __all__ = ["command"]
 
 
-@click.command("fit", epilog=RULES_AND_OPTIONS)
+@click.command("fit", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @click.argument("model")
 @fit_options
-@click.option("--resume", is_flag=True, help="Go on from the checkpoints of a run that was interrupted.")
+@click.option("--resume", is_flag=True, help="Continue from the checkpoints of an interrupted run.")
 @overwrite
 @common
 def command(

@@ -7,8 +7,9 @@ from typing import Any
 import click
 from rich.table import Table as RichTable
 
-from streamkernel.cli.fit_options import fit_options
+from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import planned_request
+from streamkernel.cli.grouped_help import GroupedCommand
 from streamkernel.cli.options import common
 from streamkernel.cli.output import Output, emit, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
@@ -17,12 +18,12 @@ from streamkernel.engine import format_bytes
 __all__ = ["command"]
 
 
-@click.command("plan", epilog=RULES_AND_OPTIONS)
+@click.command("plan", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @fit_options
 @common
 def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any) -> None:
-    """Show what a fit on STORE would cost, without reading a row."""
+    """Show the cost of a fit on STORE. No row is read."""
     _, wanted = planned_request(store, options)
     plan = wanted.plan
     result: dict[str, Any] = {

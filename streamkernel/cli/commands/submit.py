@@ -9,8 +9,9 @@ from typing import Any
 import click
 
 from streamkernel.cli.execution import execution_target
-from streamkernel.cli.fit_options import fit_options
+from streamkernel.cli.fit_options import SECTIONS, fit_options
 from streamkernel.cli.fit_request import settings_given
+from streamkernel.cli.grouped_help import GroupedCommand
 from streamkernel.cli.job_options import job_session, jobs_option
 from streamkernel.cli.options import Scheduler, common, overwrite
 from streamkernel.cli.output import stderr
@@ -20,7 +21,7 @@ from streamkernel.errors import ParameterError
 __all__ = ["command"]
 
 
-@click.command("submit", epilog=RULES_AND_OPTIONS)
+@click.command("submit", cls=GroupedCommand, sections=SECTIONS, epilog=RULES_AND_OPTIONS)
 @click.argument("store")
 @click.argument("model")
 @fit_options
@@ -31,9 +32,9 @@ __all__ = ["command"]
     default=15.0,
     show_default=True,
     metavar="SECONDS",
-    help="A driver that gives no sign of life for so long is replaced.",
+    help="A driver that writes no record for this time is replaced.",
 )
-@click.option("--no-check", is_flag=True, help="Only the cluster sees STORE and MODEL: do not look at them here.")
+@click.option("--no-check", is_flag=True, help="Do not check STORE and MODEL here; only the cluster sees them.")
 @overwrite
 @common
 def command(
@@ -50,14 +51,14 @@ def command(
     workers: int | None,
     **options: Any,
 ) -> None:
-    """Have a cluster fit a kernel model on STORE and write it to MODEL; print the job's id.
+    """Submit a job that fits a kernel model on STORE and writes it to MODEL; print the job's id.
 
-    The options are those of fit. The job goes on when this command has ended: look at it by its id, or by MODEL, with
-    status, logs and cancel, from any machine that sees its records.
+    The options are those of fit. The job continues after this command has ended. The commands status, logs and cancel
+    find it by its id or by MODEL, on any machine that can read its records.
     """
     if not execution_target(scheduler, workers).remote:
         raise ParameterError(
-            "a job outlives this process, and needs a cluster that does: give --scheduler the address of one, such as "
+            "a job runs on a cluster that outlives this process: give --scheduler the address of one, such as "
             "tls://host:8786; streamkernel fit runs here"
         )
     settings = settings_given(options)
