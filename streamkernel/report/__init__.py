@@ -20,8 +20,8 @@ from streamkernel.factors import Factor
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.report.factor_facts import PcaCurve, pca_optimum
-from streamkernel.report.facts import Absent
+from streamkernel.report.facts.factors import PcaCurve, pca_optimum
+from streamkernel.report.facts.fit import Absent
 
 __all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", "write_report"]
 
@@ -58,10 +58,10 @@ def write_report(
     if isinstance(model, (KernelPCAModel, KernelCCAModel)):
         if pairs is not None:
             raise ParameterError("pairs are of models that predict, which this is not; leave them out")
-        page = _drawn_with("bokeh", "report", "streamkernel.report.subspace_page")
+        page = _drawn_with("bokeh", "report", "streamkernel.report.pages.subspace")
         page.write_subspace_html(model, path, title=title, overwrite=overwrite)
         return
-    page = _drawn_with("bokeh", "report", "streamkernel.report.html")
+    page = _drawn_with("bokeh", "report", "streamkernel.report.pages.models")
     page.write_html(model, path, title=title, overwrite=overwrite, pairs=pairs)
 
 
@@ -77,7 +77,7 @@ def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    _drawn_with("matplotlib", "png", "streamkernel.report.png").write_png(model, path)
+    _drawn_with("matplotlib", "png", "streamkernel.report.matplotlib_renderer").write_png(model, path)
 
 
 def write_factor_report(
@@ -103,7 +103,7 @@ def write_factor_report(
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
-    page = _drawn_with("bokeh", "report", "streamkernel.report.factor_page")
+    page = _drawn_with("bokeh", "report", "streamkernel.report.pages.factors")
     page.write_factor_html(factors, path, title=title, overwrite=overwrite, optimum=optimum)
 
 
@@ -119,7 +119,7 @@ def draw_factor_png(
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    _drawn_with("matplotlib", "png", "streamkernel.report.png").write_factor_png(factors, path, optimum)
+    _drawn_with("matplotlib", "png", "streamkernel.report.matplotlib_renderer").write_factor_png(factors, path, optimum)
 
 
 def _drawn_with(library: str, extra: str, module: str) -> ModuleType:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.report.calibration import CountCheck, GaussianCheck, ProbabilityCheck, binomial_band
-from streamkernel.report.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE, blend
-from streamkernel.report.words import percent, plain, significant
+from streamkernel.report.facts.calibration import CountCheck, GaussianCheck, ProbabilityCheck, binomial_band
+from streamkernel.report.figures.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE, blend
+from streamkernel.report.text import percent, plain, significant
 
 __all__ = ["draw_check"]
 

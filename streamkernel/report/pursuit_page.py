@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.report.calibration import distribution_check
-from streamkernel.report.costs import memory_panel, time_panel
-from streamkernel.report.curves import lengthscale_panel, trace_panel
-from streamkernel.report.facts import Absent, TraceCurve, lengthscale_curve, memory_use, sweep_times, trace_curve
-from streamkernel.report.notices import memory_notice
-from streamkernel.report.pairs import check_pairs
-from streamkernel.report.predictions import prediction_panels
-from streamkernel.report.pursuit_facts import (
+from streamkernel.report.facts.calibration import distribution_check
+from streamkernel.report.facts.fit import Absent, TraceCurve, lengthscale_curve, memory_use, sweep_times, trace_curve
+from streamkernel.report.facts.pairs import check_pairs
+from streamkernel.report.facts.pursuit import (
     error_rates,
     error_words,
     loss_curve,
@@ -21,18 +17,22 @@ from streamkernel.report.pursuit_facts import (
     squared_errors,
     weakness,
 )
-from streamkernel.report.pursuit_panels import (
+from streamkernel.report.figures.calibration import distribution_panels
+from streamkernel.report.figures.costs import memory_panel, time_panel
+from streamkernel.report.figures.fit import lengthscale_panel, trace_panel
+from streamkernel.report.figures.predictions import prediction_panels
+from streamkernel.report.figures.pursuit import (
     error_panel,
     loss_panel,
     pursuit_bound_panel,
     rate_panel,
     weakness_panel,
 )
-from streamkernel.report.pursuit_tables import pursuit_cards, pursuit_headline, pursuit_notices, pursuit_settings
-from streamkernel.report.tables import target_table
-from streamkernel.report.uncertainty_panels import distribution_panels
+from streamkernel.report.pages.notices import memory_notice
+from streamkernel.report.pages.pursuit import pursuit_cards, pursuit_headline, pursuit_notices, pursuit_settings
+from streamkernel.report.pages.tables import target_table
+from streamkernel.report.text import plain
 from streamkernel.report.whole import Group, whole_page
-from streamkernel.report.words import plain
 
 __all__ = ["render_pursuit"]
 

@@ -9,10 +9,10 @@ from typing import Any
 from bokeh.embed import components
 from bokeh.resources import Resources
 
-from streamkernel.report.page import Section, assemble
-from streamkernel.report.panels import Panel
-from streamkernel.report.tables import Card, Table
-from streamkernel.report.words import plain
+from streamkernel.report.figures.figure import Panel
+from streamkernel.report.pages.document import Section, assemble
+from streamkernel.report.pages.tables import Card, Table
+from streamkernel.report.text import plain
 
 __all__ = ["Group", "whole_page"]
 

@@ -18,7 +18,7 @@ from streamkernel import Factor, factorize, open_table
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError, ShapeError, StoreExistsError, StoreNotFoundError
 from streamkernel.report import draw_factor_png, pca_optimum, write_factor_report
-from streamkernel.report.factor_facts import (
+from streamkernel.report.facts.factors import (
     BoundCurve,
     FactorCurve,
     PcaCurve,
@@ -28,9 +28,9 @@ from streamkernel.report.factor_facts import (
     factor_labels,
     rows_fitted,
 )
-from streamkernel.report.factor_page import render_factors
-from streamkernel.report.facts import Absent
-from streamkernel.report.palette import MOST_LINES, line_style
+from streamkernel.report.facts.fit import Absent
+from streamkernel.report.figures.palette import MOST_LINES, line_style
+from streamkernel.report.pages.factors import render_factors
 
 Made = Callable[..., Factor]
 
@@ -227,7 +227,7 @@ def test_an_optimum_of_other_rows_is_refused(made: Made) -> None:
 
 
 def test_an_optimum_of_too_many_rows_is_left_out(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamkernel.report.factor_facts.PCA_ROWS", 399)
+    monkeypatch.setattr("streamkernel.report.facts.factors.PCA_ROWS", 399)
     factor = made("greedy")
     found = pca_optimum([factor], open_table(ROWS))
     assert isinstance(found, Absent)

@@ -9,7 +9,7 @@ import pytest
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
 from streamkernel.models import RidgeModel
-from streamkernel.report.facts import (
+from streamkernel.report.facts.fit import (
     ROUNDING,
     Absent,
     gcv_curve,
@@ -19,9 +19,9 @@ from streamkernel.report.facts import (
     sweep_times,
     trace_curve,
 )
-from streamkernel.report.notices import notices
-from streamkernel.report.pairs import ClassPairs, Margins, Targets, check_pairs
-from streamkernel.report.predictions import histogram
+from streamkernel.report.facts.pairs import ClassPairs, Margins, Targets, check_pairs
+from streamkernel.report.figures.predictions import histogram
+from streamkernel.report.pages.notices import notices
 
 
 def test_trace_curve_ends_at_the_certificate(regression: RidgeModel) -> None:

@@ -15,8 +15,8 @@ from scipy import stats
 
 from streamkernel.errors import ShapeMismatchError
 from streamkernel.models import RidgeModel
-from streamkernel.report import draw_png, html, write_report
-from streamkernel.report.calibration import (
+from streamkernel.report import draw_png, write_report
+from streamkernel.report.facts.calibration import (
     CountCheck,
     GaussianCheck,
     ProbabilityCheck,
@@ -24,9 +24,10 @@ from streamkernel.report.calibration import (
     distribution_check,
     row_intervals,
 )
-from streamkernel.report.evidence import freedom_curve, lengthscales, member_weights, tuning_path
-from streamkernel.report.facts import Absent
-from streamkernel.report.gaussian_tables import calibration_notice
+from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
+from streamkernel.report.pages import models as html
+from streamkernel.report.pages.gaussian import calibration_notice
 
 
 def panels(page: str) -> list[str]:

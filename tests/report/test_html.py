@@ -17,7 +17,8 @@ import pytest
 
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.models import RidgeModel
-from streamkernel.report import html, write_report
+from streamkernel.report import write_report
+from streamkernel.report.pages import models as html
 from streamkernel.report.publish import PAGE
 
 

@@ -15,10 +15,10 @@ from report.test_html import Page
 from streamkernel import KernelCCA, KernelMatchingPursuit, KernelMatchingPursuitClassifier, KernelPCA
 from streamkernel.bounds import matching_pursuit_bound
 from streamkernel.errors import ParameterError
-from streamkernel.report import draw_png, html, write_report
-from streamkernel.report.factor_facts import bound_curve
-from streamkernel.report.facts import Absent
-from streamkernel.report.pursuit_facts import (
+from streamkernel.report import draw_png, write_report
+from streamkernel.report.facts.factors import bound_curve
+from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.pursuit import (
     error_rates,
     loss_curve,
     pursuit_bound,
@@ -26,8 +26,9 @@ from streamkernel.report.pursuit_facts import (
     variates_bound,
     weakness,
 )
-from streamkernel.report.pursuit_panels import pursuit_bound_panel
-from streamkernel.report.subspace_page import render_subspace
+from streamkernel.report.figures.pursuit import pursuit_bound_panel
+from streamkernel.report.pages import models as html
+from streamkernel.report.pages.subspace import render_subspace
 
 RNG = np.random.default_rng(6)
 X = RNG.standard_normal((700, 3))

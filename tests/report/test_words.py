@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from streamkernel.kinds import transformer_class
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.report.words import count, kernel_words, percent
+from streamkernel.report.text import count, kernel_words, percent
 from streamkernel.table.info import table_info
 
 __all__ = ["command"]

@@ -9,17 +9,16 @@ import numpy as np
 
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.report.costs import memory_panel, time_panel
-from streamkernel.report.curves import trace_panel
-from streamkernel.report.factor_facts import BoundCurve, FactorCurve, bound_curve, rows_fitted
-from streamkernel.report.factor_panels import bound_panel, residual_panel
-from streamkernel.report.facts import ROUNDING, Absent, memory_use, sweep_times, trace_curve
-from streamkernel.report.notices import memory_notice
-from streamkernel.report.publish import checked_output, publish_file
-from streamkernel.report.pursuit_facts import PursuitBound, variates_bound
-from streamkernel.report.pursuit_panels import pursuit_bound_panel
-from streamkernel.report.subspace_panels import correlations_panel, eigenvalues_panel, quotients_panel
-from streamkernel.report.tables import (
+from streamkernel.report.facts.factors import BoundCurve, FactorCurve, bound_curve, rows_fitted
+from streamkernel.report.facts.fit import ROUNDING, Absent, memory_use, sweep_times, trace_curve
+from streamkernel.report.facts.pursuit import PursuitBound, variates_bound
+from streamkernel.report.figures.costs import memory_panel, time_panel
+from streamkernel.report.figures.factors import bound_panel, residual_panel
+from streamkernel.report.figures.fit import trace_panel
+from streamkernel.report.figures.pursuit import pursuit_bound_panel
+from streamkernel.report.figures.subspace import correlations_panel, eigenvalues_panel, quotients_panel
+from streamkernel.report.pages.notices import memory_notice
+from streamkernel.report.pages.tables import (
     Card,
     Table,
     lengthscale_words,
@@ -29,8 +28,9 @@ from streamkernel.report.tables import (
     provenance,
     scaling_words,
 )
+from streamkernel.report.publish import checked_output, publish_file
+from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
 from streamkernel.report.whole import Group, whole_page
-from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
 
 __all__ = ["render_subspace", "write_subspace_html"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from bokeh.models import ColumnDataSource
 
-from streamkernel.report.axes import log_range, padded
-from streamkernel.report.facts import ROUNDING, Array
-from streamkernel.report.palette import BLUE, PALE_BLUE, PAPER
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, new_plot, percent_axis
-from streamkernel.report.words import count, percent, plural, significant
+from streamkernel.report.bokeh_renderer import hover, new_plot, percent_axis
+from streamkernel.report.facts.fit import ROUNDING, Array
+from streamkernel.report.figures.axes import log_range, padded
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BLUE, PALE_BLUE, PAPER
+from streamkernel.report.text import count, percent, plural, significant
 
 __all__ = ["correlations_panel", "eigenvalues_panel", "quotients_panel"]
 

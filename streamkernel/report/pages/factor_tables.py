@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from streamkernel.engine import format_bytes
 from streamkernel.factors import Factor
-from streamkernel.report.factor_facts import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
-from streamkernel.report.facts import Absent, Memory, Sweeps, memory_use, sweep_times
-from streamkernel.report.tables import Table, lengthscale_words, scaling_words
-from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.facts.factors import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
+from streamkernel.report.facts.fit import Absent, Memory, Sweeps, memory_use, sweep_times
+from streamkernel.report.pages.tables import Table, lengthscale_words, scaling_words
+from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
 
 __all__ = [
     "ENDED",

@@ -11,13 +11,13 @@ from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from streamkernel.report.axes import decades, log_range, padded
-from streamkernel.report.evidence import FULL, SAMPLE, Lengthscales, TuningPath
-from streamkernel.report.facts import Absent, Array
-from streamkernel.report.palette import BAND, BLUE, FAINT, INK, MUTED, ORANGE, PALE_BLUE, PAPER, line_style
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, name_ticks, new_plot, note
-from streamkernel.report.words import count, plural, shortened, significant
+from streamkernel.report.bokeh_renderer import hover, name_ticks, new_plot, note
+from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.facts.tuning import FULL, SAMPLE, Lengthscales, TuningPath
+from streamkernel.report.figures.axes import decades, log_range, padded
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BAND, BLUE, FAINT, INK, MUTED, ORANGE, PALE_BLUE, PAPER, line_style
+from streamkernel.report.text import count, plural, shortened, significant
 
 __all__ = ["lengthscales_panel", "tuning_panels"]
 

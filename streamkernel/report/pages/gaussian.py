@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.calibration import (
-    CountCheck,
-    GaussianCheck,
-    ProbabilityCheck,
-    binomial_band,
-)
-from streamkernel.report.facts import Absent, target_names
-from streamkernel.report.pairs import ClassPairs, Targets
-from streamkernel.report.tables import (
+from streamkernel.report.facts.calibration import CountCheck, GaussianCheck, ProbabilityCheck, binomial_band
+from streamkernel.report.facts.fit import Absent, target_names
+from streamkernel.report.facts.pairs import ClassPairs, Targets
+from streamkernel.report.pages.tables import (
     Card,
     Table,
     data_table,
@@ -25,7 +20,7 @@ from streamkernel.report.tables import (
     place_words,
     scaling_words,
 )
-from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
 
 __all__ = ["Check", "calibration_notice", "gaussian_cards", "gaussian_headline", "gaussian_settings"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.report.calibration import ProbabilityCheck
-from streamkernel.report.facts import Absent
-from streamkernel.report.gaussian_tables import Check
-from streamkernel.report.pairs import ClassPairs, Targets
-from streamkernel.report.pursuit_facts import loss_curve
-from streamkernel.report.tables import (
+from streamkernel.report.facts.calibration import ProbabilityCheck
+from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.pairs import ClassPairs, Targets
+from streamkernel.report.facts.pursuit import loss_curve
+from streamkernel.report.pages.gaussian import Check
+from streamkernel.report.pages.tables import (
     Card,
     Table,
     check_cards,
@@ -23,7 +23,7 @@ from streamkernel.report.tables import (
     place_words,
     scaling_words,
 )
-from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
 
 __all__ = ["pursuit_cards", "pursuit_headline", "pursuit_notices", "pursuit_settings"]
 

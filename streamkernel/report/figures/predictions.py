@@ -8,13 +8,13 @@ from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from streamkernel.report.axes import padded
-from streamkernel.report.facts import Absent, Array
-from streamkernel.report.pairs import ClassPairs, Margins, TargetPairs, Targets
-from streamkernel.report.palette import BLUE, FAINT, GREY, INK, ORANGE, PALE_BLUE, blend, shade
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, name_ticks, new_plot
-from streamkernel.report.words import count, percent, plural, shortened, significant
+from streamkernel.report.bokeh_renderer import hover, name_ticks, new_plot
+from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.facts.pairs import ClassPairs, Margins, TargetPairs, Targets
+from streamkernel.report.figures.axes import padded
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BLUE, FAINT, GREY, INK, ORANGE, PALE_BLUE, blend, shade
+from streamkernel.report.text import count, percent, plural, shortened, significant
 
 __all__ = ["histogram", "prediction_panels"]
 

@@ -7,11 +7,11 @@ from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 
 from streamkernel.engine import format_bytes
-from streamkernel.report.facts import Absent, Memory, Sweep, Sweeps
-from streamkernel.report.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import FONT, hover, name_ticks, new_plot
-from streamkernel.report.words import duration, percent, plural, shortened, significant
+from streamkernel.report.bokeh_renderer import FONT, hover, name_ticks, new_plot
+from streamkernel.report.facts.fit import Absent, Memory, Sweep, Sweeps
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE
+from streamkernel.report.text import duration, percent, plural, shortened, significant
 
 __all__ = ["memory_panel", "pace", "time_panel", "time_unit"]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, lapack
 
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.facts import Absent, Array
-from streamkernel.report.words import plain
+from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.text import plain
 
 __all__ = [
     "FreedomCurve",

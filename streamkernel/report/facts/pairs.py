@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.facts import Absent, Array, class_names, target_names
-from streamkernel.report.words import count, plain
+from streamkernel.report.facts.fit import Absent, Array, class_names, target_names
+from streamkernel.report.text import count, plain
 
 __all__ = ["CheckedRows", "ClassPairs", "Margins", "TargetPairs", "Targets", "check_pairs", "checked_rows"]
 

@@ -13,8 +13,8 @@ from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError
 from streamkernel.factors import PCA_ROWS, BasisRecord, Factor, pca_residual_traces
-from streamkernel.report.facts import ROUNDING, Absent
-from streamkernel.report.words import count, plain
+from streamkernel.report.facts.fit import ROUNDING, Absent
+from streamkernel.report.text import count, plain
 from streamkernel.table import Table
 
 __all__ = [

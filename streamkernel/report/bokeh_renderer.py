@@ -22,8 +22,8 @@ from bokeh.models import (
 from bokeh.models.annotations import BoxAnnotation, Label, Span
 from bokeh.plotting import figure
 
-from streamkernel.report.axes import decades, log_ticks
-from streamkernel.report.palette import BAND, GRID, INK, MUTED, ORANGE, PAPER, RULE
+from streamkernel.report.figures.axes import decades, log_ticks
+from streamkernel.report.figures.palette import BAND, GRID, INK, MUTED, ORANGE, PAPER, RULE
 
 __all__ = [
     "FONT",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from streamkernel.engine import format_bytes
-from streamkernel.report.factor_facts import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
-from streamkernel.report.factor_tables import (
+from streamkernel.report.facts.factors import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
+from streamkernel.report.facts.fit import Absent, Memory, Sweeps
+from streamkernel.report.pages.factor_tables import (
     ENDED,
     Drawn,
     disk_words,
@@ -15,9 +16,8 @@ from streamkernel.report.factor_tables import (
     sweeps_words,
     time_words,
 )
-from streamkernel.report.facts import Absent, Memory, Sweeps
-from streamkernel.report.tables import Card, lengthscale_words, scaling_words
-from streamkernel.report.words import count, duration, kernel_words, percent, plain, shortened, significant
+from streamkernel.report.pages.tables import Card, lengthscale_words, scaling_words
+from streamkernel.report.text import count, duration, kernel_words, percent, plain, shortened, significant
 
 __all__ = ["factor_cards"]
 

@@ -22,8 +22,8 @@ from streamkernel.reductions.scores import (
     score_gaussian,
     score_probabilities,
 )
-from streamkernel.report.facts import Absent, Array, class_names, target_names
-from streamkernel.report.pairs import CheckedRows, checked_rows
+from streamkernel.report.facts.fit import Absent, Array, class_names, target_names
+from streamkernel.report.facts.pairs import CheckedRows, checked_rows
 
 __all__ = [
     "CountCheck",

@@ -9,19 +9,19 @@ from bokeh.models import ColumnDataSource
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.plotting import figure
 
-from streamkernel.report.axes import padded
-from streamkernel.report.calibration import (
+from streamkernel.report.bokeh_renderer import dashed, hover, new_plot, note, second_axis
+from streamkernel.report.facts.calibration import (
     CountCheck,
     GaussianCheck,
     ProbabilityCheck,
     RowIntervals,
     binomial_band,
 )
-from streamkernel.report.facts import Absent, Array
-from streamkernel.report.palette import BLUE, GREY, INK, MUTED, ORANGE, PALE_BLUE, PAPER, blend, line_style
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import dashed, hover, new_plot, note, second_axis
-from streamkernel.report.words import count, percent, plain, plural, significant
+from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.figures.axes import padded
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BLUE, GREY, INK, MUTED, ORANGE, PALE_BLUE, PAPER, blend, line_style
+from streamkernel.report.text import count, percent, plain, plural, significant
 
 __all__ = ["distribution_panels", "rows_panel"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.tables import Card, Table
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.pages.tables import Card, Table
 
 __all__ = ["Section", "assemble"]
 
@@ -46,7 +46,7 @@ def assemble(
     """
     digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
-    style = files("streamkernel.report").joinpath("page.css").read_text(encoding="utf-8")
+    style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
     body = "\n".join(_section(section) for section in sections)
     code = "\n".join(f"<script>{script}</script>" for script in scripts)
     return f"""<!DOCTYPE html>

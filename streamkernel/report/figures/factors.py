@@ -10,14 +10,14 @@ from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 
-from streamkernel.report.axes import log_range
-from streamkernel.report.costs import pace, time_unit
-from streamkernel.report.factor_facts import DELTA, MOST_ENDS, BoundCurve, FactorCurve, PcaCurve
-from streamkernel.report.facts import Absent, Sweeps
-from streamkernel.report.palette import BLUE, GREY, INK, MUTED, ORANGE, PALE_BLUE, line_style
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import FONT, hover, name_ticks, new_plot, percent_axis, vacuous_zone
-from streamkernel.report.words import count, duration, percent, plural, shortened, significant
+from streamkernel.report.bokeh_renderer import FONT, hover, name_ticks, new_plot, percent_axis, vacuous_zone
+from streamkernel.report.facts.factors import DELTA, MOST_ENDS, BoundCurve, FactorCurve, PcaCurve
+from streamkernel.report.facts.fit import Absent, Sweeps
+from streamkernel.report.figures.axes import log_range
+from streamkernel.report.figures.costs import pace, time_unit
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BLUE, GREY, INK, MUTED, ORANGE, PALE_BLUE, line_style
+from streamkernel.report.text import count, duration, percent, plural, shortened, significant
 
 __all__ = ["bound_panel", "residual_panel", "sweeps_panel"]
 

@@ -22,19 +22,19 @@ from streamkernel.factors import Factor
 from streamkernel.models import RidgeModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.report.axes import decades, log_range, padded
-from streamkernel.report.calibration import CountCheck, GaussianCheck, ProbabilityCheck, distribution_check
-from streamkernel.report.factor_facts import MOST_ENDS, FactorCurve, PcaCurve, factor_curve, factor_labels
-from streamkernel.report.facts import Absent, GcvCurve, Round, TraceCurve, gcv_curve, trace_curve
-from streamkernel.report.gaussian_tables import gaussian_headline
-from streamkernel.report.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, line_style, shade
+from streamkernel.report.facts.calibration import CountCheck, GaussianCheck, ProbabilityCheck, distribution_check
+from streamkernel.report.facts.factors import MOST_ENDS, FactorCurve, PcaCurve, factor_curve, factor_labels
+from streamkernel.report.facts.fit import Absent, GcvCurve, Round, TraceCurve, gcv_curve, trace_curve
+from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
+from streamkernel.report.facts.pursuit import PathCurve, path_curve
+from streamkernel.report.figures.axes import decades, log_range, padded
+from streamkernel.report.figures.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, line_style, shade
+from streamkernel.report.pages.gaussian import gaussian_headline
+from streamkernel.report.pages.pursuit import pursuit_headline
+from streamkernel.report.pages.tables import headline
 from streamkernel.report.pictures import draw_check
 from streamkernel.report.publish import PICTURE, checked_output, publish_file
-from streamkernel.report.pursuit_facts import PathCurve, path_curve
-from streamkernel.report.pursuit_tables import pursuit_headline
-from streamkernel.report.tables import headline
-from streamkernel.report.words import count, percent, plain, power_of_ten, shortened, significant
+from streamkernel.report.text import count, percent, plain, power_of_ten, shortened, significant
 
 __all__ = ["write_factor_png", "write_png"]
 

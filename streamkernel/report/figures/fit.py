@@ -7,12 +7,12 @@ from bokeh.models import ColumnDataSource
 from bokeh.models.annotations import BoxAnnotation, Span
 from bokeh.plotting import figure
 
-from streamkernel.report.axes import decades, log_range, padded
-from streamkernel.report.facts import ROUNDING, Absent, GcvCurve, LengthscaleCurve, TraceCurve
-from streamkernel.report.palette import BAND, BLUE, FAINT, MUTED, ORANGE
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, new_plot, note, percent_axis, second_axis
-from streamkernel.report.words import count, percent, plural, significant
+from streamkernel.report.bokeh_renderer import hover, new_plot, note, percent_axis, second_axis
+from streamkernel.report.facts.fit import ROUNDING, Absent, GcvCurve, LengthscaleCurve, TraceCurve
+from streamkernel.report.figures.axes import decades, log_range, padded
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BAND, BLUE, FAINT, MUTED, ORANGE
+from streamkernel.report.text import count, percent, plural, significant
 
 __all__ = ["gcv_panel", "lengthscale_panel", "trace_panel"]
 

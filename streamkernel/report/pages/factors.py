@@ -7,9 +7,7 @@ from os import PathLike
 
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
-from streamkernel.report.costs import memory_panel, time_panel
-from streamkernel.report.factor_cards import factor_cards
-from streamkernel.report.factor_facts import (
+from streamkernel.report.facts.factors import (
     PcaCurve,
     bound_curve,
     differences,
@@ -17,13 +15,15 @@ from streamkernel.report.factor_facts import (
     factor_labels,
     rows_fitted,
 )
-from streamkernel.report.factor_panels import bound_panel, residual_panel, sweeps_panel
-from streamkernel.report.factor_tables import Drawn, factor_headline, factor_notices, factor_tables
-from streamkernel.report.facts import Absent
-from streamkernel.report.palette import MOST_LINES
+from streamkernel.report.facts.fit import Absent
+from streamkernel.report.figures.costs import memory_panel, time_panel
+from streamkernel.report.figures.factors import bound_panel, residual_panel, sweeps_panel
+from streamkernel.report.figures.palette import MOST_LINES
+from streamkernel.report.pages.factor_cards import factor_cards
+from streamkernel.report.pages.factor_tables import Drawn, factor_headline, factor_notices, factor_tables
 from streamkernel.report.publish import checked_output, publish_file
+from streamkernel.report.text import plain, plural
 from streamkernel.report.whole import Group, whole_page
-from streamkernel.report.words import plain, plural
 
 __all__ = ["render_factors", "write_factor_html"]
 

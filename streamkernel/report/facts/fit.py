@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from streamkernel.factors import BasisRecord
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.words import count, plain, plural
+from streamkernel.report.text import count, plain, plural
 
 __all__ = [
     "Absent",

@@ -9,28 +9,28 @@ from typing import Any
 from streamkernel.models import RidgeModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.report.calibration import distribution_check, row_intervals
-from streamkernel.report.committee_panels import freedom_panel, members_panel
-from streamkernel.report.costs import memory_panel, time_panel
-from streamkernel.report.curves import gcv_panel, lengthscale_panel, trace_panel
-from streamkernel.report.evidence import freedom_curve, lengthscales, member_weights, tuning_path
-from streamkernel.report.facts import gcv_curve, lengthscale_curve, memory_use, sweep_times, trace_curve
-from streamkernel.report.gaussian_tables import (
+from streamkernel.report.facts.calibration import distribution_check, row_intervals
+from streamkernel.report.facts.fit import gcv_curve, lengthscale_curve, memory_use, sweep_times, trace_curve
+from streamkernel.report.facts.pairs import check_pairs
+from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
+from streamkernel.report.figures.calibration import distribution_panels, rows_panel
+from streamkernel.report.figures.committee import freedom_panel, members_panel
+from streamkernel.report.figures.costs import memory_panel, time_panel
+from streamkernel.report.figures.fit import gcv_panel, lengthscale_panel, trace_panel
+from streamkernel.report.figures.predictions import prediction_panels
+from streamkernel.report.figures.tuning import lengthscales_panel, tuning_panels
+from streamkernel.report.pages.gaussian import (
     calibration_notice,
     gaussian_cards,
     gaussian_headline,
     gaussian_settings,
 )
-from streamkernel.report.notices import notices
-from streamkernel.report.pairs import check_pairs
-from streamkernel.report.predictions import prediction_panels
+from streamkernel.report.pages.notices import notices
+from streamkernel.report.pages.tables import cards, headline, settings_tables, target_table
 from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.pursuit_page import render_pursuit
-from streamkernel.report.tables import cards, headline, settings_tables, target_table
-from streamkernel.report.tuning_panels import lengthscales_panel, tuning_panels
-from streamkernel.report.uncertainty_panels import distribution_panels, rows_panel
+from streamkernel.report.text import plain
 from streamkernel.report.whole import Group, whole_page
-from streamkernel.report.words import plain
 
 __all__ = ["render", "write_html"]
 

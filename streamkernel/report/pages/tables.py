@@ -12,7 +12,7 @@ from streamkernel.errors import StreamKernelError
 from streamkernel.factors import BasisRecord
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.facts import (
+from streamkernel.report.facts.fit import (
     Absent,
     Memory,
     Recorded,
@@ -22,8 +22,8 @@ from streamkernel.report.facts import (
     solved_by_iterations,
     target_names,
 )
-from streamkernel.report.pairs import ClassPairs, Targets
-from streamkernel.report.words import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.facts.pairs import ClassPairs, Targets
+from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
 
 __all__ = [
     "Card",

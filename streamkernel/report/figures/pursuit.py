@@ -8,13 +8,13 @@ from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from streamkernel.report.axes import decades, log_range, padded
-from streamkernel.report.facts import Absent, Array
-from streamkernel.report.palette import BLUE, INK, ORANGE, PALE_BLUE, PAPER, line_style
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import hover, new_plot, note, percent_axis, vacuous_zone
-from streamkernel.report.pursuit_facts import PathCurve, PursuitBound
-from streamkernel.report.words import count, percent, significant
+from streamkernel.report.bokeh_renderer import hover, new_plot, note, percent_axis, vacuous_zone
+from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.facts.pursuit import PathCurve, PursuitBound
+from streamkernel.report.figures.axes import decades, log_range, padded
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BLUE, INK, ORANGE, PALE_BLUE, PAPER, line_style
+from streamkernel.report.text import count, percent, significant
 
 __all__ = ["error_panel", "loss_panel", "pursuit_bound_panel", "rate_panel", "weakness_panel"]
 

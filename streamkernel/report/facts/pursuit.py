@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streamkernel.bounds import MatchingPursuitBound
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.report.facts import Absent, Array, target_names
+from streamkernel.report.facts.fit import Absent, Array, target_names
 
 __all__ = [
     "PathCurve",

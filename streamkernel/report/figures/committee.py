@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from bokeh.models import ColumnDataSource
 
-from streamkernel.report.evidence import FreedomCurve, MemberWeights
-from streamkernel.report.facts import Absent
-from streamkernel.report.palette import BLUE, FAINT, ORANGE, PALE_BLUE, PAPER
-from streamkernel.report.panels import Key, Panel
-from streamkernel.report.plots import dashed, hover, new_plot, note
-from streamkernel.report.predictions import histogram
-from streamkernel.report.words import count, percent, plural, significant
+from streamkernel.report.bokeh_renderer import dashed, hover, new_plot, note
+from streamkernel.report.facts.fit import Absent
+from streamkernel.report.facts.tuning import FreedomCurve, MemberWeights
+from streamkernel.report.figures.figure import Key, Panel
+from streamkernel.report.figures.palette import BLUE, FAINT, ORANGE, PALE_BLUE, PAPER
+from streamkernel.report.figures.predictions import histogram
+from streamkernel.report.text import count, percent, plural, significant
 
 __all__ = ["freedom_panel", "members_panel"]
 

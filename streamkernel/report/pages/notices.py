@@ -6,9 +6,9 @@ import numpy as np
 
 from streamkernel.engine import format_bytes
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.facts import Absent, Memory, TraceCurve, gcv_error, memory_use, trace_curve
-from streamkernel.report.pairs import ClassPairs, Targets
-from streamkernel.report.words import percent, significant
+from streamkernel.report.facts.fit import Absent, Memory, TraceCurve, gcv_error, memory_use, trace_curve
+from streamkernel.report.facts.pairs import ClassPairs, Targets
+from streamkernel.report.text import percent, significant
 
 __all__ = ["memory_notice", "notices"]
 

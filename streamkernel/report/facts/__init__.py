@@ -1,0 +1,1 @@
+"""What is read out of models and factors: arrays in the units of the axes, without colours."""

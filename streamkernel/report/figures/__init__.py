@@ -1,0 +1,1 @@
+"""Figures as data, made from facts. The renderers draw them; no library that draws is imported here."""
