@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
-from streamkernel.kernels import Kernel, Laplacian
-from streamkernel.kernels.base import StationaryKernel
+from streamkernel.kernels import Kernel, Laplacian, StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions.sums.row_noise import SUPER_BLOCK
 from streamkernel.selection import Problem, RowCache

@@ -6,14 +6,17 @@
     prepared = kernel.prepare(Z)                n basis points, packed once
     K = prepared.block(X)                       (b, n), in the dtype of X
 
-One class per formula, one file per class. All Numba loops are in ``_loops.py``; they are serial and release the GIL.
+One class per formula, one file per class, with what is compiled for it alone. The loops that all have in common are in
+``_loops.py``; they are serial and release the GIL.
 """
 
 from __future__ import annotations
 
-from streamkernel.kernels._compiled import compile_all, is_compiled
-from streamkernel.kernels.base import Kernel
-from streamkernel.kernels.composite import Product, Sum
+from streamkernel.kernels._compiled import is_compiled
+from streamkernel.kernels.arc_cosine import ArcCosine
+from streamkernel.kernels.base import Composite, Kernel, PreparedKernel, Product, Sum
+from streamkernel.kernels.cosine import Cosine
+from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.gradients import (
     LengthscaleGradient,
@@ -26,15 +29,18 @@ from streamkernel.kernels.gradients import (
 from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.linear import Linear
 from streamkernel.kernels.matern import Matern
-from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, kernel_from_config
+from streamkernel.kernels.names import KERNEL_NAMES, as_kernel, compile_all, kernel_from_config
 from streamkernel.kernels.polynomial import Polynomial
-from streamkernel.kernels.prepared import PreparedKernel, packed_bytes, packing_bytes, workspace_bytes
+from streamkernel.kernels.prepared import packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
 from streamkernel.kernels.user_kernels import handed_over, own_kernels
 
 __all__ = [
     "KERNEL_NAMES",
+    "ArcCosine",
+    "Composite",
+    "Cosine",
     "Gaussian",
     "Kernel",
     "Laplacian",
@@ -46,6 +52,7 @@ __all__ = [
     "Product",
     "RationalQuadratic",
     "Sigmoid",
+    "StationaryKernel",
     "Sum",
     "as_kernel",
     "compile_all",

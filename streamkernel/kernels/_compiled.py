@@ -8,7 +8,7 @@ import platform
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from streamkernel.atomic import HeldLock
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels import _loops
+from streamkernel.kernels._writer import compiled_writer, writer
+from streamkernel.kernels.formula import Transform
 
 __all__ = ["Compiled", "compile_all", "compiled", "is_compiled"]
 
@@ -29,11 +31,12 @@ KINDS: dict[np.dtype[Any], Any] = {np.dtype(np.float32): float32, np.dtype(np.fl
 
 
 class Compiled:
-    """The functions of `_loops` that Python code calls, each with one signature per dtype."""
+    """The functions of `_loops` that Python code calls, and the writers of transforms; one signature per dtype each."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.ready: set[tuple[str, np.dtype[Any]]] = set()
+        self.writers: dict[tuple[Transform, np.dtype[Any]], Any] = {}
         self.warned = False
 
     def function(self, name: str, dtype: np.dtype[Any]) -> Any:
@@ -59,22 +62,50 @@ class Compiled:
             for index in Path(folder).glob("*.nbi"):  # one a function; what no index names is written anew
                 index.unlink(missing_ok=True)
             function.compile(signature)
-            if not self.warned:
-                self.warned = True
-                warnings.warn(
-                    f"Numba's cache in {folder} could not be read ({type(error).__name__}: {error});"
-                    " it was cleared and the loops compiled again",
-                    StreamKernelWarning,
-                    stacklevel=2,
-                )
+            self.warn_once(folder, error)
+
+    def warn_once(self, folder: str, error: Exception) -> None:
+        """Warn of a damaged cache, once in a process."""
+        if not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"Numba's cache in {folder} could not be read ({type(error).__name__}: {error});"
+                " it was cleared and the loops compiled again",
+                StreamKernelWarning,
+                stacklevel=3,
+            )
+
+    def writer(self, transform: Transform, dtype: np.dtype[Any]) -> int:
+        """The address of a transform's writer, compiled or loaded from the cache on the first call."""
+        key = transform, dtype
+        if key not in self.writers:
+            with self.lock:
+                if key not in self.writers:
+                    self.writers[key] = self.writer_or_recover(transform, KINDS[dtype])
+        return int(self.writers[key].address)
+
+    def writer_or_recover(self, transform: Transform, kind: Any) -> Any:
+        """A compiled writer; if its cache cannot be read, all writers' files are removed from it."""
+        write, folder = writer(_loops.source_version(), transform.value, transform.power), _loops.fill.stats.cache_path
+        if folder is None:
+            return compiled_writer(write, kind, cache=False)
+        try:
+            return compiled_writer(write, kind, cache=True)
+        except NumbaError:  # an error in our code, not in the cache
+            raise
+        except Exception as error:  # a truncated file may raise any error while it is unpickled
+            for path in Path(folder).glob("_writer.*.nb[ci]"):
+                path.unlink(missing_ok=True)
+            self.warn_once(folder, error)
+            return compiled_writer(write, kind, cache=True)
 
     def norms(self, rows: NDArray[Any], out: NDArray[Any]) -> None:
         """Squared norms, ``out[i] = |x_i|^2``."""
         self.function("norms", rows.dtype)(rows, out)
 
-    def fill(self, X: NDArray[Any], *arguments: Any) -> None:
+    def fill(self, X: NDArray[Any], metric: int, transform: Transform, *arguments: Any) -> None:
         """Fill one block; see `_loops.fill_block`."""
-        self.function("fill", X.dtype)(X, *arguments)
+        self.function("fill", X.dtype)(X, int(metric), self.writer(transform, X.dtype), *arguments)
 
 
 compiled = Compiled()
@@ -89,13 +120,16 @@ def is_compiled() -> bool:
     return mark is not None and mark.exists()
 
 
-def compile_all() -> None:
-    """Compile or load all functions. Of several processes one compiles, and the others wait and load."""
+def compile_all(transforms: Iterable[Transform]) -> None:
+    """Compile or load the loops, and these transforms. Of several processes one compiles, the others wait and load."""
     mark = _mark()
     with contextlib.nullcontext() if mark is None or mark.exists() else _alone(mark.with_suffix(".lock")):
         for name in _loops.signatures(float64):
             for dtype in KINDS:
                 compiled.function(name, dtype)
+        for transform in transforms:
+            for dtype in KINDS:
+                compiled.writer(transform, dtype)
         if mark is not None:
             with contextlib.suppress(OSError):
                 mark.touch()

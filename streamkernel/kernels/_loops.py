@@ -1,255 +1,43 @@
-"""All compiled loops of the kernels: serial, without the GIL, one specialisation for each dtype.
+"""Blocks of kernel values, row by row: serial, without the GIL, one specialisation for each dtype.
 
 ``fill`` loops over tiles of ROWS rows and one panel of basis points. The sums of a tile over the features stay in
-registers (`_tile.py`), and its values in the first-level cache, from which `write` computes the kernel values of the
-block. The values of row i depend on row i and the points only: same operations, same order, same bits in every block.
+registers (`_tile.py`), and its values in the first-level cache, from which a writer (`_writer.py`) computes the kernel
+values of the block. The values of row i depend on row i and the points only: same operations, same order, same bits in
+every block.
 
-``fastmath`` is off. `fused` marks each place where a product and a sum must be one operation.
+``fastmath`` is off: it would let the compiler change the order of sums from one processor, or one version of LLVM, to
+another. `fused` marks each place where a product and a sum must be one operation.
 """
 
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import float32, njit, types
-from numba.extending import overload
+from numba import njit, types
 
+from streamkernel.kernels._functions import INNER, OPTIONS, number
+from streamkernel.kernels._instructions import full_width, stay_separate
 from streamkernel.kernels._tile import (
     ROWS,
-    columns,
     fetch_for_writing,
-    full_width,
-    fused,
     row_norms,
-    scaled_by_power,
-    split_power,
     tile_absolute,
     tile_inner,
     tile_squared,
     tile_squares_of_products,
     tile_weighted,
 )
+from streamkernel.kernels._writer import call_writer
+from streamkernel.kernels.formula import Metric
 
-__all__ = ["ROWS", "columns", "fill", "norms", "signatures"]
-
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-# No reference counts: their atomic increments at every call would cost more than a tile with few features.
-INNER: dict[str, Any] = {**OPTIONS, "_nrt": False}
+__all__ = ["GROUP", "fill", "norms", "signatures", "source_version"]
 
 # Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS.
 GROUP = 4 * ROWS
-
-
-def exponential(s: Any, high: Any, low: Any, cut: Any) -> Any:
-    """``2^(s (high + low))`` for an exponent <= 0; 0 for s >= cut, where the result is below the normal numbers."""
-    raise TypeError("only compiled code calls this")
-
-
-@overload(exponential)
-def exponential_of(s, high, low, cut):  # type: ignore[no-untyped-def]
-    return exponential_single if s == float32 else exponential_double
-
-
-# 2^y = 2^k 2^r, k = round(y) taken from the lowest bits of y + magic, r = y - k in [-1/2, 1/2]. The polynomials of
-# 2^r are near-minimax (Lawson's iteration in extended precision): relative error 4e-9 and 8e-18, exactly 1 at 0.
-
-
-def exponential_single(s, high, low, cut):  # type: ignore[no-untyped-def]
-    magic = np.float32(12582912.0)  # 1.5 2^23
-    shifted = fused(s, high, magic)
-    r = fused(s, low, fused(s, high, magic - shifted))
-    q = np.float32(0.0001546971717670186)
-    q = fused(q, r, np.float32(0.0013390866863407917))
-    q = fused(q, r, np.float32(0.009618030826868655))
-    q = fused(q, r, np.float32(0.055503571054728786))
-    q = fused(q, r, np.float32(0.2402265108386363))
-    q = fused(q, r, np.float32(0.6931471880289614))
-    q = fused(q, r, np.float32(1.0))
-    return np.float32(0.0) if s >= cut else scaled_by_power(q, shifted)
-
-
-def exponential_double(s, high, low, cut):  # type: ignore[no-untyped-def]
-    magic = 6755399441055744.0  # 1.5 2^52
-    shifted = fused(s, high, magic)
-    r = fused(s, low, fused(s, high, magic - shifted))
-    q = 4.463851498285265e-10
-    q = fused(q, r, 7.072911921480511e-09)
-    q = fused(q, r, 1.0178006083847267e-07)
-    q = fused(q, r, 1.3215440646385704e-06)
-    q = fused(q, r, 1.5252733955375667e-05)
-    q = fused(q, r, 0.0001540353044566646)
-    q = fused(q, r, 0.0013333558146302236)
-    q = fused(q, r, 0.009618129107603858)
-    q = fused(q, r, 0.055504108664821965)
-    q = fused(q, r, 0.24022650695910105)
-    q = fused(q, r, 0.6931471805599453)
-    q = fused(q, r, 1.0)
-    return 0.0 if s >= cut else scaled_by_power(q, shifted)
-
-
-def logarithm(t: Any) -> Any:
-    """``log2(1 + t)`` for t >= 0 below the largest power of two."""
-    raise TypeError("only compiled code calls this")
-
-
-@overload(logarithm)
-def logarithm_of(t):  # type: ignore[no-untyped-def]
-    return logarithm_single if t == float32 else logarithm_double
-
-
-# 1 + t + error = 2^k (1 + f), 1 + f in [sqrt 1/2, sqrt 2]; log2(1 + f) = g P(g^2), g = f / (2 + f), P near-minimax.
-
-
-def logarithm_single(t):  # type: ignore[no-untyped-def]
-    one = np.float32(1.0)
-    whole = one + t
-    error = t - (whole - one) if t < one else one - (whole - t)
-    k, mantissa, inverse = split_power(whole)
-    f = fused(error, inverse, mantissa - one)
-    g = f / (np.float32(2.0) + f)
-    z = g * g
-    q = fused(np.float32(0.4317483081870034), z, np.float32(0.5767138351130098))
-    q = fused(q, z, np.float32(0.9617988537011853))
-    q = fused(q, z, np.float32(2.885390079779014))
-    return fused(q, g, k)
-
-
-def logarithm_double(t):  # type: ignore[no-untyped-def]
-    whole = 1.0 + t
-    error = t - (whole - 1.0) if t < 1.0 else 1.0 - (whole - t)
-    k, mantissa, inverse = split_power(whole)
-    f = fused(error, inverse, mantissa - 1.0)
-    g = f / (2.0 + f)
-    z = g * g
-    q = fused(0.2137423436756529, z, 0.22090545442104045)
-    q = fused(q, z, 0.2623346152012654)
-    q = fused(q, z, 0.3205985307137128)
-    q = fused(q, z, 0.4121985858722346)
-    q = fused(q, z, 0.5770780163454169)
-    q = fused(q, z, 0.9617966939259899)
-    q = fused(q, z, 2.8853900817779268)
-    return fused(q, g, k)
-
-
-@njit(**INNER)
-def write_exponential(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
-    """``exp(-t)``; the factor is part of high + low."""
-    full_width()
-    _, _, high, low, cut, _, _ = constants
-    for i in range(size):
-        if wanted[i]:
-            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
-            for c in range(kept):
-                target[c] = exponential(source[c], high, low, cut)
-
-
-@njit(**INNER)
-def write_matern12(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
-    """``exp(-r)``, ``r = sqrt t``."""
-    full_width()
-    factor, _, high, low, cut, _, _ = constants
-    for i in range(size):
-        if wanted[i]:
-            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
-            for c in range(kept):
-                target[c] = exponential(np.sqrt(factor * source[c]), high, low, cut)
-
-
-@njit(**INNER)
-def write_matern32(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
-    """``(1 + r) exp(-r)``, ``r = sqrt t``."""
-    full_width()
-    factor, _, high, low, cut, _, largest = constants
-    for i in range(size):
-        if wanted[i]:
-            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
-            for c in range(kept):
-                t = factor * source[c]
-                r = np.sqrt(largest if t > largest else t)
-                e = exponential(r, high, low, cut)
-                target[c] = fused(r, e, e)
-
-
-@njit(**INNER)
-def write_matern52(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
-    """``(1 + r + r^2 / 3) exp(-r)``, ``r = sqrt t``; 1/3 is `shape`."""
-    full_width()
-    factor, _, high, low, cut, shape, largest = constants
-    for i in range(size):
-        if wanted[i]:
-            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
-            for c in range(kept):
-                t = factor * source[c]
-                t = largest if t > largest else t
-                r = np.sqrt(t)
-                e = exponential(r, high, low, cut)
-                target[c] = fused(fused(t, shape, r), e, e)
-
-
-@njit(**INNER)
-def write_rational(tiles, width, kept, wanted, size, out, row, column, constants):  # type: ignore[no-untyped-def]
-    """``(1 + t)^-shape``."""
-    full_width()
-    factor, _, high, low, cut, shape, largest = constants
-    for i in range(size):
-        if wanted[i]:
-            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
-            for c in range(kept):
-                t = factor * source[c]
-                target[c] = exponential(shape * logarithm(largest if t > largest else t), high, low, cut)
-
-
-@njit(**INNER)
-def write_power(tiles, width, kept, wanted, size, out, row, column, constants, degree, base):  # type: ignore[no-untyped-def]
-    """``t^degree``, by repeated squaring over the bits of the degree, from the highest."""
-    full_width()
-    factor, offset, _, _, _, _, _ = constants
-    for c in range(size * width):
-        tiles[c] = fused(factor, tiles[c], offset)
-    bit = 1
-    while 2 * bit <= degree:
-        bit *= 2
-    if bit > 1:
-        for c in range(size * width):
-            base[c] = tiles[c]
-    while bit > 1:
-        bit //= 2
-        for c in range(size * width):
-            tiles[c] *= tiles[c]
-        if degree & bit:
-            for c in range(size * width):
-                tiles[c] *= base[c]
-    for i in range(size):
-        if wanted[i]:
-            source, target = tiles[i * width : i * width + kept], out[row + i, column : column + kept]
-            for c in range(kept):
-                target[c] = source[c]
-
-
-@njit(**INNER)
-def write(transform, constants, degree, tiles, base, size, wanted, out, row, column, width):  # type: ignore[no-untyped-def]
-    """``out <- transform(t)``, ``t = factor tiles + offset``, for the rows out of `size` that are `wanted`.
-
-    `transform` is a number of `base.Transform`. Each transform has its own loop over the rows, so that its constants
-    are loaded before the loop.
-    """
-    full_width()
-    kept = min(width, out.shape[1] - column)
-    if transform == 2:
-        write_exponential(tiles, width, kept, wanted, size, out, row, column, constants)
-    elif transform == 3:
-        write_matern12(tiles, width, kept, wanted, size, out, row, column, constants)
-    elif transform == 4:
-        write_matern32(tiles, width, kept, wanted, size, out, row, column, constants)
-    elif transform == 5:
-        write_matern52(tiles, width, kept, wanted, size, out, row, column, constants)
-    elif transform == 6:
-        write_rational(tiles, width, kept, wanted, size, out, row, column, constants)
-    else:
-        write_power(tiles, width, kept, wanted, size, out, row, column, constants, degree, base)
 
 
 @njit(**INNER)
@@ -272,44 +60,102 @@ def aligned(size, like):  # type: ignore[no-untyped-def]
 def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # type: ignore[no-untyped-def]
     """Sums of the metric for the tiles t with ``lowest <= n_near[t] <= highest`` against one panel.
 
-    `metric` is a number of `base.Metric`, or 3 for squares with equal weights. The loop over tiles is inside this
-    function, because Numba counts references at every call.
+    The loop over tiles is inside this function, because Numba counts references at every call.
     """
+    # Inlined where it is called, each of its tiles, some hundred instructions long, would be compiled three times.
+    stay_separate()
     p = rows.shape[1]
     lowest, highest = wanted
     for t in range(-(-size // ROWS)):
         if lowest <= n_near[t] <= highest:
             i = t * ROWS
-            if metric == 3:
+            if metric == Metric.EQUAL_SQUARED or metric == Metric.HALF_ANGLE:
                 tile_squared(rows, i, panels, panel, weights, p, tiles)
-            elif metric == 0:
+            elif metric == Metric.SQUARED:
                 tile_weighted(rows, i, panels, panel, weights, p, tiles)
-            elif metric == 1:
+            elif metric == Metric.ABSOLUTE:
                 tile_absolute(rows, i, panels, panel, weights, p, tiles)
             else:
                 tile_inner(rows, i, panels, panel, weights, p, tiles)
 
 
 @njit(**INNER)
-def fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, workspace, out):  # type: ignore[no-untyped-def]
-    """``out[i, c] = transform(metric(x_i, z_c))``.
+def directions(metric, rows, size, squares, norms, opposite):  # type: ignore[no-untyped-def]
+    """Divide each row by its norm for HALF_ANGLE, by its largest entry for COSINE; a row of zeros stays.
+
+    ``squares`` become the |x|^2 of the new rows, ``norms`` the |x| of the former ones, ``opposite`` the negative rows.
+    The largest entry is divided by first, so that no square over- or underflows. `prepared.directions` does the same
+    operations to the points: equal rows have equal bits, and exactly the angle 0.
+    """
+    p = rows.shape[1]
+    for i in range(size):
+        norms[i] = 0
+        row, largest = rows[i], norms[i]
+        for j in range(p):
+            largest = max(largest, abs(row[j]))
+        norms[i] = largest
+        if largest > 0:
+            for j in range(p):
+                row[j] /= largest
+    for i in range(0, size, ROWS):
+        row_norms(rows, i, p, squares)
+    for i in range(size):
+        root = np.sqrt(squares[i])
+        norms[i] *= root
+        if metric == Metric.HALF_ANGLE:
+            row = rows[i]
+            for j in range(p):
+                if root > 0:
+                    row[j] /= root
+                opposite[i, j] = -row[j]
+
+
+@njit(**INNER)
+def cosines(tiles, size, width, row_squares, point_squares):  # type: ignore[no-untyped-def]
+    """Inner products of a tile, divided by both norms; exactly 1 for equal rows, since sqrt(s s) = s."""
+    full_width()
+    for i in range(size):
+        tile, x = tiles[i * width : (i + 1) * width], row_squares[i]
+        for c in range(width):
+            product = x * point_squares[c]
+            cosine = tile[c] / np.sqrt(product)
+            cosine = min(max(cosine, number(-1.0, x)), number(1.0, x))
+            tile[c] = cosine if product > number(0.0, x) else number(0.0, x)
+
+
+@njit(**INNER)
+def half_angles(tiles, opposite, count):  # type: ignore[no-untyped-def]
+    """``|u - v|^2 / |u + v|^2`` of unit rows is tan^2(theta / 2); 1, for pi / 2, where both rows are zeros."""
+    full_width()
+    for c in range(count):
+        one, ratio = number(1.0, tiles[c]), tiles[c] / opposite[c]
+        tiles[c] = ratio if tiles[c] + opposite[c] > number(0.0, one) else one
+
+
+@njit(**INNER)
+def fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, workspace, out):  # type: ignore[no-untyped-def]
+    """``out[i, c] = transform(metric(x_i, z_c))``; the transform is that of the writer, an address.
 
     Squared distances are computed as ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where this is accurate enough: for row i
     and a panel with ``|x_i|^2 + max |z|^2 <= limit``. Elsewhere they are sums of squared differences.
     `centred` = (centre, scale, panels, squared norms (panels, width), the largest norm of each panel); it is not read
-    if ``limit < 0``.
+    if ``limit < 0``. `angular` = (squared norms, norms), (panels, width) each, of the points that an angle divides.
     """
     full_width()
     b, p = X.shape
     n_panels, width = panels.shape[0], panels.shape[2]
     centre, centred_scale, centred_panels, point_squares, largest = centred
-    tiles, base, rows, centred_rows, row_squares, n_near, every, far = workspace
+    direction_squares, point_norms = angular
+    tiles, base, rows, centred_rows, row_squares, norms, n_near, every, far = workspace
+    is_angle = metric == Metric.COSINE or metric == Metric.HALF_ANGLE
     for start in range(0, b, GROUP):
         size = min(GROUP, b - start)
         for i in range(size):
             source, target = X[start + i], rows[i]
             for j in range(p):
                 target[j] = source[j] * scale[j]
+        if is_angle:
+            directions(metric, rows, size, row_squares, norms, centred_rows)
         if limit >= 0:
             for i in range(size):
                 source, target = X[start + i], centred_rows[i]
@@ -318,9 +164,12 @@ def fill_block(X, metric, transform, constants, degree, scale, weights, panels, 
             for i in range(0, size, ROWS):
                 row_norms(centred_rows, i, p, row_squares)
         for panel in range(n_panels):
+            column = panel * width
+            kept = min(width, out.shape[1] - column)
             mixed, n_tiles = False, -(-size // ROWS)
+            # The block is far larger than the caches: without this the writer would wait for its lines.
             for t in range(n_tiles):
-                fetch_for_writing(out, start + t * ROWS, panel * width, out.shape[1])
+                fetch_for_writing(out, start + t * ROWS, column, out.shape[1])
             if limit >= 0:
                 for t in range(n_tiles):
                     i = t * ROWS
@@ -333,17 +182,30 @@ def fill_block(X, metric, transform, constants, degree, scale, weights, panels, 
                             centred_rows, i, row_squares, centred_panels, panel, point_squares, p, tiles
                         )
             sums(metric, rows, size, (0, 0), n_near, panels, panel, weights, tiles)
-            write(transform, constants, degree, tiles, base, size, every, out, start, panel * width, width)
+            if metric == Metric.COSINE:
+                cosines(tiles, size, width, row_squares, direction_squares[panel])
+            elif metric == Metric.HALF_ANGLE:
+                sums(metric, centred_rows, size, (0, 0), n_near, panels, panel, weights, base)
+                half_angles(tiles, base, size * width)
+            call_writer(
+                writer, tiles, base, every, size, width, kept, out, start, column, constants, degree, norms,
+                point_norms, panel,
+            )  # fmt: skip
             if mixed:
+                # A tile with near and far rows was written from products. Its far rows are written again, each from
+                # differences: which of the two a row has must not depend on the rows beside it.
                 sums(metric, rows, size, (1, ROWS - 1), n_near, panels, panel, weights, tiles)
                 for i in range(size):
                     far[i] = 0 < n_near[i // ROWS] < ROWS and not row_squares[i] + largest[panel] <= limit
-                write(transform, constants, degree, tiles, base, size, far, out, start, panel * width, width)
+                call_writer(
+                    writer, tiles, base, far, size, width, kept, out, start, column, constants, degree, norms,
+                    point_norms, panel,
+                )  # fmt: skip
 
 
 @njit(**OPTIONS)
 def new_workspace(X, panels):  # type: ignore[no-untyped-def]
-    """Buffers (tiles, base, rows, centred rows, their squared norms, numbers of near rows per tile, masks of rows)."""
+    """Buffers (tiles, base, rows, centred rows, their squared norms, norms, near rows per tile, two masks of rows)."""
     p, width = X.shape[1], panels.shape[2]
     return (
         aligned(GROUP * width, X),
@@ -351,17 +213,19 @@ def new_workspace(X, panels):  # type: ignore[no-untyped-def]
         np.zeros((GROUP, p), X.dtype),
         np.zeros((GROUP, p), X.dtype),
         np.zeros(GROUP, X.dtype),
+        np.zeros(GROUP, X.dtype),
         np.zeros(GROUP // ROWS, np.int64),
         np.ones(GROUP, np.bool_),
         np.zeros(GROUP, np.bool_),
     )
 
 
+@cache
 def source_version() -> int:
-    """A hash of the text of this file and of `_tile.py`, as a number."""
+    """A hash of the text of all files of this folder, as a number: any of them may be part of compiled code."""
     digest = hashlib.sha256()
-    for name in ("_loops.py", "_tile.py"):
-        digest.update(Path(__file__).with_name(name).read_bytes())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
     return int.from_bytes(digest.digest()[:7], "big")
 
 
@@ -377,11 +241,11 @@ def entry_points(version: int) -> tuple[Any, Any]:
         if version >= 0:
             norms_of_rows(rows, out)
 
-    def fill(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, out):  # type: ignore[no-untyped-def]
+    def fill(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, out):  # type: ignore[no-untyped-def]
         full_width()
         if version >= 0:
-            workspace = new_workspace(X, panels)
-            fill_block(X, metric, transform, constants, degree, scale, weights, panels, limit, centred, workspace, out)
+            work = new_workspace(X, panels)
+            fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, work, out)
 
     try:
         return njit(cache=True, **OPTIONS)(norms), njit(cache=True, **OPTIONS)(fill)
@@ -397,8 +261,10 @@ def signatures(kind: Any) -> dict[str, Any]:
     vector, matrix, cube = kind[::1], kind[:, ::1], kind[:, :, ::1]
     doubles = types.float64[::1]
     centred = types.Tuple((doubles, doubles, cube, matrix, vector))
+    angular = types.UniTuple(matrix, 2)
     read_only = types.Array(kind, 2, "C", readonly=True)
-    constants = types.UniTuple(kind, 7)
     number = types.int64
-    arguments = (read_only, number, number, constants, number, vector, vector, cube, kind, centred, matrix)
+    arguments = (
+        read_only, number, number, vector, number, vector, vector, cube, kind, centred, angular, matrix
+    )  # fmt: skip
     return {"norms": types.void(matrix, vector), "fill": types.void(*arguments)}

@@ -13,23 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
-from numba import config, types
+from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from streamkernel.dependencies import missing_part
+from streamkernel.kernels._instructions import INT32, VECTOR_BYTES, VECTORS, Emitter, int64
 
 __all__ = [
     "BLOCK",
     "ROWS",
     "columns",
     "fetch_for_writing",
-    "full_width",
-    "fused",
     "row_norms",
-    "scaled_by_power",
-    "split_power",
     "tile_absolute",
     "tile_inner",
     "tile_squared",
@@ -38,25 +34,12 @@ __all__ = [
 ]
 
 
-def vector_layout() -> tuple[int, int]:
-    """(bytes per vector, vectors per row of a tile) for the processor that Numba compiles for."""
-    features = config.CPU_FEATURES
-    if features is None:
-        features = "" if config.CPU_NAME else binding.get_host_cpu_features().flatten()
-    if "+avx512f" in features:
-        return 64, 4
-    # 16 registers of 32 bytes hold 6 x 2 accumulators; 32 of 16 bytes (ARM) hold 6 x 4.
-    return (32, 2) if "+avx" in features else (16, 4 if "+neon" in features else 2)
-
-
 # Tiles of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes were measured on an Intel processor
 # with AVX-512. 6 x 4 and 9 x 3 were the fastest; 9 x 3 took 0.89 to 1.16 of the time of 6 x 4 at 2 to 200 features.
 ROWS = 6
 # Features are summed in blocks, and then the sums of the blocks: rounding grows with the root of BLOCK + p / BLOCK, not
 # with that of p.
 BLOCK = 32
-VECTOR_BYTES, VECTORS = vector_layout()
-INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
 Term = Callable[..., Any]
 
@@ -64,45 +47,6 @@ Term = Callable[..., Any]
 def columns(dtype: np.dtype[Any]) -> int:
     """Number of basis points per panel."""
     return VECTORS * VECTOR_BYTES // dtype.itemsize
-
-
-def int64(value: int) -> Any:
-    return ir.Constant(INT64, value)
-
-
-class Emitter:
-    """The instructions of the tiles, for one dtype."""
-
-    def __init__(self, context: Any, builder: Any, dtype: Any, lanes: int | None = None) -> None:
-        self.builder = builder
-        self.scalar = context.get_value_type(dtype)
-        self.size = context.get_abi_sizeof(self.scalar)
-        self.lanes = VECTOR_BYTES // self.size if lanes is None else lanes
-        self.type = ir.VectorType(self.scalar, self.lanes) if self.lanes > 1 else self.scalar
-        suffix = f"f{8 * self.size}"
-        self.suffix = f"v{self.lanes}{suffix}" if self.lanes > 1 else suffix
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        signature = ir.FunctionType(self.type, [self.type] * len(arguments))
-        function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.{name}.{self.suffix}")
-        return self.builder.call(function, arguments)
-
-    def at(self, pointer: Any, index: Any) -> Any:
-        return self.builder.gep(pointer, [index])
-
-    def load(self, pointer: Any, index: Any) -> Any:
-        address = self.builder.bitcast(self.at(pointer, index), self.type.as_pointer())
-        return self.builder.load(address, align=self.size)
-
-    def store(self, value: Any, pointer: Any, index: Any) -> None:
-        address = self.builder.bitcast(self.at(pointer, index), self.type.as_pointer())
-        self.builder.store(value, address, align=self.size)
-
-    def broadcast(self, pointer: Any, index: Any) -> Any:
-        value = self.builder.load(self.at(pointer, index))
-        undefined = ir.Constant(self.type, ir.Undefined)
-        lane = self.builder.insert_element(undefined, value, ir.Constant(INT32, 0))
-        return self.builder.shuffle_vector(lane, undefined, ir.Constant(ir.VectorType(INT32, self.lanes), None))
 
 
 def squared_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
@@ -243,27 +187,6 @@ def tile_squares_of_products(
 
 
 @intrinsic
-def full_width(typing: Any) -> Any:
-    """Allow LLVM's vectoriser vectors of VECTOR_BYTES in the calling function.
-
-    On Intel processors with vectors of 64 bytes LLVM prefers 32 bytes, because wide vectors lower the clock. The tiles
-    use wide vectors anyway, so that the clock is already lower: loops with 64 bytes are then up to a fifth faster. On
-    other processors nothing changes. An inlined function takes the preference of its caller, so that every function of
-    the call chain calls this.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        # llvmlite supports only attributes without a value, but prints each member of the set as it is.
-        attributes = builder.function.attributes
-        if not isinstance(attributes, set):
-            raise missing_part("numba", "attributes of a function in LLVM as a set")
-        set.add(attributes, f'"prefer-vector-width"="{8 * VECTOR_BYTES}"')
-        return context.get_dummy_value()
-
-    return types.void(), generate
-
-
-@intrinsic
 def fetch_for_writing(typing: Any, out: Any, row: Any, column: Any, n: Any) -> Any:
     """Prefetch the cache lines of ``out[row : row + ROWS, column : column + columns]``, during other work."""
     signature = types.void(out, row, column, n)
@@ -308,47 +231,3 @@ def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, generate
-
-
-@intrinsic
-def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """``a b + c`` with one rounding; the reduction of an exponent depends on it."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return Emitter(context, builder, signature.args[0], lanes=1).call("fma", *values)
-
-    return a(a, a, a), generate
-
-
-@intrinsic
-def scaled_by_power(typing: Any, value: Any, magic: Any) -> Any:
-    """``value 2^k``, k the lowest bits of `magic`, which are added to the exponent. The result must be normal."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        scalar = context.get_value_type(signature.args[0])
-        single = context.get_abi_sizeof(scalar) == 4
-        integer, mantissa = (INT32, 23) if single else (INT64, 52)
-        power = builder.shl(builder.bitcast(values[1], integer), ir.Constant(integer, mantissa))
-        return builder.bitcast(builder.add(builder.bitcast(values[0], integer), power), scalar)
-
-    return value(value, value), generate
-
-
-@intrinsic
-def split_power(typing: Any, value: Any) -> Any:
-    """``(k, m, 2^-k)`` with ``value = 2^k m``, m in [sqrt 1/2, sqrt 2); for normal values of at least 1."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        scalar = context.get_value_type(signature.args[0])
-        single = context.get_abi_sizeof(scalar) == 4
-        integer, mantissa, bias, root_half = (
-            (INT32, 23, 127, 0x3F3504F3) if single else (INT64, 52, 1023, 0x3FE6A09E667F3BCD)
-        )
-        shift = ir.Constant(integer, mantissa)
-        bits = builder.bitcast(values[0], integer)
-        k = builder.ashr(builder.sub(bits, ir.Constant(integer, root_half)), shift)
-        m = builder.bitcast(builder.sub(bits, builder.shl(k, shift)), scalar)
-        inverse = builder.bitcast(builder.shl(builder.sub(ir.Constant(integer, bias), k), shift), scalar)
-        return context.make_tuple(builder, signature.return_type, [builder.sitofp(k, scalar), m, inverse])
-
-    return types.UniTuple(value, 3)(value), generate

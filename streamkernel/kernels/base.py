@@ -1,56 +1,25 @@
-"""Base classes of kernels. A kernel is a formula with its parameters: frozen, hashable, and prepared for blocks."""
+"""Kernels and prepared kernels, and the sums and products of both.
+
+A kernel is a formula with its parameters: frozen, hashable, and prepared for blocks. Sums and products stand in this
+file because every kernel has the operators ``+`` and ``*`` that make them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, checked_rows
+from streamkernel.kernels.parameters import checked_rows
 
-if TYPE_CHECKING:
-    from streamkernel.kernels.prepared import PreparedKernel
+__all__ = ["Composite", "Kernel", "KernelConfig", "PreparedKernel", "Product", "Sum", "kernel_path"]
 
-__all__ = ["Formula", "Kernel", "KernelConfig", "Metric", "StationaryKernel", "Transform", "kernel_path"]
-
-
-class Metric(IntEnum):
-    """Sum over the features, with weights w_j."""
-
-    SQUARED = 0  # s = sum_j w_j^2 (x_j - z_j)^2
-    ABSOLUTE = 1  # s = sum_j w_j |x_j - z_j|
-    INNER = 2  # s = sum_j x_j z_j
-
-
-class Transform(IntEnum):
-    """Function of the sum s: first ``t = factor s + offset``, then one of these."""
-
-    POWER = 1  # t^shape, shape a whole number
-    EXP = 2  # exp(-t)
-    MATERN12 = 3  # exp(-sqrt t)
-    MATERN32 = 4  # (1 + r) exp(-r), r = sqrt t
-    MATERN52 = 5  # (1 + r + r^2 / 3) exp(-r), r = sqrt t
-    RATIONAL = 6  # (1 + t)^-shape
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """Formula of a kernel for the loops: ``k(x, z) = transform(factor * metric(x, z) + offset)``.
-
-    `weights` (p,) float64 are the w_j of the metric; ones for an inner product.
-    """
-
-    metric: Metric
-    transform: Transform
-    weights: NDArray[np.float64]
-    factor: float = 1.0
-    offset: float = 0.0
-    shape: float = 1.0
+# Rows of the right operand's block per step: with n = 1000 they stay in the second-level cache.
+CHUNK_ROWS = 128
 
 
 class KernelConfig(dict[str, Any]):
@@ -124,68 +93,134 @@ class Kernel(ABC):
         return self.prepare(points.astype(dtype, copy=False)).block(rows.astype(dtype, copy=False))
 
     def __add__(self, other: object) -> Kernel:
-        from streamkernel.kernels.composite import Sum
-
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: object) -> Kernel:
-        from streamkernel.kernels.composite import Product
-
         return Product(self, other) if isinstance(other, Kernel) else NotImplemented
 
 
-class FormulaKernel(Kernel):
-    """A kernel of one formula; the compiled loops fill its blocks."""
+class PreparedKernel(ABC):
+    """``k(., Z)`` for fixed Z (n, p). Threads may share one object. Only the kernel and Z are pickled."""
+
+    def __init__(self, kernel: Kernel, points: NDArray[Any]) -> None:
+        self.kernel = kernel
+        self.points = points
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return prepare, (self.kernel, self.points)
+
+    def block(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """``K_bn = k(X_b, Z)``, (b, n) in the dtype of X (float32 or float64).
+
+        Parameters
+        ----------
+        X : (b, p) rows.
+        out : (b, n), optional
+            C-contiguous array with the dtype of X, which is filled and returned.
+        """
+        rows = checked_rows(X, "X", self.points.shape[1])
+        shape = (len(rows), len(self.points))
+        if out is None:
+            out = np.empty(shape, rows.dtype)
+        elif out.shape != shape or out.dtype != rows.dtype or not out.flags.c_contiguous:
+            raise ShapeError(f"out is {out.shape} {out.dtype}; give a C-contiguous {shape} {rows.dtype} array")
+        if out.size:
+            self.fill(rows, out)
+        return out
 
     @abstractmethod
-    def formula(self, n_features: int) -> Formula:
-        """The formula for rows of `n_features` features."""
+    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        """`block` without checks."""
 
-    def check_features(self, n_features: int) -> None:
-        """Accepts any number of features."""
 
-    def prepare(self, Z: Any) -> PreparedKernel:
-        from streamkernel.kernels.prepared import PreparedFormula
-
-        points = checked_rows(Z, "Z")
-        self.check_features(points.shape[1])
-        return PreparedFormula(self, points)
-
-    def with_lengthscale(self, lengthscale: Any) -> Kernel:
-        checked_lengthscale(lengthscale)
-        return self
+def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
+    return kernel.prepare(points)
 
 
 @dataclass(frozen=True)
-class StationaryKernel(FormulaKernel):
-    """A kernel of the scaled distance between two rows: ``k(x, x) = 1``."""
+class Composite(Kernel):
+    """Two kernels, and an operation that combines their values."""
 
-    lengthscale: Lengthscale = 1.0
+    left: Kernel
+    right: Kernel
 
-    stationary: ClassVar[bool] = True
+    operation: ClassVar[np.ufunc]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lengthscale", checked_lengthscale(self.lengthscale))
+        for side, kernel in (("left", self.left), ("right", self.right)):
+            if not isinstance(kernel, Kernel):
+                raise ParameterError(f"{side} = {kernel!r} is no kernel; give a streamkernel kernel")
+
+    @property
+    @abstractmethod
+    def stationary(self) -> bool:  # type: ignore[override]
+        """True if ``k(x, x) = 1`` for every row."""
+
+    @property
+    def formulas(self) -> int:
+        return self.left.formulas + self.right.formulas
+
+    @property
+    def positive_definite(self) -> bool:
+        return self.left.positive_definite and self.right.positive_definite
 
     def check_features(self, n_features: int) -> None:
-        if isinstance(self.lengthscale, tuple) and len(self.lengthscale) != n_features:
-            raise ParameterError(
-                f"lengthscale has {len(self.lengthscale)} entries for {n_features} features;"
-                " give one number, or one per feature"
-            )
+        self.left.check_features(n_features)
+        self.right.check_features(n_features)
 
-    def weights(self, n_features: int) -> NDArray[np.float64]:
-        """``1 / lengthscale`` of each feature, (p,)."""
-        lengths = np.asarray(self.lengthscale, dtype=np.float64)
-        return np.ascontiguousarray(np.broadcast_to(1.0 / lengths, (n_features,)))
-
-    def with_lengthscale(self, lengthscale: Any) -> Self:
-        parameters = {f.name: getattr(self, f.name) for f in fields(self)}
-        return type(self)(**{**parameters, "lengthscale": lengthscale})
+    def prepare(self, Z: Any) -> PreparedKernel:
+        points = checked_rows(Z, "Z")
+        self.check_features(points.shape[1])
+        return PreparedComposite(self, points)
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
-        rows = np.asarray(X)
-        if rows.ndim != 2:
-            raise ShapeError(f"X has {rows.ndim} dimensions; give a table of rows of shape (rows, features)")
-        self.check_features(rows.shape[1])
-        return np.ones(len(rows))
+        result: NDArray[np.float64] = self.operation(self.left.diagonal(X), self.right.diagonal(X))
+        return result
+
+    def with_lengthscale(self, lengthscale: Any) -> Self:
+        return type(self)(self.left.with_lengthscale(lengthscale), self.right.with_lengthscale(lengthscale))
+
+    def to_config(self) -> dict[str, Any]:
+        return {"kernel": self.name, "left": self.left.to_config(), "right": self.right.to_config()}
+
+
+@dataclass(frozen=True)
+class Sum(Composite):
+    """``k(x, z) = left(x, z) + right(x, z)``."""
+
+    name: ClassVar[str] = "sum"
+    operation: ClassVar[np.ufunc] = np.add
+
+    @property
+    def stationary(self) -> bool:  # type: ignore[override]
+        return False
+
+
+@dataclass(frozen=True)
+class Product(Composite):
+    """``k(x, z) = left(x, z) right(x, z)``."""
+
+    name: ClassVar[str] = "product"
+    operation: ClassVar[np.ufunc] = np.multiply
+
+    @property
+    def stationary(self) -> bool:  # type: ignore[override]
+        return self.left.stationary and self.right.stationary
+
+
+class PreparedComposite(PreparedKernel):
+    """Two kernels prepared for the same points."""
+
+    def __init__(self, kernel: Composite, points: NDArray[Any]) -> None:
+        super().__init__(kernel, points)
+        self.operation = kernel.operation
+        self.left = kernel.left.prepare(points)
+        self.right = kernel.right.prepare(points)
+
+    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+        scratch = np.empty((min(CHUNK_ROWS, len(X)), out.shape[1]), out.dtype)
+        for start in range(0, len(X), CHUNK_ROWS):
+            rows, part = X[start : start + CHUNK_ROWS], out[start : start + CHUNK_ROWS]
+            self.left.fill(rows, part)
+            self.right.fill(rows, scratch[: len(rows)])
+            self.operation(part, scratch[: len(rows)], out=part)

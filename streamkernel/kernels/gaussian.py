@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from streamkernel.kernels.base import Formula, Metric, StationaryKernel, Transform
+import numpy as np
+
+from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.transforms import EXP
 
 __all__ = ["Gaussian"]
 
@@ -21,6 +25,14 @@ class Gaussian(StationaryKernel):
     """
 
     name: ClassVar[str] = "gaussian"
+    transforms: ClassVar[tuple[Transform, ...]] = (EXP,)
 
     def formula(self, n_features: int) -> Formula:
-        return Formula(Metric.SQUARED, Transform.EXP, self.weights(n_features), factor=0.5)
+        return Formula(Metric.SQUARED, EXP, self.weights(n_features), factor=0.5)
+
+    def slope(self, formula: Formula) -> tuple[Formula, float]:
+        return formula, 2.0 * formula.factor
+
+    @classmethod
+    def lengthscale_of_gamma(cls, gamma: float) -> float:
+        return float(1.0 / np.sqrt(2.0 * gamma))

@@ -30,8 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, StationaryKernel, Transform, kernel_path
-from streamkernel.kernels.composite import Composite, Product, Sum
+from streamkernel.kernels.base import Composite, Kernel, Product, Sum, kernel_path
+from streamkernel.kernels.formula import Metric
+from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
+from streamkernel.kernels.matern import MATERN12
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.kernels.prepared import Packed
 
@@ -141,21 +143,6 @@ def lengthscale_gradient(kernel: Kernel, X: NDArray[np.floating], Z: NDArray[np.
     return prepare_gradient(kernel, Z)(X, W)
 
 
-def _slope(formula: Formula) -> tuple[Formula, float]:
-    """S as a formula and a constant; for Matern 1/2, whose S is not a formula, the kernel itself and its factor."""
-    if formula.transform == Transform.EXP:
-        return formula, 2.0 * formula.factor
-    if formula.transform == Transform.MATERN12:
-        return formula, formula.factor
-    if formula.transform == Transform.MATERN32:
-        return replace(formula, transform=Transform.MATERN12), formula.factor
-    if formula.transform == Transform.MATERN52:
-        return replace(formula, transform=Transform.MATERN32), formula.factor / 3.0
-    if formula.transform == Transform.RATIONAL:
-        return replace(formula, shape=formula.shape + 1.0), 2.0 * formula.factor * formula.shape
-    raise ParameterError(f"the slope of the transform {formula.transform!r} is not known")
-
-
 def _chunks(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + CHUNK_ROWS, rows)) for start in range(0, rows, CHUNK_ROWS))
 
@@ -206,13 +193,13 @@ class _SquaredGradient(_StationaryGradient):
 
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(kernel, points)
-        slope, self.constant = _slope(self.formula)
+        slope, self.constant = kernel.slope(self.formula)
         self.packed = Packed(slope, points, np.dtype(np.float64))
 
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
         P = scratch
         self.packed.fill(X, P)
-        if self.formula.transform == Transform.MATERN12:
+        if self.formula.transform is MATERN12:
             distance = -np.log(P, out=np.full_like(P, -np.inf), where=P > 0.0)
             np.divide(P, np.maximum(distance, NEAREST), out=P)
             P[distance == 0.0] = 0.0
@@ -230,7 +217,8 @@ class _AbsoluteGradient(_StationaryGradient):
 
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(kernel, points)
-        self.packed = Packed(self.formula, points, np.dtype(np.float64))
+        slope, self.constant = kernel.slope(self.formula)
+        self.packed = Packed(slope, points, np.dtype(np.float64))
 
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
         self.packed.fill(X, scratch)
@@ -242,7 +230,7 @@ class _AbsoluteGradient(_StationaryGradient):
                 np.subtract.outer(rows[:, k], Z[:, k], out=difference)
                 np.abs(difference, out=difference)
                 total[s.start + k] = np.vdot(scratch, difference)
-        return self.formula.factor * total
+        return self.constant * total
 
 
 class _SumGradient(LengthscaleGradient):

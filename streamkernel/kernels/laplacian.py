@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from streamkernel.kernels.base import Formula, Metric, StationaryKernel, Transform
+from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels.formula_kernels import StationaryKernel
+from streamkernel.kernels.transforms import EXP
 
 __all__ = ["Laplacian"]
 
@@ -21,6 +23,14 @@ class Laplacian(StationaryKernel):
     """
 
     name: ClassVar[str] = "laplacian"
+    transforms: ClassVar[tuple[Transform, ...]] = (EXP,)
 
     def formula(self, n_features: int) -> Formula:
-        return Formula(Metric.ABSOLUTE, Transform.EXP, self.weights(n_features))
+        return Formula(Metric.ABSOLUTE, EXP, self.weights(n_features))
+
+    def slope(self, formula: Formula) -> tuple[Formula, float]:
+        return formula, formula.factor
+
+    @classmethod
+    def lengthscale_of_gamma(cls, gamma: float) -> float:
+        return 1.0 / gamma

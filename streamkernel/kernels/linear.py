@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.kernels.base import Formula, FormulaKernel, Metric, Transform
+from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_rows
+from streamkernel.kernels.transforms import POWER
 
 __all__ = ["Linear"]
 
@@ -19,9 +21,10 @@ class Linear(FormulaKernel):
     """``k(x, z) = x.z``."""
 
     name: ClassVar[str] = "linear"
+    transforms: ClassVar[tuple[Transform, ...]] = (POWER,)
 
     def formula(self, n_features: int) -> Formula:
-        return Formula(Metric.INNER, Transform.POWER, np.ones(n_features))
+        return Formula(Metric.INNER, POWER, np.ones(n_features))
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         rows = checked_rows(X)

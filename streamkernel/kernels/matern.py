@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from streamkernel.errors import ParameterError
-from streamkernel.kernels.base import Formula, Metric, StationaryKernel, Transform
+from streamkernel.kernels._functions import compiled_value, exponential
+from streamkernel.kernels._instructions import fused
+from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_number
 
 __all__ = ["Matern"]
 
-TRANSFORMS = {0.5: Transform.MATERN12, 1.5: Transform.MATERN32, 2.5: Transform.MATERN52}
+
+# r is limited by `largest`: for an infinite one ``r exp(-r)`` would be inf * 0. Its kernel value is 0 anyway.
+
+
+@compiled_value
+def order_one_half(s, x, z, constants):  # type: ignore[no-untyped-def]
+    factor, _, high, low, cut, _, _ = constants
+    return exponential(np.sqrt(factor * s), high, low, cut)
+
+
+@compiled_value
+def order_three_halves(s, x, z, constants):  # type: ignore[no-untyped-def]
+    factor, _, high, low, cut, _, largest = constants
+    t = factor * s
+    r = np.sqrt(largest if t > largest else t)
+    e = exponential(r, high, low, cut)
+    return fused(r, e, e)
+
+
+@compiled_value
+def order_five_halves(s, x, z, constants):  # type: ignore[no-untyped-def]
+    factor, _, high, low, cut, third, largest = constants
+    t = factor * s
+    t = largest if t > largest else t
+    r = np.sqrt(t)
+    e = exponential(r, high, low, cut)
+    return fused(fused(t, third, r), e, e)
+
+
+MATERN12 = Transform(order_one_half)  # the slope by t is infinite at 0
+MATERN32 = Transform(order_three_halves, slope=lambda shape: 0.5)
+MATERN52 = Transform(order_five_halves, slope=lambda shape: 1 / 6)
+TRANSFORMS = {0.5: MATERN12, 1.5: MATERN32, 2.5: MATERN52}
 
 
 @dataclass(frozen=True)
@@ -37,6 +74,7 @@ class Matern(StationaryKernel):
     nu: float = 1.5
 
     name: ClassVar[str] = "matern"
+    transforms: ClassVar[tuple[Transform, ...]] = tuple(TRANSFORMS.values())
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,4 +84,12 @@ class Matern(StationaryKernel):
         object.__setattr__(self, "nu", nu)
 
     def formula(self, n_features: int) -> Formula:
-        return Formula(Metric.SQUARED, TRANSFORMS[self.nu], self.weights(n_features), factor=2.0 * self.nu)
+        weights = self.weights(n_features)
+        return Formula(Metric.SQUARED, TRANSFORMS[self.nu], weights, factor=2.0 * self.nu, shape=1.0 / 3.0)
+
+    def slope(self, formula: Formula) -> tuple[Formula, float]:
+        if self.nu == 0.5:  # exp(-r) / r is no formula: the gradient divides by r
+            return formula, formula.factor
+        if self.nu == 1.5:
+            return replace(formula, transform=MATERN12), formula.factor
+        return replace(formula, transform=MATERN32), formula.factor / 3.0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-import numpy as np
-
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.kernels.base import Kernel, KernelConfig
-from streamkernel.kernels.composite import Product, Sum
+from streamkernel.kernels import _compiled
+from streamkernel.kernels.arc_cosine import ArcCosine
+from streamkernel.kernels.base import Kernel, KernelConfig, Product, Sum
+from streamkernel.kernels.cosine import Cosine
+from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
 from streamkernel.kernels.gaussian import Gaussian
 from streamkernel.kernels.laplacian import Laplacian
 from streamkernel.kernels.linear import Linear
@@ -22,10 +23,10 @@ from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
 from streamkernel.kernels.user_kernels import handed_over, own_kernels
 
-__all__ = ["KERNEL_NAMES", "as_kernel", "kernel_from_config", "parameters_of"]
+__all__ = ["KERNEL_NAMES", "as_kernel", "compile_all", "kernel_from_config", "parameters_of"]
 
-# name: (class, parameters that the name fixes)
-NAMES: dict[str, tuple[type[Kernel], dict[str, Any]]] = {
+# The registry: name: (class, parameters that the name fixes). All else is read from the classes.
+NAMES: dict[str, tuple[type[FormulaKernel], dict[str, Any]]] = {
     "gaussian": (Gaussian, {}),
     "rbf": (Gaussian, {}),
     "laplacian": (Laplacian, {}),
@@ -37,25 +38,27 @@ NAMES: dict[str, tuple[type[Kernel], dict[str, Any]]] = {
     "polynomial": (Polynomial, {}),
     "poly": (Polynomial, {}),
     "linear": (Linear, {}),
+    "cosine": (Cosine, {}),
+    "arc_cosine": (ArcCosine, {}),
+    "arccosine": (ArcCosine, {}),
+    "arc_cosine0": (ArcCosine, {"order": 0}),
+    "arc_cosine1": (ArcCosine, {"order": 1}),
+    "arc_cosine2": (ArcCosine, {"order": 2}),
     "sigmoid": (Sigmoid, {}),
 }
 KERNEL_NAMES = tuple(NAMES)
 
-CLASSES: dict[str, type[Kernel]] = {
-    kernel.name: kernel
-    for kernel in (Gaussian, Laplacian, Linear, Matern, Polynomial, Product, RationalQuadratic, Sigmoid, Sum)
-}
+CLASSES: dict[str, type[Kernel]] = {kind.name: kind for kind, _ in NAMES.values()}
+CLASSES |= {Sum.name: Sum, Product.name: Product}
 
-# Parameters of `as_kernel` that each class takes; beside a lengthscale, gamma is an alias (`lengthscale_from_gamma`).
-PARAMETERS: dict[type[Kernel], tuple[str, ...]] = {
-    Gaussian: ("lengthscale", "gamma"),
-    Laplacian: ("lengthscale", "gamma"),
-    Matern: ("lengthscale", "nu"),
-    RationalQuadratic: ("lengthscale", "shape"),
-    Polynomial: ("gamma", "degree", "coef0"),
-    Linear: (),
-    Sigmoid: ("gamma", "coef0"),
-}
+
+def parameters_of_class(kind: type[FormulaKernel]) -> tuple[str, ...]:
+    """Parameters of `as_kernel` that a class takes: its fields, and gamma where it stands for a lengthscale."""
+    names = tuple(field.name for field in fields(kind))  # type: ignore[arg-type]
+    return (*names, "gamma") if issubclass(kind, StationaryKernel) and kind.lengthscale_of_gamma(1.0) else names
+
+
+PARAMETERS = {kind: parameters_of_class(kind) for kind, _ in NAMES.values()}
 
 
 def parameters_of(name: str) -> tuple[str, ...]:
@@ -63,21 +66,13 @@ def parameters_of(name: str) -> tuple[str, ...]:
     return PARAMETERS[NAMES[name][0]] if name in NAMES else ()
 
 
-def lengthscale_from_gamma(kind: type[Kernel], gamma: object) -> float:
-    """Gaussian: ``1 / sqrt(2 gamma)``; Laplacian: ``1 / gamma`` (scikit-learn's `rbf` and `laplacian`)."""
-    rate = checked_number("gamma", gamma)
-    return float(1.0 / np.sqrt(2.0 * rate)) if kind is Gaussian else 1.0 / rate
+def compile_all() -> None:
+    """Compile the loops and the transforms of every kernel, or load them from Numba's cache."""
+    _compiled.compile_all(dict.fromkeys(transform for kind in PARAMETERS for transform in kind.transforms))
 
 
 def as_kernel(
-    kernel: str | Kernel | Mapping[str, Any],
-    *,
-    lengthscale: Any = None,
-    gamma: Any = None,
-    degree: Any = None,
-    coef0: Any = None,
-    nu: Any = None,
-    shape: Any = None,
+    kernel: str | Kernel | Mapping[str, Any], *, lengthscale: Any = None, gamma: Any = None, **parameters: Any
 ) -> Kernel:
     """A kernel from its name (names of scikit-learn included) or its configuration; a kernel object is returned.
 
@@ -90,15 +85,20 @@ def as_kernel(
     gamma : float, optional
         As in scikit-learn: ``lengthscale = 1 / sqrt(2 gamma)`` for gaussian, ``1 / gamma`` for laplacian; the factor
         of the inner product for the polynomial and sigmoid kernels.
-    degree, coef0, nu, shape : optional
-        Parameters of the polynomial (`coef0` also of the sigmoid), Matern and rational quadratic kernels. As in
-        scikit-learn, parameters that the kernel does not have are ignored.
+    degree, coef0, nu, shape, order : optional
+        Parameters of the polynomial (`coef0` also of the sigmoid), Matern, rational quadratic and arc-cosine kernels.
+        As in scikit-learn, parameters that the kernel does not have are ignored.
 
     Raises
     ------
     ParameterError
         The kernel is not known, or a parameter is invalid or does not fit it.
+    TypeError
+        No kernel has a parameter of such a name.
     """
+    for name in parameters:
+        if not any(name in names for names in PARAMETERS.values()):
+            raise TypeError(f"as_kernel() got an unexpected keyword argument {name!r}")
     if gamma is not None and lengthscale is not None:
         raise ParameterError(
             f"lengthscale = {lengthscale!r} and gamma = {gamma!r} say the same twice; give one of them"
@@ -113,15 +113,13 @@ def as_kernel(
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
         raise ParameterError(f"kernel = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)} or a Kernel")
     kind, fixed = NAMES[kernel.lower()]
-    given = {
-        "lengthscale": lengthscale, "gamma": gamma, "degree": degree, "coef0": coef0, "nu": nu, "shape": shape,
-    }  # fmt: skip
-    if gamma is not None and "lengthscale" in PARAMETERS[kind] and "gamma" not in PARAMETERS[kind]:
-        raise ParameterError(f"gamma = {gamma!r} means nothing to the kernel {kernel!r}; give its lengthscale")
-    parameters = {name: given[name] for name in PARAMETERS[kind] if given[name] is not None}
-    if "gamma" in parameters and "lengthscale" in PARAMETERS[kind]:
-        parameters["lengthscale"] = lengthscale_from_gamma(kind, parameters.pop("gamma"))
-    return kind(**{**parameters, **fixed})
+    if gamma is not None and issubclass(kind, StationaryKernel):
+        lengthscale = kind.lengthscale_of_gamma(checked_number("gamma", gamma))
+        if lengthscale is None:
+            raise ParameterError(f"gamma = {gamma!r} means nothing to the kernel {kernel!r}; give its lengthscale")
+    given = {**parameters, "lengthscale": lengthscale, "gamma": gamma}
+    own = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: given[name] for name in own if given.get(name) is not None} | fixed)
 
 
 def kernel_from_config(config: Mapping[str, Any]) -> Kernel:

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels.base import Formula, FormulaKernel, Metric, Transform
+from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
+from streamkernel.kernels.transforms import POWER
 
 __all__ = ["Polynomial"]
 
@@ -36,6 +38,7 @@ class Polynomial(FormulaKernel):
     coef0: float = 1.0
 
     name: ClassVar[str] = "polynomial"
+    transforms: ClassVar[tuple[Transform, ...]] = (POWER,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", checked_integer("degree", self.degree))
@@ -48,7 +51,7 @@ class Polynomial(FormulaKernel):
     def formula(self, n_features: int) -> Formula:
         gamma = 1.0 / max(1, n_features) if self.gamma is None else self.gamma
         ones = np.ones(n_features)
-        return Formula(Metric.INNER, Transform.POWER, ones, factor=gamma, offset=self.coef0, shape=float(self.degree))
+        return Formula(Metric.INNER, POWER, ones, factor=gamma, offset=self.coef0, shape=float(self.degree))
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         rows = checked_rows(X)

@@ -1,66 +1,22 @@
-"""A kernel prepared with its basis points, to fill blocks of kernel values."""
+"""A kernel of one formula with its basis points packed, to fill blocks of kernel values."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.errors import ShapeError
 from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._functions import LOG2E, LOG2E_TAIL
 from streamkernel.kernels._loops import GROUP
 from streamkernel.kernels._tile import BLOCK, ROWS, columns
-from streamkernel.kernels.base import Formula, FormulaKernel, Kernel, Metric, Transform
-from streamkernel.kernels.parameters import checked_rows
+from streamkernel.kernels.base import Kernel, PreparedKernel
+from streamkernel.kernels.formula import Formula, Metric
 
-__all__ = ["PreparedFormula", "PreparedKernel", "packed_bytes", "packing_bytes", "workspace_bytes"]
-
-
-# log2(e) = LOG2E + LOG2E_TAIL, more digits than one float64 has.
-LOG2E = 1.4426950408889634
-LOG2E_TAIL = 2.0355273740931033e-17
-
-
-class PreparedKernel(ABC):
-    """``k(., Z)`` for fixed Z (n, p). Threads may share one object. Only the kernel and Z are pickled."""
-
-    def __init__(self, kernel: Kernel, points: NDArray[Any]) -> None:
-        self.kernel = kernel
-        self.points = points
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return prepare, (self.kernel, self.points)
-
-    def block(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """``K_bn = k(X_b, Z)``, (b, n) in the dtype of X (float32 or float64).
-
-        Parameters
-        ----------
-        X : (b, p) rows.
-        out : (b, n), optional
-            C-contiguous array with the dtype of X, which is filled and returned.
-        """
-        rows = checked_rows(X, "X", self.points.shape[1])
-        shape = (len(rows), len(self.points))
-        if out is None:
-            out = np.empty(shape, rows.dtype)
-        elif out.shape != shape or out.dtype != rows.dtype or not out.flags.c_contiguous:
-            raise ShapeError(f"out is {out.shape} {out.dtype}; give a C-contiguous {shape} {rows.dtype} array")
-        if out.size:
-            self.fill(rows, out)
-        return out
-
-    @abstractmethod
-    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
-        """`block` without checks."""
-
-
-def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
-    return kernel.prepare(points)
+__all__ = ["Packed", "PreparedFormula", "packed_bytes", "packing_bytes", "workspace_bytes"]
 
 
 def packed_bytes(n: int, p: int, formulas: int = 1) -> int:
@@ -117,32 +73,37 @@ class Packed:
     """Basis points and constants as the loops read them, in one dtype."""
 
     def __init__(self, formula: Formula, points: NDArray[Any], dtype: np.dtype[Any]) -> None:
-        p = points.shape[1]
+        p, factor, metric = points.shape[1], formula.factor, formula.metric
         exponents = np.zeros(p)
-        if formula.metric != Metric.INNER:
+        if metric in (Metric.SQUARED, Metric.ABSOLUTE):
             # Powers of two move from the weights to the rows. This is exact, and distances do not over- or underflow.
             limit = 60 if dtype == np.float32 else 400
             exponents = np.clip(np.round(np.log2(formula.weights)), -limit, limit)
         scale = np.exp2(exponents)
         rest = formula.weights / scale
-        factor, self.metric = formula.factor, int(formula.metric)
         equal = p == 0 or bool(np.all(formula.weights == formula.weights[0]))
-        if self.metric == Metric.SQUARED:
+        if metric == Metric.SQUARED:
             rest = rest**2
             if equal and p:
-                factor, rest, self.metric = factor * float(rest[0]), np.ones(p), 3
+                factor, rest, metric = factor * float(rest[0]), np.ones(p), Metric.EQUAL_SQUARED
         self.weights, self.scale = rest.astype(dtype), scale.astype(dtype)
-        self.constants, self.degree = constants(formula, factor, dtype), int(formula.shape)
-        self.transform = int(formula.transform)
-        self.panels = panelled(points, lambda some: some.astype(dtype) * self.scale)
-        self.limit = dtype.type(-1.0)
+        self.metric, self.transform = metric, formula.transform
+        self.constants = constants(formula, factor, dtype)
+        self.degree = int(formula.shape) if formula.transform.power else 1
+        # The compiled function has one signature: arrays of no entries stand for what a formula does not need.
         nothing = [np.zeros((0,) * d, t) for d, t in [(1, float), (1, float), (3, dtype), (2, dtype), (1, dtype)]]
         self.centred: tuple[NDArray[Any], ...] = tuple(nothing)
-        slope = SLOPES.get(formula.transform)
+        self.limit = dtype.type(-1.0)
+        if metric.is_angle:
+            self.panels, *angular = directions(points, metric, dtype)
+        else:
+            self.panels = panelled(points, lambda some: some.astype(dtype) * self.scale)
+            angular = [np.zeros((len(self.panels), self.panels.shape[2]), dtype)] * 2
+        self.angular = tuple(angular)
+        slope = formula.transform.slope
         if formula.metric == Metric.SQUARED and slope is not None and p >= CROSSOVER[dtype][0 if equal else 1]:
-            shape = formula.shape if formula.transform == Transform.RATIONAL else 1.0
             unit = PRODUCT_ERROR * float(np.finfo(dtype).eps) / 4 * math.sqrt(min(p, BLOCK) + p / BLOCK)
-            self.limit = dtype.type(min(BUDGET[dtype] / (unit * slope * shape * factor), 1e30))
+            self.limit = dtype.type(min(BUDGET[dtype] / (unit * slope(formula.shape) * factor), 1e30))
             self.centred = centred(points, scale * np.sqrt(rest), dtype)
 
     def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
@@ -150,27 +111,31 @@ class Packed:
         view.flags.writeable = False  # one compiled version for rows that may and may not be written
         compiled.fill(
             view, self.metric, self.transform, self.constants, self.degree, self.scale, self.weights, self.panels,
-            self.limit, self.centred, out,
+            self.limit, self.centred, self.angular, out,
         )  # fmt: skip
 
 
-# The largest |d k / d t| of each transform, to be multiplied by the shape for RATIONAL; for MATERN12 it is infinite.
-SLOPES = {Transform.EXP: 1.0, Transform.MATERN32: 0.5, Transform.MATERN52: 1 / 6, Transform.RATIONAL: 1.0}
-
-
-def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Constants (factor, offset, high, low, cut, shape, largest) of `_loops.write`."""
+def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Constants (factor, offset, high, low, cut, shape, largest) of a transform."""
     single = dtype == np.float32
-    rate = {Transform.EXP: factor * LOG2E, Transform.RATIONAL: 1.0}.get(formula.transform, LOG2E)
+    rate = formula.transform.rate(factor)
+    # The rate in two parts, of twice the digits: a large exponent would lose as many of its own as it has before the
+    # point. In float32 the second part is the rounding error; in float64 log2(e) itself needs the digits.
     high = dtype.type(-rate)
     low = dtype.type(-(rate + float(high))) if single else dtype.type(-LOG2E_TAIL * rate / LOG2E)
     # From here on the result is below the normal numbers.
     cut = np.nextafter(dtype.type((126.0 if single else 1022.0) / rate), dtype.type(np.inf))
-    largest = 1e4 if single else 1e6
-    shape = 1.0 / 3.0
-    if formula.transform == Transform.RATIONAL:
-        largest, shape = (1e38 if single else 1e308), formula.shape
-    return tuple(dtype.type(v) for v in (factor, formula.offset, high, low, cut, shape, largest))
+    largest = formula.transform.largest[0 if single else 1]
+    return np.array([factor, formula.offset, high, low, cut, formula.shape, largest], dtype)
+
+
+def squared_norms(rows: NDArray[Any]) -> NDArray[Any]:
+    """|x|^2 of each row, with the bits that the loops compute for an equal row."""
+    padded = np.zeros((ROWS * -(-len(rows) // ROWS), rows.shape[1]), rows.dtype)
+    padded[: len(rows)] = rows
+    squares = np.zeros(len(padded), rows.dtype)
+    compiled.norms(padded, squares)
+    return squares[: len(rows)]
 
 
 def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
@@ -181,23 +146,39 @@ def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[An
         return np.asarray(((some - centre) * scale).astype(dtype, copy=False))
 
     panels = panelled(points, moved)
-    width = panels.shape[2]
-    per_panel = np.zeros((len(panels), width), dtype)
-    rows = np.zeros((ROWS * -(-width // ROWS), points.shape[1]), dtype)
-    squares = np.zeros(len(rows), dtype)
-    for k, panel in enumerate(panels):
-        rows[:width] = panel.T
-        compiled.norms(rows, squares)
-        per_panel[k] = squares[:width]
+    per_panel = np.zeros((len(panels), panels.shape[2]), dtype)
+    for squares, panel in zip(per_panel, panels, strict=True):
+        squares[:] = squared_norms(panel.T)
     return centre, scale, panels, per_panel, per_panel.max(axis=1)
+
+
+def directions(points: NDArray[Any], metric: Metric, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
+    """(panels, squared norms, norms) of points for an angle, by the operations of `_loops.directions`."""
+    width = columns(dtype)
+    squares, norms = np.zeros((2, -(-len(points) // width), width), dtype)
+
+    def divided(some: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        rows = some.astype(dtype)
+        largest = np.maximum(rows.max(axis=1, initial=0), -rows.min(axis=1, initial=0))
+        rows /= np.where(largest > 0, largest, 1)[:, None]
+        lengths = squared_norms(rows)
+        roots = np.sqrt(lengths)
+        if metric == Metric.HALF_ANGLE:
+            rows /= np.where(roots > 0, roots, 1)[:, None]
+        return rows, lengths, largest * roots
+
+    for k in range(len(squares)):
+        _, lengths, of_points = divided(points[k * width : (k + 1) * width])
+        squares[k, : len(lengths)], norms[k, : len(lengths)] = lengths, of_points
+    return panelled(points, lambda some: divided(some)[0]), squares, norms
 
 
 class PreparedFormula(PreparedKernel):
     """A kernel of one formula, with its points packed once for each dtype of X."""
 
-    def __init__(self, kernel: FormulaKernel, points: NDArray[Any]) -> None:
+    def __init__(self, kernel: Kernel, formula: Formula, points: NDArray[Any]) -> None:
         super().__init__(kernel, points)
-        self.formula = kernel.formula(points.shape[1])
+        self.formula = formula
         self.packed: dict[np.dtype[Any], Packed] = {}
         self.pack(points.dtype)
 

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from streamkernel.kernels.base import Formula, Metric, StationaryKernel, Transform
+from streamkernel.kernels._functions import compiled_value, exponential, logarithm
+from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_number
 
 __all__ = ["RationalQuadratic"]
+
+
+@compiled_value
+def power_of_distance(s, x, z, constants):  # type: ignore[no-untyped-def]
+    factor, _, high, low, cut, shape, largest = constants
+    t = factor * s
+    return exponential(shape * logarithm(largest if t > largest else t), high, low, cut)
+
+
+RATIONAL = Transform(
+    power_of_distance,
+    slope=lambda shape: shape,
+    rate=lambda factor: 1.0,  # 2^(-shape log2(1 + t))
+    largest=(1e38, 1e308),  # the values decay by a power only: all distances count
+)
+"""``(1 + t)^-shape``"""
 
 
 @dataclass(frozen=True)
@@ -33,12 +51,14 @@ class RationalQuadratic(StationaryKernel):
     shape: float = 1.0
 
     name: ClassVar[str] = "rational_quadratic"
+    transforms: ClassVar[tuple[Transform, ...]] = (RATIONAL,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "shape", checked_number("shape", self.shape))
 
     def formula(self, n_features: int) -> Formula:
-        return Formula(
-            Metric.SQUARED, Transform.RATIONAL, self.weights(n_features), factor=0.5 / self.shape, shape=self.shape
-        )
+        return Formula(Metric.SQUARED, RATIONAL, self.weights(n_features), factor=0.5 / self.shape, shape=self.shape)
+
+    def slope(self, formula: Formula) -> tuple[Formula, float]:
+        return replace(formula, shape=formula.shape + 1.0), 2.0 * formula.factor * formula.shape

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels.base import Formula, FormulaKernel, Metric, Transform
+from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_number, checked_rows
-from streamkernel.kernels.prepared import PreparedFormula, PreparedKernel
+from streamkernel.kernels.prepared import PreparedFormula
+from streamkernel.kernels.transforms import POWER
 
 __all__ = ["Sigmoid"]
 
@@ -35,6 +37,7 @@ class Sigmoid(FormulaKernel):
     coef0: float = 1.0
 
     name: ClassVar[str] = "sigmoid"
+    transforms: ClassVar[tuple[Transform, ...]] = (POWER,)
 
     def __post_init__(self) -> None:
         magnitude = checked_number("coef0", abs(self.coef0) if _is_real(self.coef0) else self.coef0, zero=True)
@@ -49,10 +52,11 @@ class Sigmoid(FormulaKernel):
     def formula(self, n_features: int) -> Formula:
         """Formula of the argument of tanh."""
         gamma = 1.0 / max(1, n_features) if self.gamma is None else self.gamma
-        return Formula(Metric.INNER, Transform.POWER, np.ones(n_features), factor=gamma, offset=self.coef0)
+        return Formula(Metric.INNER, POWER, np.ones(n_features), factor=gamma, offset=self.coef0)
 
-    def prepare(self, Z: Any) -> PreparedKernel:
-        return _PreparedSigmoid(self, checked_rows(Z, "Z"))
+    def prepare(self, Z: Any) -> PreparedFormula:
+        points = checked_rows(Z, "Z")
+        return _PreparedSigmoid(self, self.formula(points.shape[1]), points)
 
     def diagonal(self, X: Any) -> NDArray[np.float64]:
         rows = checked_rows(X)

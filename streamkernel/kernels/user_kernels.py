@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from streamkernel.errors import ModelFormatError, ParameterError
-from streamkernel.kernels.base import Kernel, KernelConfig, kernel_path
-from streamkernel.kernels.composite import Composite
+from streamkernel.kernels.base import Composite, Kernel, KernelConfig, kernel_path
 
 __all__ = ["handed_over", "own_kernels"]
 

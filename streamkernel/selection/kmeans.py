@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
-from streamkernel.kernels import Kernel
-from streamkernel.kernels.base import StationaryKernel
+from streamkernel.kernels import Kernel, StationaryKernel
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions import stream_generator
 from streamkernel.reductions.clusters import Clusters, LloydStep

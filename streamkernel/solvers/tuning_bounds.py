@@ -7,9 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.kernels import Kernel, log_lengthscales, per_feature, with_log_lengthscales
-from streamkernel.kernels.base import StationaryKernel
-from streamkernel.kernels.composite import Composite
+from streamkernel.kernels import (
+    Composite,
+    Kernel,
+    StationaryKernel,
+    log_lengthscales,
+    per_feature,
+    with_log_lengthscales,
+)
 
 __all__ = ["Bounds", "spread_lengthscales"]
 

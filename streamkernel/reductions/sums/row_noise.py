@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, ParameterError
-from streamkernel.kernels import Kernel
-from streamkernel.kernels.base import StationaryKernel
+from streamkernel.kernels import Kernel, StationaryKernel
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import InPlaceCholesky, subtract_gram
 from streamkernel.reductions.clusters import Clusters

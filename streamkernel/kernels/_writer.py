@@ -1,0 +1,121 @@
+"""The one loop that turns a tile of sums into kernel values. It is compiled once for each transform and dtype.
+
+`_loops.fill` gets the address of a compiled writer and calls it for each tile: a call of a few nanoseconds for some
+hundred values. The loops then need not know the transforms, and a new one is compiled alone, in its own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, cfunc, njit, types
+from numba.extending import intrinsic
+
+from streamkernel.kernels._functions import INNER, OPTIONS
+from streamkernel.kernels._instructions import full_width, fused, stay_separate
+
+__all__ = ["call_writer", "compiled_writer", "writer", "writer_signature"]
+
+CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula
+
+
+def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[..., None]:
+    """The loop of one transform, as a function that is still to be compiled.
+
+    `version` is not used: the variables of a closure are part of the key of Numba's cache, so that a change of any
+    source compiles the loop again (see `_loops.entry_points`).
+    """
+
+    def write(sums, scratch, wanted, size, width, kept, out, stride, constants, degree, rows, points):  # type: ignore[no-untyped-def]
+        full_width()
+        # The C function around this one would inline it, and has vectors of the processor's preferred width only.
+        stay_separate()
+        if version < 0:
+            return
+        tile, target, marks = carray(sums, (size, width)), carray(out, (size, stride)), carray(wanted, size)
+        row_norms, point_norms, given = carray(rows, size), carray(points, width), carray(constants, CONSTANTS)
+        # Local variables are loaded before the loop; the compiler cannot know that `out` does not overlap an array.
+        parameters = (given[0], given[1], given[2], given[3], given[4], given[5], given[6])
+        if power:
+            raise_to_degree(carray(sums, size * width), carray(scratch, size * width), parameters, degree)
+        for i in range(size):
+            # A row whose sums come from differences after its tile was written from products is written twice.
+            if marks[i]:
+                source, values, x = tile[i, :kept], target[i, :kept], row_norms[i]
+                for c in range(kept):
+                    values[c] = value(source[c], x, point_norms[c], parameters)
+
+    return write
+
+
+@njit(**INNER)
+def raise_to_degree(tile, base, parameters, degree):  # type: ignore[no-untyped-def]
+    """``tile <- t^degree``, ``t = factor tile + offset``, by repeated squaring over the degree's bits, highest first.
+
+    It passes over the whole tile for each bit: a loop over the bits inside would keep the outer one from vector code,
+    and passes over single rows are too short for the time that a loop takes to begin.
+    """
+    full_width()
+    factor, offset = parameters[0], parameters[1]
+    for c in range(len(tile)):
+        tile[c] = fused(factor, tile[c], offset)
+    bit = 1
+    while 2 * bit <= degree:
+        bit *= 2
+    if bit > 1:
+        for c in range(len(tile)):
+            base[c] = tile[c]
+    while bit > 1:
+        bit //= 2
+        for c in range(len(tile)):
+            tile[c] *= tile[c]
+        if degree & bit:
+            for c in range(len(tile)):
+                tile[c] *= base[c]
+
+
+def writer_signature(kind: Any) -> Any:
+    """The signature of every writer for `kind`, numba's float32 or float64; in C, with pointers."""
+    data, marks, whole = types.CPointer(kind), types.CPointer(types.boolean), types.int64
+    return types.void(data, data, marks, whole, whole, whole, data, whole, data, whole, data, data)
+
+
+def compiled_writer(write: Callable[..., None], kind: Any, *, cache: bool) -> Any:
+    """The writer for `kind` as a C function, which has an ``address``; loaded from Numba's cache if it is there."""
+    return cfunc(writer_signature(kind), cache=cache, **OPTIONS)(write)
+
+
+@intrinsic
+def call_writer(
+    typing: Any, address: Any, tiles: Any, scratch: Any, wanted: Any, size: Any, width: Any, kept: Any,
+    out: Any, row: Any, column: Any, constants: Any, degree: Any, norms: Any, point_norms: Any, panel: Any,
+) -> Any:  # fmt: skip
+    """Call the writer at `address` for the values ``out[row : row + size, column : column + kept]``."""
+    signature = types.void(
+        address, tiles, scratch, wanted, size, width, kept, out, row, column, constants, degree, norms, point_norms,
+        panel,
+    )  # fmt: skip
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def array(k: int) -> Any:
+            return context.make_array(signature.args[k])(context, builder, values[k])
+
+        def scalar(k: int) -> Any:
+            return context.cast(builder, values[k], signature.args[k], types.int64)
+
+        size, width, kept, row, column, degree, panel = (scalar(k) for k in (4, 5, 6, 8, 9, 11, 14))
+        block = array(7)
+        stride = builder.extract_value(block.shape, 1)
+        first = builder.gep(block.data, [builder.add(builder.mul(row, stride), column)])
+        points = builder.gep(array(13).data, [builder.mul(panel, width)])
+        arguments = [
+            array(1).data, array(2).data, array(3).data, size, width, kept, first, stride, array(10).data, degree,
+            array(12).data, points,
+        ]  # fmt: skip
+        kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        builder.call(builder.inttoptr(values[0], kind.as_pointer()), arguments)
+        return context.get_dummy_value()
+
+    return signature, generate

@@ -1,0 +1,89 @@
+"""Base classes of kernels with one formula: those of any metric, and those of the distance between two rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.kernels.base import Kernel, PreparedKernel
+from streamkernel.kernels.formula import Formula, Transform
+from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, checked_rows
+from streamkernel.kernels.prepared import PreparedFormula
+
+__all__ = ["FormulaKernel", "StationaryKernel"]
+
+
+class FormulaKernel(Kernel):
+    """A kernel of one formula; the compiled loops fill its blocks.
+
+    Attributes
+    ----------
+    transforms : the transforms that its formula may have; `compile_all` compiles them.
+    """
+
+    transforms: ClassVar[tuple[Transform, ...]] = ()
+
+    @abstractmethod
+    def formula(self, n_features: int) -> Formula:
+        """The formula for rows of `n_features` features."""
+
+    def check_features(self, n_features: int) -> None:
+        """Accepts any number of features."""
+
+    def prepare(self, Z: Any) -> PreparedKernel:
+        points = checked_rows(Z, "Z")
+        self.check_features(points.shape[1])
+        return PreparedFormula(self, self.formula(points.shape[1]), points)
+
+    def with_lengthscale(self, lengthscale: Any) -> Kernel:
+        checked_lengthscale(lengthscale)
+        return self
+
+
+@dataclass(frozen=True)
+class StationaryKernel(FormulaKernel):
+    """A kernel of the scaled distance between two rows: ``k(x, x) = 1``."""
+
+    lengthscale: Lengthscale = 1.0
+
+    stationary: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengthscale", checked_lengthscale(self.lengthscale))
+
+    def check_features(self, n_features: int) -> None:
+        if isinstance(self.lengthscale, tuple) and len(self.lengthscale) != n_features:
+            raise ParameterError(
+                f"lengthscale has {len(self.lengthscale)} entries for {n_features} features;"
+                " give one number, or one per feature"
+            )
+
+    def weights(self, n_features: int) -> NDArray[np.float64]:
+        """``1 / lengthscale`` of each feature, (p,)."""
+        lengths = np.asarray(self.lengthscale, dtype=np.float64)
+        return np.ascontiguousarray(np.broadcast_to(1.0 / lengths, (n_features,)))
+
+    @abstractmethod
+    def slope(self, formula: Formula) -> tuple[Formula, float]:
+        """``-2 dk/ds`` (``-dk/ds`` for absolute differences) of its formula, as a formula times a constant."""
+
+    @classmethod
+    def lengthscale_of_gamma(cls, gamma: float) -> float | None:
+        """The lengthscale that scikit-learn's `gamma` stands for; None where there is no such kernel."""
+        return None
+
+    def with_lengthscale(self, lengthscale: Any) -> Self:
+        parameters = {f.name: getattr(self, f.name) for f in fields(self)}
+        return type(self)(**{**parameters, "lengthscale": lengthscale})
+
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        rows = np.asarray(X)
+        if rows.ndim != 2:
+            raise ShapeError(f"X has {rows.ndim} dimensions; give a table of rows of shape (rows, features)")
+        self.check_features(rows.shape[1])
+        return np.ones(len(rows))
