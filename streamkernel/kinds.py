@@ -96,7 +96,7 @@ class Predictor:
 
     @property
     def name(self) -> str:
-        """Value of `--estimator`, and of ``config["estimator"]``."""
+        """Value of `--estimator`, and of ``record.estimator``."""
         return self.estimator._kind
 
     @property
@@ -135,7 +135,7 @@ class Transformer:
 
     @property
     def name(self) -> str:
-        """Value of ``config["estimator"]``."""
+        """Value of ``record.estimator``."""
         return self.estimator._kind
 
     @property
@@ -213,13 +213,13 @@ def kind_of_class(name: str) -> str:
 
 def predictor_of(model: SavedModel) -> Predictor | None:
     """The kind of a model that predicts; None for a name that this release does not know."""
-    return PREDICTORS.get(str(model.config.get("estimator")))
+    return PREDICTORS.get(str(model.record.estimator))
 
 
 def title_of(model: SavedModel) -> str:
     """The title of a model's kind; a name that this release does not know stands for itself."""
     kind = predictor_of(model)
-    return str(model.config.get("estimator", "model")) if kind is None else kind.title
+    return str(model.record.estimator) if kind is None else kind.title
 
 
 def transformer_class(stored: str | None) -> type[TransformerModel] | None:
@@ -262,7 +262,7 @@ def updatable(model: PredictingModel, where: str | PathLike[str]) -> Updatable[A
     kind = predictor_of(model)
     if kind is None or not kind.updates:
         able = ", ".join(each.name for each in PREDICTORS.values() if each.updates)
-        name = model.config.get("estimator")
+        name = model.record.estimator
         raise ModelFormatError(f"{where} is a {name} model, which cannot be updated (these can: {able}); fit it again")
     return cast("Updatable[Any]", model)
 

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.models import GaussianModel, RidgeModel
+from streamkernel.models import GaussianModel, GeneralisedModel, RidgeModel
 
 __all__ = ["Drawn", "committee_of", "counts_of", "gaussian_of", "labels_of", "with_parts", "with_tuning"]
 
 Float = NDArray[np.float64]
 
 _OF_THE_BASIS = ("components", "component_indices", "residual_path", "gains")
-_OF_RIDGE = ("alpha", "solution", "lengthscale_choice")
+_OF_RIDGE = ("alpha", "solution", "lengthscale_choice", "totals")
+_TUNED = {"ard": False, "signal_variance": "evidence", "tune": "none"}
 
 
-@dataclass(frozen=True)
-class Drawn(GaussianModel):
-    """Any configuration and arrays."""
-
-    KIND: ClassVar[str] = "drawn"
-
-    config: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+Drawn = GaussianModel | GeneralisedModel
+D = TypeVar("D", GaussianModel, GeneralisedModel)
 
 
-def with_parts(model: Drawn, config: dict[str, Any] | None = None, **arrays: Any) -> Drawn:
+def with_parts(model: D, config: dict[str, Any] | None = None, **arrays: Any) -> D:
     """The model with parts replaced, and arrays left out that are None."""
     kept = {name: array for name, array in {**model.arrays, **arrays}.items() if array is not None}
-    return replace(model, config={**model.config, **(config or {})}, arrays=kept)
+    return type(model).from_config({**model.config, **(config or {})}, kept)
 
 
 def gaussian_of(
     ridge: RidgeModel, X: Any, Y: Float, held_out: Any, *, signal: float = 25.0, noise: float = 1.0, wide: float = 1.0
-) -> Drawn:
+) -> GaussianModel:
     """DTC on the ridge model's basis, fitted to X (m, p), Y (m, d), checked on the rows `held_out` (c, p).
 
     Deviations are those of the formula times `wide`.
@@ -59,11 +53,18 @@ def gaussian_of(
         "signal_variance": np.full(d, signal),
         "noise_variance": np.full(d, noise),
     }
-    settings = {**ridge.config["settings"], "lengthscale": "evidence", "approximation": "dtc", "tune": "full"}
-    settings |= {"signal_variance": "evidence", "noise_variance": noise}
+    own = {"approximation": "dtc", "noise_variance": noise, "block_size": 1000, "partition": "rows"}
+    settings = {**ridge.config["settings"], "lengthscale": "evidence", **_TUNED, **own, "tune": "full"}
     kept = {name: value for name, value in ridge.config.items() if name not in _OF_RIDGE}
-    found = {"solution": {"log_evidence": -1.6 * len(X) * d, "bound": -1.7 * len(X) * d}, "tuning": None}
-    return Drawn({**kept, **found, "estimator": "gp", "settings": settings}, arrays)
+    found = {
+        "solution": {"log_evidence": -1.6 * len(X) * d, "bound": -1.7 * len(X) * d, "effective_df": [9.0] * d},
+        "totals": {**ridge.config["totals"], "residual_trace": 1.0, "log_det": 0.0},
+        "tuning": None,
+        "approximation": "dtc",
+        "row_noise": None,
+        "block_size": None,
+    }
+    return GaussianModel.from_config({**kept, **found, "estimator": "gp", "settings": settings}, arrays)
 
 
 def _scaled(ridge: RidgeModel, X: Any) -> Any:
@@ -74,7 +75,7 @@ def _features(basis: Basis, X: Any) -> Float:
     return np.asarray(np.linalg.solve(basis.L, basis.block(X).T).T)
 
 
-def with_tuning(model: Drawn, lengthscales: int = 1, sample: int = 40, full: int = 8) -> Drawn:
+def with_tuning(model: GaussianModel, lengthscales: int = 1, sample: int = 40, full: int = 8) -> GaussianModel:
     """A search that goes up, looks far down now and then, and begins anew over all rows."""
     rng = np.random.default_rng(0)
     names = ["lengthscale"] if lengthscales == 1 else [f"lengthscale of x{index}" for index in range(lengthscales)]
@@ -98,14 +99,25 @@ def with_tuning(model: Drawn, lengthscales: int = 1, sample: int = 40, full: int
     )
 
 
-def committee_of(model: Drawn, members: int = 40, block_size: int = 50) -> Drawn:
+def committee_of(model: GaussianModel, members: int = 40, block_size: int = 50) -> GaussianModel:
     """The same as a committee, whose members weigh what a Gamma distribution says."""
     weights = np.random.default_rng(0).gamma(30.0, size=members)
     settings = {**model.config["settings"], "approximation": "pitc", "block_size": block_size, "partition": "order"}
     return with_parts(model, {"estimator": "committee", "settings": settings}, member_weights=weights / weights.sum())
 
 
-def labels_of(ridge: RidgeModel, *, sharp: float = 1.0) -> Drawn:
+def generalised(ridge: RidgeModel, arrays: dict[str, Any], **fields: Any) -> GeneralisedModel:
+    """A generalised model with the basis of a ridge model; of its solution nothing is drawn but the evidence."""
+    kept = {name: value for name, value in ridge.config.items() if name not in _OF_RIDGE}
+    settings = {**ridge.config["settings"], **_TUNED, "tune": "sample", "newton_tol": 1e-6, "max_iterations": 30}
+    solution = {"method": "newton", "loss": 1.0, "objective": 1.0, "decrement": 0.0, "converged": True, "path": []}
+    solution |= {"iterations": 3, "log_evidence": -0.5 * ridge.record.totals.rows, "effective_df": 9.0}
+    found = {"settings": settings, "solution": solution, "tuning": None, "residual_share": 1.0}
+    found["totals"] = {"rows": ridge.record.totals.rows, "trace": ridge.record.totals.trace}
+    return GeneralisedModel.from_config({**kept, **found, **fields}, arrays)
+
+
+def labels_of(ridge: RidgeModel, *, sharp: float = 1.0) -> GeneralisedModel:
     """A classifier whose labels come as often as it says where `sharp` is 1, less surely above that."""
     rng = np.random.default_rng(0)
     true, classes = ridge.arrays["check_true"], len(ridge.config["classes"])
@@ -117,11 +129,10 @@ def labels_of(ridge: RidgeModel, *, sharp: float = 1.0) -> Drawn:
         "check_probability": said,
         "dual_coef": ridge.arrays["dual_coef"],
     }
-    kept = {name: value for name, value in ridge.config.items() if name not in _OF_RIDGE}
-    return Drawn({**kept, "estimator": "gp-classifier", "signal_variance": 4.0, "tuning": None}, arrays)
+    return generalised(ridge, arrays, estimator="gp-classifier", likelihood="softmax", signal_variance=4.0)
 
 
-def counts_of(ridge: RidgeModel, *, spread: float = 0.0) -> Drawn:
+def counts_of(ridge: RidgeModel, *, spread: float = 0.0) -> GeneralisedModel:
     """A Poisson model; with `spread` the counts vary more than its rates say."""
     rng = np.random.default_rng(0)
     rate = np.exp(0.1 * ridge.arrays["check_predicted"][:, :1])
@@ -131,5 +142,4 @@ def counts_of(ridge: RidgeModel, *, spread: float = 0.0) -> Drawn:
         "check_predicted": rate,
         "dual_coef": ridge.arrays["dual_coef"],
     }
-    kept = {name: value for name, value in ridge.config.items() if name not in _OF_RIDGE}
-    return Drawn({**kept, "estimator": "poisson", "signal_variance": 1.0, "tuning": None}, arrays)
+    return generalised(ridge, arrays, estimator="poisson", likelihood="poisson", signal_variance=1.0)

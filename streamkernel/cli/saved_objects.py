@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from streamkernel.blobs import joined
-from streamkernel.errors import ModelFormatError, StreamKernelError
+from streamkernel.errors import ModelFormatError
 from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.factors.factor import entries_of
 from streamkernel.kinds import predicting_class, updatable
@@ -16,27 +14,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.updatable import Updatable
 from streamkernel.store import bundle_kind
 
-__all__ = ["fields_of", "is_factor", "kind_of", "predicting_model", "updatable_model"]
-
-
-@contextmanager
-def fields_of(*paths: str) -> Iterator[None]:
-    """Raise a missing or wrong field of a saved object as ModelFormatError: digests alone do not prove its fields.
-
-    Raises
-    ------
-    ModelFormatError
-        A field is missing, or has a wrong type or value.
-    """
-    try:
-        yield
-    except StreamKernelError:
-        raise
-    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-        raise ModelFormatError(
-            f"{', '.join(paths)}: a field is missing or is not what it should be ({error!r:.200}); make it again "
-            "(--debug shows which)"
-        ) from error
+__all__ = ["is_factor", "kind_of", "predicting_model", "updatable_model"]
 
 
 def is_factor(path: str) -> bool:

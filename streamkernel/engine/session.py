@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ from streamkernel.engine.progress import Progress, Silent
 from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
 from streamkernel.engine.tree import PairingTree
+from streamkernel.records import SweepRecord
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.store import RowSink
 from streamkernel.table import Table
@@ -32,20 +32,6 @@ class Checkpointing(Protocol):
 
     def save(self, step: int, name: str, state: State) -> None:
         """Save the final state of a sweep."""
-
-
-@dataclass(frozen=True)
-class SweepRecord:
-    """One pass over the rows: its name, seconds, rows, tasks, and whether a checkpoint replaced it."""
-
-    name: str
-    seconds: float
-    rows: int
-    tasks: int
-    resumed: bool
-
-    def to_config(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def layout_of(work: Reduction[Any] | RowMap, table: Table) -> Layout:

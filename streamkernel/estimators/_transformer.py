@@ -87,16 +87,16 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
     def _adopt(self, model: Any) -> Self:
         """Set the fitted attributes from a model's parts."""
         self.model_ = model
-        basis, config = model.basis, model.config
+        basis, record = model.basis, model.record
         self.basis_, self.scaler_, self.kernel_ = basis, model.scaler, basis.kernel
         self.lengthscale_ = getattr(basis.kernel, "lengthscale", None)
         self.component_indices_ = basis.rows
         self.components_ = model.points
-        self.residual_trace_ = config["certificate"]["residual_trace"]
-        self.relative_residual_trace_ = config["certificate"]["relative_residual_trace"]
+        self.residual_trace_ = record.certificate.residual_trace
+        self.relative_residual_trace_ = record.certificate.relative_residual_trace
         self.n_features_in_ = len(model.column_names)
         tell_names(self, model.known_columns)
-        self.n_sweeps_ = config["sweep_count"]
+        self.n_sweeps_ = record.sweep_count
         return self
 
     def _transformed(self, X: Any) -> Any:

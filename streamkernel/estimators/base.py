@@ -114,19 +114,19 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     def _adopt(self, model: Any) -> Self:
         """Set the fitted attributes from a model's arrays."""
         self.model_ = model
-        config, arrays = model.config, model.arrays
-        self.n_features_in_ = len(config["columns"])
+        record, arrays = model.record, model.arrays
+        self.n_features_in_ = len(record.columns)
         tell_names(self, model.known_columns)
-        self.lengthscale_ = config["lengthscale"]
+        self.lengthscale_ = model.lengthscale
         self.kernel_ = model.basis.kernel
         self.component_indices_ = arrays["component_indices"]
         self.components_ = model.points
-        flat = arrays["dual_coef"].shape[1] == 1 and not config["targets_are_2d"]
+        flat = arrays["dual_coef"].shape[1] == 1 and model.flat
         self.dual_coef_ = arrays["dual_coef"][:, 0] if flat else arrays["dual_coef"]
         self.intercept_ = float(arrays["intercept"][0]) if flat else arrays["intercept"]
-        self.residual_trace_ = config["certificate"]["residual_trace"]
-        self.relative_residual_trace_ = config["certificate"]["relative_residual_trace"]
-        self.n_sweeps_ = config["sweep_count"]
+        self.residual_trace_ = record.certificate.residual_trace
+        self.relative_residual_trace_ = record.certificate.relative_residual_trace
+        self.n_sweeps_ = record.sweep_count
         return self
 
     def _values(self, X: Any, work: RowMap, name: str = "prediction") -> Any:

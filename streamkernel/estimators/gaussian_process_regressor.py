@@ -146,12 +146,12 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
 
     def _adopt(self, model: GaussianModel) -> Self:
         super()._adopt(model)
-        solution = model.config["solution"]
+        solution = model.record.solution
         self.signal_variance_ = model.arrays["signal_variance"]
         self.noise_variance_ = model.arrays["noise_variance"]
-        self.log_marginal_likelihood_value_ = solution["log_evidence"]
-        self.evidence_lower_bound_ = solution["bound"]
-        self.effective_df_ = np.asarray(solution["effective_df"])
+        self.log_marginal_likelihood_value_ = solution.log_evidence
+        self.evidence_lower_bound_ = solution.bound
+        self.effective_df_ = np.asarray(solution.effective_df)
         return self
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -189,7 +189,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
             raise ParameterError("return_cov is for rows in memory; give a NumPy array of a few thousand rows")
         model = self._fitted()
         cov = model.predictions().covariance(self._rows(X))
-        return cov[:, :, 0] if not model.config["targets_are_2d"] and cov.shape[2] == 1 else cov
+        return cov[:, :, 0] if model.flat and cov.shape[2] == 1 else cov
 
     def _rows(self, X: Any) -> Any:
         """Checked rows in memory, scaled as those of the fit."""

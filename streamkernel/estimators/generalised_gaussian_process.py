@@ -80,10 +80,10 @@ class GeneralisedEstimator(SupervisedEstimator):
 
     def _adopt(self, model: GeneralisedModel) -> Self:
         super()._adopt(model)
-        solution = model.config["solution"]
-        self.signal_variance_ = model.config["signal_variance"]
-        self.log_marginal_likelihood_value_ = solution["log_evidence"]
-        self.n_iter_ = solution["iterations"]
+        solution = model.record.solution
+        self.signal_variance_ = model.record.signal_variance
+        self.log_marginal_likelihood_value_ = solution.log_evidence
+        self.n_iter_ = solution.iterations
         return self
 
 

@@ -182,7 +182,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _adopt(self, model: Any) -> Self:
         """Set the fitted attributes from a model's parts."""
         self.model_ = model
-        config, arrays = model.config, model.arrays
+        record, arrays = model.record, model.arrays
         self.bases_ = model.bases
         self.kernels_ = tuple(basis.kernel for basis in model.bases)
         self.lengthscales_ = tuple(getattr(kernel, "lengthscale", None) for kernel in self.kernels_)
@@ -190,10 +190,10 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.components_, self.components_y_ = model.points_of(0), model.points_of(1)
         self.correlations_, self.singular_values_ = arrays["correlations"], arrays["singular_values"]
         self.quotients_ = arrays["gains"]
-        self.residual_traces_ = np.array([view["certificate"]["residual_trace"] for view in config["views"]])
-        self.n_features_in_ = len(config["columns"])
+        self.residual_traces_ = np.array([view.certificate.residual_trace for view in record.views])
+        self.n_features_in_ = len(record.columns)
         tell_names(self, model.known_columns)
-        self.n_sweeps_ = config["sweep_count"]
+        self.n_sweeps_ = record.sweep_count
         return self
 
     @property

@@ -112,7 +112,7 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
 
 def _has_probabilities(estimator: Any) -> bool:
     model = getattr(estimator, "model_", None)
-    loss = estimator.loss if model is None else model.config["settings"]["loss"]
+    loss = estimator.loss if model is None else model.record.settings.loss
     return bool(loss == "logistic")
 
 

@@ -15,6 +15,7 @@ from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits.pursuit_pools import pursuit_rule
 from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.records import StopRecord
 from streamkernel.reductions.sums import FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.wording import option
@@ -149,8 +150,8 @@ class KernelPCA(BasisTransformer):
         stop = found.stop
         cut = None
         if stop is not None:
-            cut = {"rule": "bound", "looked": stop.looked, "reached": stop.reached, "value": stop.value}
-        model = KernelPCAModel.of(found.solved, {**found.config(self._kind), "stop": cut}, found.arrays(), wanted)
+            cut = StopRecord(rule="bound", looked=stop.looked, reached=stop.reached, value=stop.value)
+        model = KernelPCAModel.of(found.solved, {**found.fields(self._kind), "stop": cut}, found.arrays(), wanted)
         self._adopt(model.with_basis(found.chosen.selection.basis))
         if wanted is not None and len(self.eigenvalues_) < wanted:
             warn_user(
@@ -164,8 +165,8 @@ class KernelPCA(BasisTransformer):
         self.eigen_ = model.eigen
         self.eigenvalues_ = self.eigen_.values
         # The residual of the components replaces that of the basis.
-        self.residual_trace_ = model.config["eigen"]["residual_trace"]
-        self.relative_residual_trace_ = model.config["eigen"]["relative_residual_trace"]
+        self.residual_trace_ = model.record.eigen.residual_trace
+        self.relative_residual_trace_ = model.record.eigen.relative_residual_trace
         return self
 
     @property

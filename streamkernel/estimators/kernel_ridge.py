@@ -74,7 +74,7 @@ class RidgeEstimator(UpdatingEstimator):
         return fit_ridge(table, settings, session, **options)
 
     def _adopt(self, model: RidgeModel) -> Self:
-        self.alpha_ = model.config["alpha"]
+        self.alpha_ = model.record.alpha
         return super()._adopt(model)
 
 

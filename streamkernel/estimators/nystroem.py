@@ -12,6 +12,7 @@ from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.factors import FeatureRows
 from streamkernel.linalg import solve_lower
 from streamkernel.models.transformers import NystroemModel
+from streamkernel.records import NystroemRecord
 from streamkernel.reductions.sums import FeatureSums
 
 __all__ = ["Nystroem"]
@@ -120,7 +121,9 @@ class Nystroem(BasisTransformer):
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
         found = self._fit_basis(X, self.n_components, _inverse_factor, rounding=_ROUNDING)
-        model = NystroemModel(found.config(self._kind), {**found.arrays(), "normalization": found.solved})
+        model = NystroemModel(
+            NystroemRecord(**found.fields(self._kind)), {**found.arrays(), "normalization": found.solved}
+        )
         return self._adopt(model.with_basis(found.chosen.selection.basis))
 
     def _adopt(self, model: NystroemModel) -> Self:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from streamkernel.factors.basis_record import BasisRecord
 from streamkernel.factors.cca import FactorCCA
 from streamkernel.factors.codes import Codes
 from streamkernel.factors.eigen import FactorEigen
@@ -14,6 +13,7 @@ from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.neighbours import NearestRows, Neighbours, nearest_neighbours
 from streamkernel.factors.operators import KernelOperator, WoodburyInverse, kernel_operator, preconditioner
 from streamkernel.factors.pca import PCA_ROWS, pca_residual_traces
+from streamkernel.factors.saved_basis import SavedBasis, scaler_of
 from streamkernel.factors.woodbury import NystroemRegression, nystroem_regression
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = [
     "BASIS",
     "PCA_ROWS",
     "ROWS",
-    "BasisRecord",
+    "SavedBasis",
     "Codes",
     "Factor",
     "FactorCCA",
@@ -42,6 +42,7 @@ __all__ = [
     "nystroem_regression",
     "pca_residual_traces",
     "preconditioner",
+    "scaler_of",
 ]
 
 

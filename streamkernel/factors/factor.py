@@ -12,8 +12,8 @@ are the factor of the first t functions (Smola & Schoelkopf 2000, section 3; Fin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 
 from streamkernel.blobs import blobs_at, is_url, joined, normalised
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
-from streamkernel.factors.basis_record import BasisRecord
 from streamkernel.factors.features import FeatureRows
+from streamkernel.factors.saved_basis import SavedBasis
 from streamkernel.kernels import Kernel
 from streamkernel.outputs import FACTOR_PARTS
+from streamkernel.records import FactorRecord
 from streamkernel.store import bundle_kind, check_target
-from streamkernel.table import Table, open_table
+from streamkernel.table import KnownColumns, Table, open_table
 from streamkernel.wording import call, option, switch
 
 __all__ = ["BASIS", "ROWS", "Factor", "checked_folder", "entries_of"]
@@ -36,39 +37,47 @@ BASIS, ROWS = FACTOR_PARTS
 
 
 @dataclass(frozen=True, eq=False)
-class Factor(BasisRecord):
+class Factor(SavedBasis):
     """A low-rank factor: its basis, and G if that was stored.
 
     Parameters
     ----------
     path : path or URL of the factor; None if it is not on disk.
-    config : all fields that are not arrays.
+    record : all fields that are not arrays.
     arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "factor"
+    RECORD: ClassVar[type[FactorRecord]] = FactorRecord
     _NOUN: ClassVar[str] = "factor"
     _MADE: ClassVar[str] = "the factor was made from"
     _GIVE: ClassVar[str] = "give rows with the same columns"
     _AGAIN: ClassVar[str] = "make it again"
 
     path: str | Path | None
-    config: dict[str, Any]
+    record: FactorRecord
     arrays: dict[str, NDArray[Any]]
 
-    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Factor:
-        return Factor(self.path, config, arrays)
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Factor:
+        return Factor(None, FactorRecord.from_config(dict(config)), arrays)
+
+    def with_parts(self, record: FactorRecord, arrays: dict[str, NDArray[Any]]) -> Factor:
+        return Factor(self.path, record, arrays)
 
     @property
     def column_names(self) -> list[str]:
         """Names of the table's features (not of the columns of G)."""
-        names: list[str] = self.config["column_names"]
-        return names
+        return list(self.record.column_names)
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        return self._known_columns(self.record.column_names, self.record.named_columns)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(m, n), the shape of G."""
-        return int(self.config["rows"]["count"]), len(self.basis)
+        return self.record.rows.count, len(self.basis)
 
     @property
     def residual_trace(self) -> float:
@@ -89,7 +98,7 @@ class Factor(BasisRecord):
         StoreNotFoundError
             G was not stored (``columns="none"``); `rows_of` computes it again from the table.
         """
-        if self.path is None or self.config.get("columns") is None:
+        if self.path is None or self.record.columns is None:
             raise StoreNotFoundError("this factor was made without its columns; use rows_of(table)")
         return FeatureRows(open_table(joined(self.path, ROWS, "G")))
 
@@ -129,12 +138,9 @@ class Factor(BasisRecord):
             raise IncompleteStoreError(
                 f"{folder} is not a whole factor: it has no {BASIS}; go on with {call('factorize', 'resume')}"
             )
-        bundle = cls.read(joined(folder, BASIS), kernels)
-        factor = cls(folder, bundle.config, bundle.arrays).checked(path)
-        stored = factor.config.get("columns")
-        if stored is not None and not (
-            isinstance(stored, dict) and factor.rows.table.fingerprint == stored.get("fingerprint")
-        ):
+        factor = replace(cls.read(joined(folder, BASIS), kernels), path=folder)
+        stored = factor.record.columns
+        if stored is not None and factor.rows.table.fingerprint != stored.fingerprint:
             raise IncompleteStoreError(
                 f"{folder}: its columns are not those of its basis: a run that was to replace it was interrupted; "
                 f"make it again with {option('overwrite', True)}"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import DataError, warn_user
 from streamkernel.models.predicting import Predicting
+from streamkernel.records import CheckedRows
 from streamkernel.table import RowBlock, Scaler, Table
 
 __all__ = ["CheckRows", "check_bytes", "check_rows"]
@@ -41,6 +42,11 @@ class CheckRows:
     kind: str
     true: NDArray[np.float64]
     predicted: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    @property
+    def record(self) -> CheckedRows:
+        """The fields as a model stores them."""
+        return CheckedRows(kind=self.kind, rows=len(self.true))
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         """The arrays as a model stores them."""

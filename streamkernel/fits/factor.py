@@ -31,9 +31,10 @@ from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folde
 from streamkernel.fits.choose_basis import Chosen, checked_plan, choose_basis
 from streamkernel.fits.factor_stop import check_stop, stopped
 from streamkernel.fits.plan_steps import steps_of_choice
-from streamkernel.fits.record import basis_arrays, basis_record, run_record
+from streamkernel.fits.record import basis_arrays, basis_fields, run_record
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, within_range
 from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.records import FactorRecord, StoredColumns
 from streamkernel.reductions.pools import ResidualSample
 from streamkernel.reductions.sums import FeatureGram, FeatureMap, Features, NormalEquations
 from streamkernel.selection.problem import unfilled_basis
@@ -184,17 +185,20 @@ def make_factor(
             squares, trace = sums.squares, sums.trace
     peak = meter.peak + session.executor.peak_bytes()
     left = path_of(trace, squares)
-    config = basis_record(chosen, settings, n)
-    config["column_names"] = list(chosen.table.columns)
-    config["named_columns"] = chosen.table.named
-    config["stop"] = kept.to_config()
-    config["columns"] = None
+    written = None
     if target is not None and stored is not None:
-        written = open_table(joined(target, ROWS, "G"))
-        config["columns"] = {"dtype": str(stored), "fingerprint": written.fingerprint}
-    config["certificate"] = certificate_of(trace, float(left[-1]))
-    config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
-    factor = Factor(target, config, basis_arrays(chosen, left))
+        fingerprint = open_table(joined(target, ROWS, "G")).fingerprint
+        written = StoredColumns(dtype=str(stored), fingerprint=fingerprint)
+    record = FactorRecord(
+        **basis_fields(chosen, settings, n),
+        column_names=tuple(chosen.table.columns),
+        named_columns=chosen.table.named,
+        stop=kept.record,
+        columns=written,
+        certificate=certificate_of(trace, float(left[-1])),
+        run=run_record(session, plan, time.perf_counter() - began, peak),
+    )
+    factor = Factor(target, record, basis_arrays(chosen, left))
     if target is not None:
         factor.write(joined(target, BASIS), overwrite=True)
     return factor

@@ -7,7 +7,6 @@ Stopping by a bound therefore costs one sweep, for any n.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
 from streamkernel.factors import FeatureRows
 from streamkernel.fits.choose_basis import Chosen
+from streamkernel.records import StopRecord
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import RidgeSystem
@@ -42,10 +42,13 @@ class Stopped:
     rule: str
     stop: Stop | None
 
-    def to_config(self) -> dict[str, Any]:
+    @property
+    def record(self) -> StopRecord:
+        """The rule and its result, as a factor stores them."""
         if self.stop is None:
-            return {"rule": self.rule}
-        return {"rule": self.rule, "looked": self.stop.looked, "reached": self.stop.reached, "value": self.stop.value}
+            return StopRecord(rule=self.rule)
+        stop = self.stop
+        return StopRecord(rule=self.rule, looked=stop.looked, reached=stop.reached, value=stop.value)
 
 
 def check_stop(stop: str, table: Table, settings: BasisSettings) -> None:

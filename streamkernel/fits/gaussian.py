@@ -22,11 +22,12 @@ from streamkernel.fits.gaussian_tuning import (
     tuning_steps,
 )
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
-from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.record import basis_arrays, model_fields
 from streamkernel.fits.supervised import check_numbers, fit_supervised
 from streamkernel.models.certificate import path_of
 from streamkernel.models.gaussian import GaussianModel, gaussian_arrays, gaussian_record, solved
 from streamkernel.models.seen_rows import seen_by_fit
+from streamkernel.records import GaussianRecord, GaussianSettingsRecord, QuerySet
 from streamkernel.reductions.members.weights import MemberWeights
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.sums import (
@@ -63,7 +64,7 @@ def fit_gaussian(
         estimator=estimator,
         **options,
     )
-    return GaussianModel(parts.config, parts.arrays)
+    return GaussianModel(parts.record, parts.arrays)
 
 
 def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> GaussianFitted:
@@ -244,24 +245,26 @@ class GaussianFitted:
             **{name: values for name, values in optional.items() if values is not None},
         }
 
-    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
+    def record(self, estimator: str, targets_are_2d: bool) -> GaussianRecord:
+        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
         noise = self.row_noise
-        made = [noise.signal, noise.noise] if isinstance(noise, (DiagonalNoise, BlockNoise)) else None
-        return {
-            **model_record(
+        made = (noise.signal, noise.noise) if isinstance(noise, (DiagonalNoise, BlockNoise)) else None
+        return GaussianRecord(
+            **model_fields(
                 self.chosen,
                 self.settings,
                 self.n,
+                options=GaussianSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,
             ),
-            "approximation": self.settings.approximation,
-            "row_noise": made,
-            "block_size": self.settings.block_size if isinstance(noise, BlockNoise) else None,
-            "tuning": tuning_record(self.chosen),
-            "query_set": None if self.query_set is None else asdict(self.query_set),
-            **seen_by_fit(self.chosen.table),
+            approximation=self.settings.approximation,
+            row_noise=made,
+            block_size=self.settings.block_size if isinstance(noise, BlockNoise) else None,
+            tuning=tuning_record(self.chosen),
+            query_set=None if self.query_set is None else QuerySet(**asdict(self.query_set)),
+            seen=seen_by_fit(self.chosen.table),
+            updates=None,
             **gaussian_record(self.sums, self.solution),
-        }
+        )

@@ -12,6 +12,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.fits.choose_basis import Chosen
 from streamkernel.kernels import Kernel, log_lengthscales, packed_bytes, per_feature
+from streamkernel.records import TuningRecord
 from streamkernel.reductions import Sample
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.reductions.sums import DiagonalNoise, EvidenceGradient, GaussianEquations, GaussianSums
@@ -171,7 +172,7 @@ def evidence_steps(problem: Problem, n: int, rows: int, *, times: int, where: st
     ]
 
 
-def tuning_record(chosen: Chosen) -> dict[str, Any] | None:
+def tuning_record(chosen: Chosen) -> TuningRecord | None:
     """The record of the search for hyper-parameters; None without a search."""
     tuning = chosen.tuning
     if not isinstance(tuning, (Tuning, LikelihoodTuning)):
@@ -179,16 +180,16 @@ def tuning_record(chosen: Chosen) -> dict[str, Any] | None:
     lengths = len(tuning.points[0].lengthscales)
     names = [f"lengthscale of {name}" for name in chosen.table.columns] if lengths > 1 else ["lengthscale"] * lengths
     noise: dict[str, float] = {"noise": tuning.noise} if isinstance(tuning, Tuning) else {}
-    return {
-        "objective": tuning.objective if isinstance(tuning, Tuning) else "laplace",
-        "parameters": [*names, "signal variance", *(["noise variance"] if noise else [])],
-        "best": _best(tuning),
-        "sample_rows": tuning.rows,
-        "moved": list(tuning.moved),
-        "signal": tuning.signal,
+    return TuningRecord(
+        objective=tuning.objective if isinstance(tuning, Tuning) else "laplace",
+        parameters=(*names, "signal variance", *(["noise variance"] if noise else [])),
+        best=_best(tuning),
+        sample_rows=tuning.rows,
+        moved=tuple(tuning.moved),
+        signal=tuning.signal,
         **noise,
-        "value": tuning.value,
-    }
+        value=tuning.value,
+    )
 
 
 def tuning_arrays(chosen: Chosen) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,18 @@ from streamkernel.errors import ParameterError
 from streamkernel.fits.choose_basis import Chosen, choose_basis
 from streamkernel.fits.gaussian_tuning import TUNING_BYTES, points_step, tuning_arrays, tuning_record
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
-from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.record import basis_arrays, model_fields
 from streamkernel.fits.supervised import fit_supervised
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.generalised import GeneralisedModel
+from streamkernel.records import (
+    CountedTotals,
+    GeneralisedRecord,
+    GeneralisedSettingsRecord,
+    GeneralisedSolutionRecord,
+    NewtonIteration,
+)
 from streamkernel.reductions import Reduction, Reweighted, Sample
 from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep, StartSums, likelihood_of
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions
@@ -81,33 +88,38 @@ class GeneralisedFitted:
             **tuning_arrays(self.chosen),
         }
 
-    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
+    def record(self, estimator: str, targets_are_2d: bool) -> GeneralisedRecord:
+        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
         fit = self.laplace.fit
-        return {
-            **model_record(
+        return GeneralisedRecord(
+            **model_fields(
                 self.chosen,
                 self.settings,
                 self.n,
+                options=GeneralisedSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,
             ),
-            "likelihood": self.likelihood.name,
-            "signal_variance": fit.signal_variance,
-            "residual_share": self.posterior.residual_share,
-            "covariance_share": self.posterior.covariance_share,
-            "totals": {"rows": self.start.count, "trace": self.start.trace},
-            "certificate": certificate_of(self.start.trace, self.start.residual_trace),
-            "tuning": tuning_record(self.chosen),
-            "solution": {
-                **{name: value for name, value in fit.to_config().items() if name != "iterations"},
-                "path": fit.to_config()["iterations"],
-                "iterations": len(fit.iterations),
-                "log_evidence": self.laplace.log_evidence,
-                "effective_df": self.laplace.effective_parameters,
-            },
-        }
+            likelihood=self.likelihood.name,
+            signal_variance=fit.signal_variance,
+            residual_share=self.posterior.residual_share,
+            covariance_share=self.posterior.covariance_share,
+            totals=CountedTotals(rows=self.start.count, trace=self.start.trace),
+            certificate=certificate_of(self.start.trace, self.start.residual_trace),
+            tuning=tuning_record(self.chosen),
+            solution=GeneralisedSolutionRecord(
+                method=fit.method,
+                loss=fit.loss,
+                objective=fit.objective,
+                decrement=fit.decrement,
+                converged=fit.converged,
+                path=tuple(NewtonIteration(**asdict(iteration)) for iteration in fit.iterations),
+                iterations=len(fit.iterations),
+                log_evidence=self.laplace.log_evidence,
+                effective_df=self.laplace.effective_parameters,
+            ),
+        )
 
 
 Float = NDArray[np.float64]
@@ -133,7 +145,7 @@ def fit_generalised(
         estimator=estimator,
         **options,
     )
-    return GeneralisedModel(parts.config, parts.arrays)
+    return GeneralisedModel(parts.record, parts.arrays)
 
 
 def check_counts(table: Table, estimator: str) -> None:

@@ -15,16 +15,26 @@ from streamkernel.factors import FactorCCA
 from streamkernel.fits.choose_basis import Chosen, checked_plan, standard_scaler
 from streamkernel.fits.kernel_cca_plan import CCASettings, curve_sizes, needs_statistics, plan_cca, sampled_rows
 from streamkernel.fits.kernel_cca_views import Paired
-from streamkernel.fits.record import basis_record, run_record
+from streamkernel.fits.record import basis_fields, run_record, scaler_record
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.records import (
+    Certificate,
+    KernelCCABound,
+    KernelCCARecord,
+    KernelCCASettingsRecord,
+    KernelCCASolution,
+    Run,
+    ViewRecord,
+)
 from streamkernel.reductions import Moments, Sample, View, stream_generator
 from streamkernel.reductions.sums import CrossDisagreements, CrossFeatureSums, CrossGram, Features, FeatureTimes
 from streamkernel.selection import RowCache, Selection
 from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
+from streamkernel.store.plain import plain
 from streamkernel.table import ColumnStatistics
 
 __all__ = ["fit_cca"]
@@ -42,18 +52,16 @@ class _Look:
     kernel: Kernel
     choice: LengthscaleChoice | None
 
-    def to_config(self, names: tuple[str, ...], certificate: dict[str, float]) -> dict[str, Any]:
-        lengthscale = getattr(self.kernel, "lengthscale", None)
-        scaler, columns = self.view.scaler, self.view.columns
-        return {
-            "names": list(names),
-            "columns": None if columns is None else list(columns),
-            "kernel": self.kernel.to_config(),
-            "lengthscale": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
-            "lengthscale_choice": None if self.choice is None else self.choice.to_config(),
-            "scaler": None if scaler is None else scaler.to_config(),
-            "certificate": certificate,
-        }
+    def record(self, names: tuple[str, ...], certificate: Certificate) -> ViewRecord:
+        return ViewRecord(
+            names=tuple(names),
+            columns=self.view.columns,
+            kernel=self.kernel.to_config(),
+            lengthscale=getattr(self.kernel, "lengthscale", None),
+            lengthscale_choice=self.choice,
+            scaler=scaler_record(self.view.scaler),
+            certificate=certificate,
+        )
 
 
 def fit_cca(
@@ -186,33 +194,37 @@ def _model(
     sums: CrossFeatureSums,
     cca: FactorCCA,
     curve: dict[str, NDArray[Any]],
-    run: dict[str, Any],
+    run: Run,
 ) -> KernelCCAModel:
     paths = [path_of(float(trace), squares) for trace, squares in zip(sums.traces, sums.squares, strict=True)]
     certificates = [certificate_of(float(path[0]), float(path[-1])) for path in paths]
-    views = [
-        look.to_config(names, certificate)
+    first, second = (
+        look.record(names, certificate)
         for look, names, certificate in zip(looks, paired.names, certificates, strict=True)
-    ]
+    )
     selection = Selection(found.bases[0], found.quotients, found.rounds, found.ended)
     none = np.zeros(0)
     chosen = Chosen(paired.table, looks[0].view.scaler, looks[0].kernel, looks[0].choice, selection, none, none)
     ridges = settings.regularization * sums.traces
-    views[1]["named"] = paired.named
-    config = {
-        "estimator": KernelCCAModel.KIND,
-        **basis_record(chosen, settings.views[0], settings.size),
+    fields = {
+        **basis_fields(chosen, settings.views[0], settings.size),
         "rule": "cross-quotient",
-        "settings": settings.to_config(),
-        "columns": list(paired.table.columns),
-        "named_columns": paired.table.named,
-        "views": views,
-        "cca": {"requested": settings.components, "count": len(cca.correlations), "ridges": ridges.tolist()},
-        "bound": None if settings.gamma is None else {"gamma": settings.gamma, "delta": settings.delta},
-        "sweep_count": len(run["sweeps"]),
-        "certificate": certificates[0],
-        "run": run,
+        "settings": KernelCCASettingsRecord.from_config(plain(settings.to_config())),
     }
+    record = KernelCCARecord(
+        **fields,
+        estimator=KernelCCAModel.KIND,
+        columns=tuple(paired.table.columns),
+        named_columns=paired.table.named,
+        views=(first, second.changed(named=paired.named)),
+        cca=KernelCCASolution(
+            requested=settings.components, count=len(cca.correlations), ridges=(float(ridges[0]), float(ridges[1]))
+        ),
+        bound=None if settings.gamma is None else KernelCCABound(gamma=settings.gamma, delta=settings.delta),
+        sweep_count=len(run.sweeps),
+        certificate=certificates[0],
+        run=run,
+    )
     features = Features.of_basis(found.bases[0]), Features.of_basis(found.bases[1])
     x, y = cca.variates(features)
     arrays = {
@@ -230,4 +242,4 @@ def _model(
         "intercept_y": y.offset,
         **curve,
     }
-    return KernelCCAModel(config, arrays).with_bases(found.bases)
+    return KernelCCAModel(record, arrays).with_bases(found.bases)

@@ -12,11 +12,12 @@ from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
 from streamkernel.errors import warn_user
 from streamkernel.fits.choose_basis import Chosen, choose_basis
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
-from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.record import basis_arrays, model_fields
 from streamkernel.fits.supervised import FittedSteps, Watched, fit_supervised
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.pursuit import PursuitSelection, Stages
+from streamkernel.records import PursuitRecord, PursuitSettingsRecord, PursuitSolution, PursuitTotals
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.selection import Problem
@@ -90,48 +91,53 @@ class PursuitFitted:
             **self.selection.path.to_arrays(),
         }
 
-    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
+    def record(self, estimator: str, targets_are_2d: bool) -> PursuitRecord:
+        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
         selection = self.selection
         path, terms, trail = selection.path, selection.stages.terms, self._residual_path()
-        return {
-            **model_record(
+        return PursuitRecord(
+            **model_fields(
                 self.chosen,
                 self.settings,
                 self.n,
+                options=PursuitSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,
             ),
-            "totals": {
-                "rows": path.fitted_rows,
-                "validation_rows": path.validation_rows,
-                "counted_rows": path.counted,
-                "trace": selection.trace,
-            },
-            "certificate": certificate_of(float(trail[0]), float(trail[-1])),
-            "solution": {
-                "terms": terms,
-                "terms_tried": path.terms,
-                "constant": selection.stages.constant,
-                "ridge": selection.ridge,
-                "training_rmse": np.sqrt(path.rss[terms] / max(path.fitted_rows, 1.0)).tolist(),
-                "relative_rss": _share(path.rss, terms),
-                "validation_rmse": None
+            totals=PursuitTotals(
+                rows=path.fitted_rows,
+                validation_rows=path.validation_rows,
+                counted_rows=path.counted,
+                trace=selection.trace,
+            ),
+            certificate=certificate_of(float(trail[0]), float(trail[-1])),
+            solution=PursuitSolution(
+                terms=terms,
+                terms_tried=path.terms,
+                constant=selection.stages.constant,
+                ridge=selection.ridge,
+                training_rmse=_root(path.rss[terms], max(path.fitted_rows, 1.0)),
+                relative_rss=_share(path.rss, terms),
+                validation_rmse=None
                 if path.validation is None
-                else np.sqrt(path.validation[terms] / path.validation_rows).tolist(),
-                "training_error": path.error_rate(terms, held_out=False),
-                "validation_error": path.error_rate(terms, held_out=True),
-                "least_weakness": float(path.weakness.min(initial=1.0)),
-            },
-        }
+                else _root(path.validation[terms], path.validation_rows),
+                training_error=path.error_rate(terms, held_out=False),
+                validation_error=path.error_rate(terms, held_out=True),
+                least_weakness=float(path.weakness.min(initial=1.0)),
+            ),
+        )
 
 
-def _share(rss: Float, terms: int) -> list[float]:
+def _root(rss: Float, rows: float) -> tuple[float, ...]:
+    """Root mean squares of each target."""
+    return tuple(np.sqrt(rss / rows).tolist())
+
+
+def _share(rss: Float, terms: int) -> tuple[float, ...]:
     """Residual squares of each target as a share of those of a constant; 0 for a constant target."""
     first = np.where(rss[0] > 0.0, rss[0], 1.0)
-    shares: list[float] = (rss[terms] / first).tolist()
-    return shares
+    return tuple((rss[terms] / first).tolist())
 
 
 def fit_pursuit(
@@ -151,7 +157,7 @@ def fit_pursuit(
         watched=_watched,
         **options,
     )
-    model = PursuitModel(parts.config, parts.arrays)
+    model = PursuitModel(parts.record, parts.arrays)
     if model.path.terms == 0 and not model.path.rss.any():
         warn_user("all rows of the fit have the same targets: the model is that constant, and has no functions")
     return model

@@ -13,44 +13,63 @@ from threadpoolctl import threadpool_info
 
 from streamkernel.engine import Plan, Session
 from streamkernel.fits.choose_basis import Chosen
+from streamkernel.records import Executor, Rows, Run, ScalerRecord, SettingsRecord
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.store.plain import plain
+from streamkernel.table import Scaler
 
-__all__ = ["basis_arrays", "basis_record", "model_record", "run_record", "software_record"]
+__all__ = ["basis_arrays", "basis_fields", "model_fields", "run_record", "scaler_record", "software_record"]
 
 Float = NDArray[np.float64]
 
 
-def basis_record(chosen: Chosen, settings: BasisSettings, n: int) -> dict[str, Any]:
-    """Configuration of a chosen basis: the fields that depend only on the rows and the settings, and the software.
+def basis_fields(
+    chosen: Chosen, settings: BasisSettings, n: int, *, options: type[SettingsRecord] = SettingsRecord
+) -> dict[str, Any]:
+    """Fields of a chosen basis: those that depend only on the rows and the settings, and the software.
 
     Parameters
     ----------
     n : basis size that was asked for.
+    options : class of the record of the settings.
     """
     table, selection = chosen.table, chosen.selection
-    lengthscale = getattr(chosen.kernel, "lengthscale", None)
     return {
-        "settings": settings.to_config(),
+        "settings": options.from_config(plain(settings.to_config())),
         "kernel": chosen.kernel.to_config(),
-        "lengthscale": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
-        "lengthscale_choice": None if chosen.lengthscale is None else chosen.lengthscale.to_config(),
-        "scaler": None if chosen.scaler is None else chosen.scaler.to_config(),
-        "rows": {"start": table.start, "stop": table.stop, "count": table.n_rows},
+        "lengthscale": getattr(chosen.kernel, "lengthscale", None),
+        "lengthscale_choice": chosen.lengthscale,
+        "scaler": scaler_record(chosen.scaler),
+        "rows": Rows(start=table.start, stop=table.stop, count=table.n_rows),
         "table_fingerprint": table.fingerprint,
         "requested_basis": n,
         "basis_size": len(selection.basis),
         "rule": settings.selection_rule(has_targets=table.n_targets > 0).name,
         "ended": selection.ended,
-        "rounds": [record.to_config() for record in selection.rounds],
-        "volatile": ["run", "volatile", "software"],
+        "rounds": tuple(selection.rounds),
+        "volatile": ("run", "volatile", "software"),
         "software": software_record(),
     }
 
 
-def model_record(
-    chosen: Chosen, settings: BasisSettings, n: int, *, estimator: str, targets_are_2d: bool, sweeps: int
+def scaler_record(scaler: Scaler | None) -> ScalerRecord | None:
+    """The numbers of a scaler, as they are stored."""
+    return (
+        None if scaler is None else ScalerRecord(mean=tuple(scaler.mean.tolist()), scale=tuple(scaler.scale.tolist()))
+    )
+
+
+def model_fields(
+    chosen: Chosen,
+    settings: BasisSettings,
+    n: int,
+    *,
+    options: type[SettingsRecord],
+    estimator: str,
+    targets_are_2d: bool,
+    sweeps: int,
 ) -> dict[str, Any]:
-    """Configuration of every model of targets: `basis_record`, and fields of its rows and targets.
+    """Fields of every model of targets: `basis_fields`, and fields of its rows and targets.
 
     Parameters
     ----------
@@ -59,13 +78,13 @@ def model_record(
     table = chosen.table
     return {
         "estimator": estimator,
-        **basis_record(chosen, settings, n),
-        "columns": list(table.columns),
+        **basis_fields(chosen, settings, n, options=options),
+        "columns": tuple(table.columns),
         "named_columns": table.named,
-        "target_names": list(table.target_names),
-        "classes": None if table.classes is None else table.classes.tolist(),
+        "target_names": tuple(table.target_names),
+        "classes": None if table.classes is None else tuple(table.classes.tolist()),
         "targets_are_2d": targets_are_2d,
-        "target_scale": chosen.scale.tolist(),
+        "target_scale": tuple(chosen.scale.tolist()),
         "independent": chosen.independent,
         "dtype": str(table.dtype),
         "sweep_count": sweeps,
@@ -89,20 +108,20 @@ def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, NDArray[Any]
     }
 
 
-def run_record(session: Session, plan: Plan, seconds: float, peak_bytes: int) -> dict[str, Any]:
+def run_record(session: Session, plan: Plan, seconds: float, peak_bytes: int) -> Run:
     """Times, memory and executor of a run; not part of the digest."""
     executor = session.executor
-    return {
-        "seconds": seconds,
-        "sweeps": [record.to_config() for record in session.records],
-        "planned_memory_bytes": plan.memory_bytes,
-        "peak_memory_bytes": peak_bytes,
-        "executor": {
-            "name": executor.name,
-            "workers": executor.n_workers,
-            "threads": executor.threads_per_worker,
-        },
-    }
+    return Run(
+        seconds=seconds,
+        sweeps=tuple(session.records),
+        planned_memory_bytes=plan.memory_bytes,
+        peak_memory_bytes=peak_bytes,
+        executor=Executor(
+            name=executor.name,
+            workers=executor.n_workers,
+            threads=executor.threads_per_worker,
+        ),
+    )
 
 
 _PACKAGES = ("streamkernel", "numpy", "scipy", "numba", "zarr", "dask")

@@ -12,10 +12,11 @@ from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_p
 from streamkernel.errors import warn_user
 from streamkernel.fits.choose_basis import Chosen, choose_basis
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
-from streamkernel.fits.record import basis_arrays, model_record
+from streamkernel.fits.record import basis_arrays, model_fields
 from streamkernel.fits.supervised import check_numbers, fit_supervised
 from streamkernel.models.ridge import RidgeModel, falkon_arrays, falkon_record, solution_arrays, solution_record
 from streamkernel.models.seen_rows import seen_by_fit
+from streamkernel.records import RidgeRecord, RidgeSettingsRecord
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.selection import Problem
@@ -47,7 +48,7 @@ def fit_ridge(
         estimator=estimator,
         **options,
     )
-    return RidgeModel(parts.config, parts.arrays)
+    return RidgeModel(parts.record, parts.arrays)
 
 
 def _fit(table: Table, settings: RidgeSettings, session: Session, n: int) -> Fitted:
@@ -147,20 +148,22 @@ class Fitted:
         """Arrays of the model, by name."""
         return {**basis_arrays(self.chosen, self.residual_path), **self.own_arrays}
 
-    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
-        """Configuration of the model: the fields that depend only on the rows and the settings, and the software."""
-        return {
-            **model_record(
+    def record(self, estimator: str, targets_are_2d: bool) -> RidgeRecord:
+        """Record of the model: the fields that depend only on the rows and the settings, and the software."""
+        return RidgeRecord(
+            **model_fields(
                 self.chosen,
                 self.settings,
                 self.n,
+                options=RidgeSettingsRecord,
                 estimator=estimator,
                 targets_are_2d=targets_are_2d,
                 sweeps=self.sweeps,
             ),
-            **seen_by_fit(self.chosen.table),
+            seen=seen_by_fit(self.chosen.table),
+            updates=None,
             **self.own_record,
-        }
+        )
 
 
 def plan_ridge(table: Table, settings: BasisSettings, machine: Machine, n: int | None = None) -> Plan:

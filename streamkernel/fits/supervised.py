@@ -35,16 +35,16 @@ class FittedSteps(Protocol):
 
     def arrays(self) -> dict[str, NDArray[Any]]: ...
 
-    def config(self, estimator: str, targets_are_2d: bool) -> dict[str, Any]:
+    def record(self, estimator: str, targets_are_2d: bool) -> Any:
         """The fields that depend only on the rows and the settings, and the software."""
         ...
 
 
 @dataclass(frozen=True)
 class FittedParts:
-    """Configuration and arrays of a model."""
+    """Record and arrays of a model."""
 
-    config: dict[str, Any]
+    record: Any
     arrays: dict[str, NDArray[Any]]
 
 
@@ -116,7 +116,6 @@ def fit_supervised(
         own: Watched = (None, None) if watched is None else watched(fitted)
         check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions(), *own)
     peak = meter.peak + session.executor.peak_bytes()
-    config = fitted.config(estimator, targets_are_2d or (table.n_targets > 1 and table.classes is None))
-    config["check"] = {"kind": check.kind, "rows": len(check.true)}
-    config["run"] = run_record(session, plan, time.perf_counter() - began, peak)
-    return FittedParts(config, {**fitted.arrays(), **check.arrays()})
+    record = fitted.record(estimator, targets_are_2d or (table.n_targets > 1 and table.classes is None))
+    run = run_record(session, plan, time.perf_counter() - began, peak)
+    return FittedParts(record.changed(check=check.record, run=run), {**fitted.arrays(), **check.arrays()})

@@ -15,10 +15,11 @@ from streamkernel.engine import PeakMeter, Session
 from streamkernel.errors import ParameterError
 from streamkernel.factors import FeatureRows
 from streamkernel.fits.choose_basis import Chosen, checked_plan, choose_basis
-from streamkernel.fits.record import basis_arrays, basis_record, run_record
+from streamkernel.fits.record import basis_arrays, basis_fields, run_record
 from streamkernel.fits.ridge import plan_ridge
 from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.models.certificate import certificate_of, path_of
+from streamkernel.records import Run
 from streamkernel.reductions.sums import FeatureGram, FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
@@ -49,7 +50,7 @@ class BasisFit(Generic[Solved]):
     rows: FeatureRows
     sums: FeatureSums
     solved: Solved
-    run: dict[str, Any]
+    run: Run
     stop: Stop | None = None
 
     @property
@@ -58,15 +59,15 @@ class BasisFit(Generic[Solved]):
         assert self.sums.trace is not None
         return path_of(self.sums.trace, self.sums.squares)
 
-    def config(self, estimator: str) -> dict[str, Any]:
-        """Configuration of the model."""
+    def fields(self, estimator: str) -> dict[str, Any]:
+        """Fields of every transformer."""
         path = self.residual_path
         return {
             "estimator": estimator,
-            **basis_record(self.chosen, self.settings, self.n),
-            "columns": list(self.chosen.table.columns),
+            **basis_fields(self.chosen, self.settings, self.n),
+            "columns": tuple(self.chosen.table.columns),
             "named_columns": self.chosen.table.named,
-            "sweep_count": len(self.run["sweeps"]),
+            "sweep_count": len(self.run.sweeps),
             "certificate": certificate_of(float(path[0]), float(path[-1])),
             "run": self.run,
         }

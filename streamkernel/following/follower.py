@@ -195,7 +195,7 @@ class Follower:
         return Followed(self._folds, self._rows_folded, self._rows, self._retries, seconds, ended, self._digest)
 
     def _told(self, model: Updatable[Any]) -> None:
-        self._rows, self._digest = int(model.config["totals"]["rows"]), model.digest
+        self._rows, self._digest = model.record.totals.rows, model.digest
 
     def _generations(self) -> tuple[Any, Any]:
         return table_generation(self.store), self._kept.saved_generation()

@@ -57,7 +57,7 @@ class CachedModel(Generic[M]):
         before = self.saved_generation()
         self._model, self.generation = None, None
         # The configuration contains the record of the run, which differs for every run.
-        if self._saved_config() == plain(model.config) and self.saved_generation() == before:
+        if self._saved_config() == plain(model.record.to_config()) and self.saved_generation() == before:
             self._model, self.generation = model, before
 
     def _saved_config(self) -> Any:

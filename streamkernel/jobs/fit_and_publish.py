@@ -128,7 +128,9 @@ class Fitting:
     def publish(self, model: PredictingModel, watch: ProgressWatch) -> dict[str, Any]:
         """Save the model under the lease; once its digest is recorded, nobody can cancel the job."""
         watch.check()
-        watch.measured(model.config["run"]["peak_memory_bytes"])
+        run = model.record.run
+        assert run is not None
+        watch.measured(run.peak_memory_bytes)
         if self.record.value.get("digest") != model.digest:
             self.record = self.records.claim(self.lease, digest=model.digest)
         self.lease.check()
@@ -143,4 +145,5 @@ class Fitting:
 
     def _told(self, model: PredictingModel) -> dict[str, Any]:
         """The summary of the model for the last record."""
-        return model.fit_summary(self.work.model, model.config["run"]["seconds"])
+        run = model.record.run
+        return model.fit_summary(self.work.model, 0.0 if run is None else run.seconds)

@@ -131,7 +131,8 @@ def kernel_from_config(config: Mapping[str, Any]) -> Kernel:
         It is not a configuration of a known kernel.
     """
     own = config.kind if isinstance(config, KernelConfig) else None
-    if own is None and (not isinstance(config, Mapping) or config.get("kernel") not in CLASSES):
+    name = config.get("kernel") if isinstance(config, Mapping) else None
+    if own is None and (not isinstance(name, str) or name not in CLASSES):
         raise ModelFormatError(f"kernel configuration {config!r} names no known kernel; known: {', '.join(CLASSES)}")
     kind = CLASSES[config["kernel"]] if own is None else own
     parameters = {name: value for name, value in config.items() if name != "kernel"}

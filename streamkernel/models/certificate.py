@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.records import Certificate
+
 __all__ = ["certificate_of", "path_of"]
 
 Float = NDArray[np.float64]
@@ -19,10 +21,10 @@ def path_of(trace: float, squares: Float) -> Float:
     return np.maximum(trace - np.concatenate([[0.0], np.cumsum(squares)]), 0.0)
 
 
-def certificate_of(trace: float, residual_trace: float) -> dict[str, float]:
+def certificate_of(trace: float, residual_trace: float) -> Certificate:
     """The certificate, as it is stored and printed."""
-    return {
-        "trace": trace,
-        "residual_trace": residual_trace,
-        "relative_residual_trace": residual_trace / trace if trace else 0.0,
-    }
+    return Certificate(
+        trace=trace,
+        residual_trace=residual_trace,
+        relative_residual_trace=residual_trace / trace if trace else 0.0,
+    )

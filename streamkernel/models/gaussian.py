@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamkernel.errors import ParameterError
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.records import GaussianRecord, GaussianSolutionRecord, GaussianTotals
 from streamkernel.reductions import Reduction
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.scores import GaussianScores
@@ -36,11 +37,12 @@ VARIANCES = ("evidence", "keep")
 class GaussianModel(PredictingModel):
     """Parameters
     ----------
-    config : everything that is not an array; docs/model.md describes each field.
+    record : everything that is not an array; docs/model.md describes each field.
     arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "gaussian-process"
+    RECORD: ClassVar[type[GaussianRecord]] = GaussianRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         **PredictingModel.SHAPES,
         "dual_coef": ("n", "d"),
@@ -64,35 +66,37 @@ class GaussianModel(PredictingModel):
         "tuning_stage": ("t",),
         "member_weights": ("B",),
         "cells": ("c", "p"),
+        "check_std": ("c of check", "d of check"),
     }
+    WHOLE: ClassVar[frozenset[str]] = PredictingModel.WHOLE | {"tuning_stage"}
     _NOUN: ClassVar[str] = "Gaussian process model"
 
-    config: dict[str, Any]
+    record: GaussianRecord
     arrays: dict[str, NDArray[Any]]
 
     @property
     def sums(self) -> GaussianSums:
         """The sums of the final sweep; an update adds appended rows to them."""
-        totals = self.config["totals"]
+        totals = self.record.totals
         return GaussianSums(
             **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1", "squares")},
             centre=self.arrays["centre"],
-            log_det=totals["log_det"],
-            trace=totals["trace"],
-            residual_trace=totals["residual_trace"],
-            count=totals["rows"],
+            log_det=totals.log_det,
+            trace=totals.trace,
+            residual_trace=totals.residual_trace,
+            count=totals.rows,
         )
 
     @property
     def row_noise(self) -> RowNoise:
         """The model of cov(y | f at the basis) that the sums were computed with."""
-        made = self.config["row_noise"]
+        made = self.record.row_noise
         if made is None:
             return ConstantNoise()
         signal, noise = made
-        if self.config["block_size"] is None:
+        if self.record.block_size is None:
             return DiagonalNoise(signal, noise)
-        return BlockNoise(signal, noise, self.config["block_size"], self.arrays.get("cells"))
+        return BlockNoise(signal, noise, self.record.block_size, self.arrays.get("cells"))
 
     def reduction_of_rows(self, rows: int) -> GaussianEquations:
         """The sums of rows that are scaled already; see `Updatable`. Blocks begin with the first of these rows."""
@@ -102,7 +106,7 @@ class GaussianModel(PredictingModel):
         """Refuse choices that `with_sums` does not take; see `Updatable`."""
         for name, value in choices.items():
             if name != "variances":
-                raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has variances")
+                raise ParameterError(f"a {self.record.estimator} model has no {name!r} to choose; it has variances")
             checked_choice("variances", value, VARIANCES)
 
     def with_sums(self, sums: GaussianSums, choices: Mapping[str, Any] | None = None) -> Self:
@@ -113,29 +117,28 @@ class GaussianModel(PredictingModel):
         choices : `variances` is "keep" (those of the model stay) or "evidence" (the sums give all of them). The default
             is as in the fit: a variance that was given stays.
         """
-        settings, arrays = self.config["settings"], self.arrays
+        settings, arrays = self.record.settings, self.arrays
         variances = (choices or {}).get("variances")
-        independent = self.config.get("independent", 1.0)
-        system = GaussianSystem(self.basis, sums, self.row_noise, independent=independent)
+        system = GaussianSystem(self.basis, sums, self.row_noise, independent=self.record.independent)
         if variances == "keep":
             solution = system.solve(arrays["signal_variance"], arrays["noise_variance"])
         else:
-            names = ("signal_variance", "noise_variance")
-            signal, noise = (settings[name] if variances is None else variances for name in names)
-            solution = solved(system, signal, noise)
+            given = (settings.signal_variance, settings.noise_variance)
+            solution = solved(system, *(given if variances is None else (variances, variances)))
         parts = {**arrays, "residual_path": path_of(sums.trace, sums.squares), **gaussian_arrays(sums, solution)}
         parts.pop("member_weights", None)
-        return self.with_parts({**self.config, **gaussian_record(sums, solution)}, parts).with_basis(self.basis)
+        record = self.record.changed(**gaussian_record(sums, solution))
+        return self.with_parts(record, parts).with_basis(self.basis)
 
     def told(self) -> dict[str, Any]:
-        solution = self.config["solution"]
+        solution = self.record.solution
         return {
-            "approximation": self.config["approximation"],
+            "approximation": self.record.approximation,
             "signal_variance": self.arrays["signal_variance"].tolist(),
             "noise_variance": self.arrays["noise_variance"].tolist(),
-            "log_evidence": solution["log_evidence"],
-            "bound": solution["bound"],
-            "effective_df": solution["effective_df"],
+            "log_evidence": solution.log_evidence,
+            "bound": solution.bound,
+            "effective_df": list(solution.effective_df),
         }
 
     def outputs(self, *, std: bool = False) -> GaussianPredictions:
@@ -155,13 +158,13 @@ class GaussianModel(PredictingModel):
         arrays = self.arrays
         return GaussianPredictions(
             self.basis,
-            arrays["dual_coef"],
-            arrays["intercept"],
+            self.coefficients,
+            self.intercept,
             np.ascontiguousarray(arrays["rotation"]),
             arrays["shares"],
             arrays["signal_variance"],
             arrays["noise_variance"],
-            flat=not self.config["targets_are_2d"],
+            flat=self.flat,
             std=std,
             latent=latent,
         )
@@ -189,18 +192,18 @@ def gaussian_arrays(sums: GaussianSums, solution: GaussianSolution) -> dict[str,
 def gaussian_record(sums: GaussianSums, solution: GaussianSolution) -> dict[str, Any]:
     """Fields that follow from the sums."""
     return {
-        "totals": {
-            "rows": sums.count,
-            "trace": sums.trace,
-            "residual_trace": sums.residual_trace,
-            "log_det": sums.log_det,
-        },
+        "totals": GaussianTotals(
+            rows=sums.count,
+            trace=sums.trace,
+            residual_trace=sums.residual_trace,
+            log_det=sums.log_det,
+        ),
         "certificate": certificate_of(sums.trace, sums.residual_trace),
-        "solution": {
-            "log_evidence": float(solution.log_evidence.sum()),
-            "bound": None if solution.bound is None else float(solution.bound.sum()),
-            "effective_df": solution.effective_df.tolist(),
-        },
+        "solution": GaussianSolutionRecord(
+            log_evidence=float(solution.log_evidence.sum()),
+            bound=None if solution.bound is None else float(solution.bound.sum()),
+            effective_df=tuple(solution.effective_df.tolist()),
+        ),
     }
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.records import GeneralisedRecord
 from streamkernel.reductions import Reduction
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of
 from streamkernel.reductions.scores import CountScores, ProbabilityScores
@@ -23,11 +24,12 @@ __all__ = ["GeneralisedModel"]
 class GeneralisedModel(PredictingModel):
     """Parameters
     ----------
-    config : everything that is not an array; docs/model.md describes each field.
+    record : everything that is not an array; docs/model.md describes each field.
     arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "generalised-gaussian-process"
+    RECORD: ClassVar[type[GeneralisedRecord]] = GeneralisedRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         **PredictingModel.SHAPES,
         "dual_coef": ("n", "c"),
@@ -43,10 +45,13 @@ class GeneralisedModel(PredictingModel):
         "tuning_parameters": ("t", "q"),
         "tuning_values": ("t",),
         "tuning_stage": ("t",),
+        "check_std": ("c of check", "d of check"),
+        "check_probability": ("c of check", "d of check"),
     }
+    WHOLE: ClassVar[frozenset[str]] = PredictingModel.WHOLE | {"tuning_stage"}
     _NOUN: ClassVar[str] = "generalised Gaussian process model"
 
-    config: dict[str, Any]
+    record: GeneralisedRecord
     arrays: dict[str, NDArray[Any]]
 
     @property
@@ -64,27 +69,25 @@ class GeneralisedModel(PredictingModel):
         covariance = {name: np.ascontiguousarray(arrays[name]) for name in arrays if name.startswith("covariance")}
         return LatentPosterior(
             self.basis,
-            np.ascontiguousarray(arrays["dual_coef"]),
-            arrays["intercept"],
+            np.ascontiguousarray(self.coefficients),
+            self.intercept,
             arrays["contrasts"],
-            self.config["signal_variance"],
+            self.record.signal_variance,
             covariance_of(covariance),
-            self.config["residual_share"],
-            self.config.get("covariance_share", 1.0),
+            self.record.residual_share,
+            self.record.covariance_share,
         )
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        with self._of_fields(path):
-            posterior = self.posterior
-            for share in (posterior.signal_variance, posterior.residual_share, posterior.covariance_share):
-                if not 0.0 <= share < np.inf:
-                    raise ValueError(f"a variance of it is {share!r:.40}")
-            functions, free = self.arrays["contrasts"].shape
-            # Two classes are the signs of one function.
-            fits = functions == (1 if self.target_count == 2 else self.target_count)
-            fits = fits and posterior.covariance.free == free
-        if not fits:
+        if "covariance" not in self.arrays:
+            for name in ("covariance_vectors", "covariance_class_vectors", "covariance_shrinkage"):
+                if name not in self.arrays:
+                    self._refuse(path, f"it lacks {name!r}")
+        functions, free = self.arrays["contrasts"].shape
+        # Two classes are the signs of one function.
+        wanted = 1 if self.target_count == 2 else self.target_count
+        if functions != wanted or self.posterior.covariance.free != free:
             raise ModelFormatError(f"{path}: its functions are not those of its arrays; {self._AGAIN}")
         return self
 
@@ -97,7 +100,7 @@ class GeneralisedModel(PredictingModel):
     def outputs(self, *, std: bool = False) -> ClassProbabilities | PoissonPredictions:
         if std and self.classes is not None:
             raise ParameterError(
-                f"this is a {self.config['estimator']} model: its uncertainty is in the probabilities, which are "
+                f"this is a {self.record.estimator} model: its uncertainty is in the probabilities, which are "
                 f"always written; leave {option('return_std')} out"
             )
         return self.predictions(std=std)
@@ -107,12 +110,12 @@ class GeneralisedModel(PredictingModel):
         return ProbabilityScores(work) if isinstance(work, ClassProbabilities) else CountScores(work)
 
     def told(self) -> dict[str, Any]:
-        solution = self.config["solution"]
+        solution = self.record.solution
         return {
-            "likelihood": self.config["likelihood"],
-            "signal_variance": self.config["signal_variance"],
-            "log_evidence": solution["log_evidence"],
-            "effective_df": solution["effective_df"],
-            "iterations": solution["iterations"],
-            "converged": solution["converged"],
+            "likelihood": self.record.likelihood,
+            "signal_variance": self.record.signal_variance,
+            "log_evidence": solution.log_evidence,
+            "effective_df": solution.effective_df,
+            "iterations": solution.iterations,
+            "converged": solution.converged,
         }

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
 from streamkernel.errors import ModelFormatError, ParameterError, ShapeError
+from streamkernel.factors import scaler_of
 from streamkernel.kernels import kernel_from_config
 from streamkernel.models.transformers import TransformerModel
+from streamkernel.records import KernelCCARecord
 from streamkernel.reductions import View
 from streamkernel.reductions.predictions import ViewTimes
 from streamkernel.reductions.sums import Features, FeatureTimes
 from streamkernel.table import KnownColumns, Scaler, Table
-from streamkernel.table.columns import are_real
 
 __all__ = ["KernelCCAModel"]
 
@@ -29,6 +30,7 @@ class KernelCCAModel(TransformerModel):
     """Canonical variates ``k_v(x_v, Z_v) dual_coef_v + intercept_v``; arrays of the second view end in ``_y``."""
 
     KIND: ClassVar[str] = "kernel-cca"
+    RECORD: ClassVar[type[KernelCCARecord]] = KernelCCARecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         **TransformerModel.SHAPES,
         "components_y": ("n", "q"),
@@ -45,23 +47,25 @@ class KernelCCAModel(TransformerModel):
         "bound_sizes": ("s",),
         "bound_errors": ("s",),
     }
+    WHOLE: ClassVar[frozenset[str]] = TransformerModel.WHOLE | {"bound_sizes", "bound_errors"}
     _NOUN: ClassVar[str] = "kernel CCA"
+
+    record: KernelCCARecord
 
     @property
     def column_names(self) -> list[str]:
         """Names of the columns of the first view."""
-        names: list[str] = self.config["views"][0]["names"]
-        return names
+        return list(self.record.views[0].names)
 
     @property
     def from_columns(self) -> bool:
         """Whether both views are groups of columns of one input."""
-        return self.config["views"][1]["columns"] is not None
+        return self.record.views[1].columns is not None
 
     @cached_property
     def bases(self) -> tuple[Basis, Basis]:
         """The same rows as functions of either view."""
-        kernel = kernel_from_config(self.config["views"][1]["kernel"])
+        kernel = kernel_from_config(self.record.views[1].kernel)
         points = np.ascontiguousarray(self.arrays["components_y"])
         return self.basis, Basis(kernel, points, self.arrays["component_indices"])
 
@@ -72,18 +76,16 @@ class KernelCCAModel(TransformerModel):
 
     def scaler_of(self, view: int) -> Scaler | None:
         """The scaler of a view's columns; None where they are not scaled."""
-        stored = self.config["views"][view]["scaler"]
-        return None if stored is None else Scaler.from_config(stored)
+        return scaler_of(self.record.views[view].scaler)
 
     @property
     def bound(self) -> MatchingPursuitBound | None:
         """Theorem 4 along the path of picks; None without a gamma."""
-        told = self.config["bound"]
-        if told is None:
+        bound = self.record.bound
+        if bound is None:
             return None
-        rows = self.config["rows"]["count"]
         sizes, errors = self.arrays["bound_sizes"], self.arrays["bound_errors"]
-        return matching_pursuit_bound(rows, sizes, errors, told["delta"], views=2)
+        return matching_pursuit_bound(self.record.rows.count, sizes, errors, bound.delta, views=2)
 
     def points_of(self, view: int) -> NDArray[Any]:
         """(n, p) basis points of a view, in the units of the rows."""
@@ -99,9 +101,8 @@ class KernelCCAModel(TransformerModel):
             self.arrays[f"intercept{suffix}"],
             "variates",
         )
-        columns = self.config["views"][view]["columns"]
-        own = None if columns is None else tuple(columns)
-        return ViewTimes(View(own, of_targets, self.scaler_of(view)), times)
+        columns = self.record.views[view].columns
+        return ViewTimes(View(columns, of_targets, self.scaler_of(view)), times)
 
     def rows_of(self, table: Table, view: int, *, of_targets: bool = False) -> Table:
         """A table whose rows the row map `variates` of this view takes.
@@ -126,14 +127,12 @@ class KernelCCAModel(TransformerModel):
 
     def columns_of(self, view: int) -> KnownColumns:
         """Columns of the input that holds a view."""
-        config = self.config
         if self.from_columns or view == 0:
-            names, told = tuple(config["columns"]), config.get("named_columns")
+            names, named = self.record.columns, self.record.named_columns
         else:
-            names, told = tuple(config["views"][1]["names"]), config["views"][1].get("named")
-        named = are_real(names) if told is None else bool(told)
-        what = "the table" if view == 0 else "the table of the second view"
-        return KnownColumns(names, named, self._MADE, self._GIVE, what)
+            names, named = self.record.views[1].names, self.record.views[1].named
+        known = self._known_columns(names, named)
+        return known if view == 0 else replace(known, what="the table of the second view")
 
     @property
     def known_columns(self) -> KnownColumns:
@@ -142,13 +141,14 @@ class KernelCCAModel(TransformerModel):
 
     def told(self) -> dict[str, Any]:
         """The fields that `info` prints in addition to those of every basis; for a bound also whether it is vacuous."""
-        second, bound = self.config["views"][1], self.bound
+        second, bound = self.record.views[1], self.bound
+        lengthscale = second.lengthscale
         told = {
-            "components": self.config["cca"]["count"],
+            "components": self.record.cca.count,
             "correlations": self.arrays["correlations"].tolist(),
-            "features_of_second_view": len(second["names"]),
-            "lengthscale_of_second_view": second["lengthscale"],
-            "relative_residual_of_second_view": second["certificate"]["relative_residual_trace"],
+            "features_of_second_view": len(second.names),
+            "lengthscale_of_second_view": list(lengthscale) if isinstance(lengthscale, tuple) else lengthscale,
+            "relative_residual_of_second_view": second.certificate.relative_residual_trace,
         }
         if bound is not None:
             told["bound"] = bound.minimum
@@ -163,22 +163,29 @@ class KernelCCAModel(TransformerModel):
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        with self._of_fields(path):
-            scaler, q = self.scaler_of(1), len(self.config["views"][1]["names"])
-            fits = self.bases[1].points.shape[1] == q and (scaler is None or scaler.n_features == q)
-            fits = fits and self._columns_fit()
+        sizes = {"bound_sizes", "bound_errors"} & self.arrays.keys()
+        if self.record.bound is not None and (len(sizes) < 2 or not len(self.arrays["bound_sizes"])):
+            self._refuse(path, "it has a bound, and lacks the arrays bound_sizes and bound_errors")
+        try:
+            scaler, second = self.scaler_of(1), self.bases[1]
             assert self.bound is None or self.bound.minimum is not None
+        except (ModelFormatError, ValueError) as error:
+            # The kernel, the scaler and the bound check their parameters themselves.
+            self._refuse(path, error)
+        q = len(self.record.views[1].names)
+        fits = second.points.shape[1] == q and (scaler is None or scaler.n_features == q) and self._columns_fit()
         if not fits:
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self
 
     def _columns_fit(self) -> bool:
         """Whether the views are of columns that the input of the fit had."""
-        width, (first, second) = len(self.config["columns"]), self.config["views"]
-        if second["columns"] is None:
-            return first["columns"] is None and len(first["names"]) == width
+        width, (first, second) = len(self.record.columns), self.record.views
+        if second.columns is None:
+            return first.columns is None and len(first.names) == width
         return all(
-            len(view["columns"]) == len(view["names"])
-            and all(type(column) is int and 0 <= column < width for column in view["columns"])
+            view.columns is not None
+            and len(view.columns) == len(view.names)
+            and all(column < width for column in view.columns)
             for view in (first, second)
         )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol
+from os import PathLike
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.errors import ModelFormatError
 from streamkernel.models.saved import SavedModel
+from streamkernel.records import ModelRecord
 from streamkernel.reductions import Reduction, RowMap
-from streamkernel.table import Table
+from streamkernel.table import KnownColumns, Table
 from streamkernel.table.model_targets import with_targets_of
 
 __all__ = ["Predicting", "PredictingModel"]
@@ -18,6 +21,22 @@ __all__ = ["Predicting", "PredictingModel"]
 
 class PredictingModel(SavedModel, ABC):
     """Base of `RidgeModel`, `GaussianModel` and `GeneralisedModel`."""
+
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **SavedModel.OPTIONAL,
+        "check_true": ("c of check", "d of check"),
+        "check_predicted": ("c of check", "d of check"),
+    }
+
+    record: ModelRecord
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.record.columns)
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        return self._known_columns(self.record.columns, self.record.named_columns)
 
     @abstractmethod
     def predictions(self) -> RowMap:
@@ -52,23 +71,23 @@ class PredictingModel(SavedModel, ABC):
 
     def fit_summary(self, path: str, seconds: float) -> dict[str, Any]:
         """The fields that ``streamkernel fit --json`` prints about the model written to `path`."""
-        config = self.config
-        run = config["run"]
+        record, run = self.record, self.record.run
+        assert run is not None
         return {
             "model": path,
-            "estimator": config["estimator"],
-            "basis_size": config["basis_size"],
-            "rule": config["rule"],
-            "ended": config["ended"],
-            "sweeps": config["sweep_count"],
-            **config["certificate"],
-            "lengthscale": config["lengthscale"],
+            "estimator": record.estimator,
+            "basis_size": record.basis_size,
+            "rule": record.rule,
+            "ended": record.ended,
+            "sweeps": record.sweep_count,
+            **record.certificate.to_config(),
+            "lengthscale": self.lengthscale,
             **self.told(),
-            "rows": config["rows"]["count"],
+            "rows": record.rows.count,
             "seconds": seconds,
-            "peak_memory_bytes": run["peak_memory_bytes"],
-            "planned_memory_bytes": run["planned_memory_bytes"],
-            "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
+            "peak_memory_bytes": run.peak_memory_bytes,
+            "planned_memory_bytes": run.planned_memory_bytes,
+            "resumed_sweeps": sum(sweep.resumed for sweep in run.sweeps),
             "digest": self.digest,
         }
 
@@ -78,9 +97,30 @@ class PredictingModel(SavedModel, ABC):
         return int(self.arrays["dual_coef"].shape[1])
 
     @property
+    def coefficients(self) -> NDArray[np.float64]:
+        """(n, d) coefficients of the kernel values."""
+        return self.arrays["dual_coef"]
+
+    @property
+    def intercept(self) -> NDArray[np.float64]:
+        """(d,) constants."""
+        return self.arrays["intercept"]
+
+    @property
     def classes(self) -> NDArray[Any] | None:
-        labels = self.config["classes"]
+        labels = self.record.classes
         return None if labels is None else np.asarray(labels)
+
+    @property
+    def flat(self) -> bool:
+        """Whether predictions of a single target have no second axis."""
+        return not self.record.targets_are_2d
+
+    def checked(self, path: str | PathLike[str]) -> Self:
+        whole, labels = super().checked(path), self.record.classes
+        if labels is not None and len(labels) != self.target_count:
+            raise ModelFormatError(f"{path} has {self.target_count} outputs and not as many classes; {self._AGAIN}")
+        return whole
 
     def prepare_targets(self, table: Table) -> Table:
         """The same table with its targets in the model's classes, for scoring.

@@ -14,6 +14,7 @@ from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.pursuit import PursuitPath, Stages
+from streamkernel.records import PursuitRecord
 from streamkernel.reductions import Predictions, Reduction
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
@@ -26,11 +27,12 @@ __all__ = ["PursuitModel"]
 class PursuitModel(PredictingModel):
     """Parameters
     ----------
-    config : everything that is not an array; docs/model.md describes each field.
+    record : everything that is not an array; docs/model.md describes each field.
     arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "matching-pursuit"
+    RECORD: ClassVar[type[PursuitRecord]] = PursuitRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         **PredictingModel.SHAPES,
         "dual_coef": ("n", "d"),
@@ -51,29 +53,30 @@ class PursuitModel(PredictingModel):
         "path_validation": ("t + 1", "e"),
         "path_errors": ("v", "2"),
         "path_outside": ("v",),
+        "check_probability": ("c of check", "d of check"),
     }
+    WHOLE: ClassVar[frozenset[str]] = PredictingModel.WHOLE | {"path_rows", "path_sizes", "path_outside"}
     _NOUN: ClassVar[str] = "matching pursuit model"
 
-    config: dict[str, Any]
+    record: PursuitRecord
     arrays: dict[str, NDArray[Any]]
 
     @property
     def terms(self) -> int:
         """Number of steps of the model."""
-        return int(self.config["solution"]["terms"])
+        return self.record.solution.terms
 
     @cached_property
     def stages(self) -> Stages:
         """The model step by step, without `arrays["offset"]`, which must be added."""
         arrays = self.arrays
-        return Stages(arrays["directions"], arrays["amounts"], bool(self.config["solution"]["constant"]))
+        return Stages(arrays["directions"], arrays["amounts"], self.record.solution.constant)
 
     @property
     def path(self) -> PursuitPath:
         """The path of the fit, including steps beyond the size that was kept."""
-        totals = self.config["totals"]
-        counted = int(totals.get("counted_rows", 0))
-        return PursuitPath.from_arrays(self.arrays, totals["rows"], totals["validation_rows"], counted)
+        totals = self.record.totals
+        return PursuitPath.from_arrays(self.arrays, totals.rows, totals.validation_rows, totals.counted_rows)
 
     @property
     def bound(self) -> MatchingPursuitBound | None:
@@ -98,16 +101,15 @@ class PursuitModel(PredictingModel):
 
     def predictions(self, *, argmax: bool = False, terms: int | None = None) -> Predictions:
         """The row map that predicts, on rows that are scaled already; by the first `terms` steps alone where given."""
-        coefficients, intercept = self.arrays["dual_coef"], self.arrays["intercept"]
+        coefficients, intercept = self.coefficients, self.intercept
         if terms is not None:
             stages = self.stages.first(terms, len(coefficients))
             coefficients, intercept = stages.coefficients, stages.intercept + self.arrays["offset"]
-        flat = not self.config.get("targets_are_2d", False)
-        return Predictions(self.basis, coefficients, intercept, argmax=argmax, flat=flat)
+        return Predictions(self.basis, coefficients, intercept, argmax=argmax, flat=self.flat)
 
     @property
     def has_probabilities(self) -> bool:
-        return bool(self.config["settings"]["loss"] == "logistic")
+        return self.record.settings.loss == "logistic"
 
     def checking(self) -> Predictions | OddsProbabilities:
         values = self.predictions()
@@ -116,7 +118,7 @@ class PursuitModel(PredictingModel):
     def outputs(self, *, std: bool = False) -> Predictions | OddsProbabilities:
         if std:
             raise ParameterError(
-                f"this is a {self.config['estimator']} model, which has no standard deviations; leave "
+                f"this is a {self.record.estimator} model, which has no standard deviations; leave "
                 f"{option('return_std')} out, or fit with {estimator('GaussianProcessRegressor')}"
             )
         found = self.checking()
@@ -130,37 +132,37 @@ class PursuitModel(PredictingModel):
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        with self._of_fields(path):
-            solution, size = self.config["solution"], len(self.arrays["components"])
-            told, steps = int(solution["terms"]), self.stages.terms
-            fits = told == steps <= len(self.arrays["path_rows"]) and told >= 0
-            fits = fits and len(self.arrays["directions"]) == size + int(self.stages.constant)
-            errors = self.path.errors
-            fits = fits and (errors is None or steps <= len(errors) - 1 <= len(self.arrays["path_rows"]))
-            labels, loss = self.classes, self.config["settings"]["loss"]
-            if loss not in ("squared", "logistic") or (loss == "logistic" and labels is None):
-                raise ValueError(f"its loss is {loss!r:.40}")
-            assert self.bound is None or self.bound.minimum is not None
+        if self.has_probabilities and self.record.classes is None:
+            self._refuse(path, "its loss is logistic, and it has no classes")
+        steps, tried = self.stages.terms, len(self.path.rows)
+        fits = self.terms == steps <= tried
+        fits = fits and len(self.stages.directions) == len(self.basis) + int(self.stages.constant)
+        for counts in (self.path.errors, self.path.outside):
+            fits = fits and (counts is None or steps <= len(counts) - 1 <= tried)
         if not fits:
             raise ModelFormatError(f"{path}: its steps are not those of its arrays; {self._AGAIN}")
+        try:
+            assert self.bound is None or self.bound.minimum is not None
+        except ParameterError as error:
+            # The bound checks the numbers of rows that it is given.
+            self._refuse(path, error)
         return self
 
     def told(self) -> dict[str, Any]:
-        solution, settings = self.config["solution"], self.config["settings"]
-        told = {
-            "variant": settings["variant"],
-            "terms": solution["terms"],
-            "terms_tried": solution["terms_tried"],
-            "least_weakness": solution["least_weakness"],
+        solution, settings = self.record.solution, self.record.settings
+        told: dict[str, Any] = {
+            "variant": settings.variant,
+            "terms": solution.terms,
+            "terms_tried": solution.terms_tried,
+            "least_weakness": solution.least_weakness,
         }
-        if settings["loss"] == "squared":
+        if settings.loss == "squared":
             # Squares of the logistic loss are squares of weighted responses, whose units mean nothing to a user.
-            told["relative_rss"] = float(np.mean(solution["relative_rss"]))
-        if settings["loss"] == "squared" and solution["validation_rmse"] is not None:
-            told["validation_rmse"] = float(np.mean(solution["validation_rmse"]))
-        for name in ("training_error", "validation_error"):
-            if solution.get(name) is not None:
-                told[name] = solution[name]
+            told["relative_rss"] = float(np.mean(solution.relative_rss))
+        if settings.loss == "squared" and solution.validation_rmse is not None:
+            told["validation_rmse"] = float(np.mean(solution.validation_rmse))
+        errors = {"training_error": solution.training_error, "validation_error": solution.validation_error}
+        told |= {name: share for name, share in errors.items() if share is not None}
         bound = self.bound
         if bound is not None:
             # Infinite where hardly a row is right; JSON has no infinity.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.certificate import certificate_of
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.records import RidgeRecord, RidgeSolutionRecord, RidgeTotals
 from streamkernel.reductions import Predictions, Reduction
 from streamkernel.reductions.scores import ClassificationScores, RegressionScores
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
@@ -28,11 +29,12 @@ __all__ = ["RidgeModel", "falkon_arrays", "falkon_record", "solution_arrays", "s
 class RidgeModel(PredictingModel):
     """Parameters
     ----------
-    config : everything that is not an array; docs/model.md describes each field.
+    record : everything that is not an array; docs/model.md describes each field.
     arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str] = "kernel-ridge"
+    RECORD: ClassVar[type[RidgeRecord]] = RidgeRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         **PredictingModel.SHAPES,
         "dual_coef": ("n", "d"),
@@ -47,25 +49,26 @@ class RidgeModel(PredictingModel):
         "sum_Y1": ("d",),
         "centre": ("d",),
     }
-    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {**PredictingModel.OPTIONAL, **OF_SUMS}
+    OPTIONAL: ClassVar[dict[str, tuple[str, ...]]] = {
+        **PredictingModel.OPTIONAL,
+        **OF_SUMS,
+        **dict.fromkeys(("gcv_alphas", "gcv_scores", "gcv_effective_df"), ("points of alpha",)),
+    }
     _NOUN: ClassVar[str] = "kernel ridge model"
 
-    config: dict[str, Any]
+    record: RidgeRecord
     arrays: dict[str, NDArray[Any]]
 
     @property
     def solver(self) -> str:
         """The solver of its coefficients: "direct", or "cg", which stores no sums."""
-        return str(self.config["solution"].get("solver", "direct"))
+        return self.record.solution.solver
 
     def checked(self, path: str | PathLike[str]) -> Self:
         lost = [name for name in self.OF_SUMS if name not in self.arrays]
         if lost and self.solver == "direct":
             raise ModelFormatError(f"{path} lacks the array {lost[0]}; {self._AGAIN}")
-        whole, labels = super().checked(path), self.config.get("classes")
-        if labels is not None and not (isinstance(labels, list) and len(labels) == self.target_count):
-            raise ModelFormatError(f"{path} has {self.target_count} outputs and not as many classes; {self._AGAIN}")
-        return whole
+        return super().checked(path)
 
     @property
     def sums(self) -> RidgeSums:
@@ -77,18 +80,18 @@ class RidgeModel(PredictingModel):
             The model was solved by conjugate gradients, which compute no sums.
         """
         self._check_sums()
-        totals = self.config["totals"]
+        totals = self.record.totals
         return RidgeSums(
             **{name: self.arrays[f"sum_{name}"] for name in ("H", "g", "YY", "G1", "Y1")},
             centre=self.arrays["centre"],
-            weight=totals["weight"],
-            trace=totals["trace"],
-            count=totals["rows"],
+            weight=totals.weight,
+            trace=totals.trace,
+            count=totals.rows,
         )
 
     def reduction_of_rows(self, rows: int) -> NormalEquations:
         """The sums of rows that are scaled already; see `Updatable`."""
-        alpha = self.config["settings"]["alpha"]
+        alpha = self.record.settings.alpha
         return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if alpha == "gcv" else alpha)
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
@@ -96,7 +99,7 @@ class RidgeModel(PredictingModel):
         self._check_sums()
         for name, value in choices.items():
             if name != "alpha":
-                raise ParameterError(f"a {self.config['estimator']} model has no {name!r} to choose; it has alpha")
+                raise ParameterError(f"a {self.record.estimator} model has no {name!r} to choose; it has alpha")
             if value != "keep":
                 RidgeSettings(alpha=value)
 
@@ -114,38 +117,39 @@ class RidgeModel(PredictingModel):
         ----------
         choices : `alpha` may be "gcv", "keep" or a number; the default is the setting of the fit.
         """
-        settings = self.config["settings"]
+        record, settings = self.record, self.record.settings
         alpha = (choices or {}).get("alpha")
-        scale = None if self.classes is not None else np.asarray(self.config["target_scale"]) ** 2
+        scale = None if self.classes is not None else np.asarray(record.target_scale) ** 2
         system = RidgeSystem(
             self.basis,
             sums,
-            intercept=settings["fit_intercept"],
+            intercept=settings.fit_intercept,
             scale=scale,
-            independent=self.config.get("independent", 1.0),
+            independent=record.independent,
         )
-        wanted = settings["alpha"] if alpha is None else self.config["alpha"] if alpha == "keep" else alpha
+        wanted = settings.alpha if alpha is None else record.alpha if alpha == "keep" else alpha
         solution = system.solve(system.choose_alpha() if wanted == "gcv" else float(wanted))
         arrays = {
             **self.arrays,
             "residual_path": system.residual_path,
             **solution_arrays(sums, system, solution, scale),
         }
-        config = {**self.config, **solution_record(sums, system, solution)}
-        return self.with_parts(config, arrays).with_basis(self.basis)
+        record = record.changed(**solution_record(sums, system, solution))
+        return self.with_parts(record, arrays).with_basis(self.basis)
 
     def outputs(self, *, std: bool = False) -> Predictions:
         if std:
             raise ParameterError(
-                f"this is a {self.config['estimator']} model, which has no standard deviations; leave "
+                f"this is a {self.record.estimator} model, which has no standard deviations; leave "
                 f"{option('return_std')} out, or fit with {estimator('GaussianProcessRegressor')}"
             )
         return self.predictions(argmax=self.classes is not None)
 
     def told(self) -> dict[str, Any]:
-        solution = self.config["solution"]
-        told = {name: solution[name] for name in ("gcv", "effective_df", "iterations") if name in solution}
-        return {"alpha": self.config["alpha"], "solver": self.solver, **told}
+        solution = self.record.solution
+        told = {"gcv": solution.gcv, "effective_df": solution.effective_df}
+        iterations = {} if solution.iterations is None else {"iterations": solution.iterations}
+        return {"alpha": self.record.alpha, "solver": self.solver, **told, **iterations}
 
     def scores(self) -> Reduction[dict[str, float]]:
         if self.classes is None:
@@ -156,10 +160,10 @@ class RidgeModel(PredictingModel):
         """The row map that predicts, on rows that are scaled already."""
         return Predictions(
             self.basis,
-            self.arrays["dual_coef"],
-            self.arrays["intercept"],
+            self.coefficients,
+            self.intercept,
             argmax=argmax,
-            flat=not self.config.get("targets_are_2d", False),
+            flat=self.flat,
         )
 
 
@@ -194,13 +198,13 @@ def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolutio
     return {
         "alpha": solution.alpha,
         **_of_rows(sums, system.residual_trace),
-        "solution": {
-            "solver": "direct",
+        "solution": RidgeSolutionRecord(
+            solver="direct",
             # Infinite where all degrees of freedom are used; JSON has no infinity.
-            "gcv": solution.gcv if math.isfinite(solution.gcv) else None,
-            "effective_df": solution.effective_df,
-            "training_rmse": _rmse(solution, sums.count),
-        },
+            gcv=solution.gcv if math.isfinite(solution.gcv) else None,
+            effective_df=solution.effective_df,
+            training_rmse=_rmse(solution, sums.count),
+        ),
     }
 
 
@@ -215,26 +219,25 @@ def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> dict[str, A
     return {
         "alpha": solution.alpha,
         **_of_rows(system.sums, system.residual_trace),
-        "solution": {
-            "solver": "cg",
-            "gcv": None,
-            "effective_df": None,
-            "training_rmse": _rmse(solution, system.sums.count),
-            "iterations": solution.iterations,
-            "ended": solution.ended,
-            "relative_residual": solution.residuals[-1].tolist(),
-            "excess": solution.excess.tolist(),
-        },
+        "solution": RidgeSolutionRecord(
+            solver="cg",
+            gcv=None,
+            effective_df=None,
+            training_rmse=_rmse(solution, system.sums.count),
+            iterations=solution.iterations,
+            ended=solution.ended,
+            relative_residual=tuple(solution.residuals[-1].tolist()),
+            excess=tuple(solution.excess.tolist()),
+        ),
     }
 
 
 def _of_rows(sums: RidgeSums | TargetSums, residual_trace: float) -> dict[str, Any]:
     return {
-        "totals": {"rows": sums.count, "weight": sums.weight, "trace": sums.trace},
+        "totals": RidgeTotals(rows=sums.count, weight=sums.weight, trace=sums.trace),
         "certificate": certificate_of(sums.trace, residual_trace),
     }
 
 
-def _rmse(solution: RidgeSolution | FalkonSolution, rows: int) -> list[float]:
-    found: list[float] = np.sqrt(solution.residual_square / max(rows, 1)).tolist()
-    return found
+def _rmse(solution: RidgeSolution | FalkonSolution, rows: int) -> tuple[float, ...]:
+    return tuple(np.sqrt(solution.residual_square / max(rows, 1)).tolist())

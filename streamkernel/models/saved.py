@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Self
 
-from streamkernel.factors import BasisRecord
+from streamkernel.factors import SavedBasis
 from streamkernel.kernels import Kernel
+from streamkernel.records import ModelRecord, TransformerRecord
 
 __all__ = ["SavedModel"]
 
 
-class SavedModel(BasisRecord):
+class SavedModel(SavedBasis):
     """Base of the models: everything that `save` writes and `load` reads back."""
+
+    record: ModelRecord | TransformerRecord
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the model as a Zarr group with JSON beside it, in one step: a reader never sees a part of it.
@@ -37,5 +40,4 @@ class SavedModel(BasisRecord):
         ------
         StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
         """
-        bundle = cls.read(path, kernels)
-        return cls(bundle.config, bundle.arrays).checked(path)  # type: ignore[call-arg]  # a dataclass of these two
+        return cls.read(path, kernels)

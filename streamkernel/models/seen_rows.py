@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.errors import InputChangedError, ModelFormatError, ParameterError
+from streamkernel.errors import InputChangedError, ParameterError
 from streamkernel.models.row_runs import Runs, clipped, joined, without
+from streamkernel.records import SeenRows
 from streamkernel.table import Table
 from streamkernel.wording import call, option
 
@@ -105,18 +106,15 @@ class SeenInput:
         kept = [mark for mark in self.marks if edges.get(mark.first, -1) < mark.last]
         return SeenInput(joined([*self.rows, *rows]), tuple(sorted([*kept, *fresh], key=lambda m: (m.first, m.rows))))
 
-    def to_config(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "rows": [list(run) for run in self.rows],
-            "marks": [[mark.first, mark.rows, mark.digest] for mark in self.marks],
-        }
+    @property
+    def record(self) -> SeenRows:
+        """The input as a model stores it."""
+        return SeenRows(rows=self.rows, marks=tuple((mark.first, mark.rows, mark.digest) for mark in self.marks))
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> SeenInput:
-        """Read the result of `to_config`."""
-        rows = joined((int(first), int(last)) for first, last in config["rows"])
-        return cls(rows, tuple(Mark(int(first), int(rows), str(text)) for first, rows, text in config["marks"]))
+    def of(cls, record: SeenRows) -> SeenInput:
+        """The input that a model stores."""
+        return cls(joined(record.rows), tuple(Mark(*mark) for mark in record.marks))
 
 
 @dataclass(frozen=True)
@@ -141,24 +139,14 @@ class Seen:
     inputs: tuple[SeenInput, ...]
 
     @classmethod
-    def from_config(cls, config: list[dict[str, Any]]) -> Seen:
-        """Read the result of `to_config`.
+    def of(cls, records: Iterable[SeenRows]) -> Seen:
+        """The inputs that a model stores."""
+        return cls(tuple(SeenInput.of(record) for record in records))
 
-        Raises
-        ------
-        ModelFormatError
-            The record does not have the form that `to_config` writes.
-        """
-        try:
-            return cls(tuple(SeenInput.from_config(entry) for entry in config))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelFormatError(
-                f"the model's record of the rows that it has seen is damaged ({error!r}); restore the model from a copy"
-            ) from error
-
-    def to_config(self) -> list[dict[str, Any]]:
-        """Plain JSON."""
-        return [entry.to_config() for entry in self.inputs]
+    @property
+    def records(self) -> tuple[SeenRows, ...]:
+        """The inputs as a model stores them."""
+        return tuple(entry.record for entry in self.inputs)
 
     def recognise(self, table: Table, by_basis: Callable[[], Comparison], *, as_new: bool = False) -> Recognised:
         """Find the rows of a table's range that were seen.
@@ -260,7 +248,7 @@ def spread(items: list[Any]) -> list[Any]:
     return [items[index] for index in sorted({round(step) for step in np.linspace(0, len(items) - 1, _SAMPLED)})]
 
 
-def seen_by_fit(table: Table) -> dict[str, Any]:
-    """Fields of a fitted model: the rows that it has seen, and no updates."""
+def seen_by_fit(table: Table) -> tuple[SeenRows, ...]:
+    """The record of a fitted model: the rows of the fit."""
     rows: Runs = ((table.start, table.stop),)
-    return {"seen": Seen((SeenInput(rows, marks_of(table, rows)),)).to_config(), "updates": None}
+    return Seen((SeenInput(rows, marks_of(table, rows)),)).records

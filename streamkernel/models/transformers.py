@@ -15,7 +15,9 @@ from streamkernel.bounds import CompressionBound, compression_bound
 from streamkernel.errors import ModelFormatError
 from streamkernel.factors import FactorEigen
 from streamkernel.models.saved import SavedModel
+from streamkernel.records import KernelPCARecord, NystroemRecord, PrincipalComponents, TransformerRecord
 from streamkernel.reductions.sums import FeatureMap, Features, FeatureTimes
+from streamkernel.table import KnownColumns
 
 __all__ = ["KernelPCAModel", "NystroemModel", "TransformerModel"]
 
@@ -24,15 +26,23 @@ __all__ = ["KernelPCAModel", "NystroemModel", "TransformerModel"]
 class TransformerModel(SavedModel, ABC):
     """Parameters
     ----------
-    config : everything that is not an array; docs/model.md describes each field.
+    record : everything that is not an array; docs/model.md describes each field.
     arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     _MADE: ClassVar[str] = "the transformer was fitted on"
     _GIVE: ClassVar[str] = "transform rows with the same columns"
 
-    config: dict[str, Any]
+    record: TransformerRecord
     arrays: dict[str, NDArray[Any]]
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.record.columns)
+
+    @property
+    def known_columns(self) -> KnownColumns:
+        return self._known_columns(self.record.columns, self.record.named_columns)
 
     @abstractmethod
     def transformation(self) -> FeatureMap | FeatureTimes:
@@ -44,6 +54,7 @@ class NystroemModel(TransformerModel):
     """Whitened features; `normalization` is ``L^-1``."""
 
     KIND: ClassVar[str] = "nystroem"
+    RECORD: ClassVar[type[NystroemRecord]] = NystroemRecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {**TransformerModel.SHAPES, "normalization": ("n", "n")}
     _NOUN: ClassVar[str] = "Nystroem transformer"
 
@@ -57,6 +68,7 @@ class KernelPCAModel(TransformerModel):
     """Principal components: ``k(x, Z) dual_coef + intercept``."""
 
     KIND: ClassVar[str] = "kernel-pca"
+    RECORD: ClassVar[type[KernelPCARecord]] = KernelPCARecord
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
         **TransformerModel.SHAPES,
         "eigenvalues": ("r",),
@@ -67,21 +79,24 @@ class KernelPCAModel(TransformerModel):
     }
     _NOUN: ClassVar[str] = "kernel PCA"
 
+    record: KernelPCARecord
+
     @classmethod
     def of(
-        cls, eigen: FactorEigen, config: dict[str, Any], arrays: dict[str, NDArray[Any]], wanted: int | None
+        cls, eigen: FactorEigen, fields: dict[str, Any], arrays: dict[str, NDArray[Any]], wanted: int | None
     ) -> KernelPCAModel:
-        """Make the model from a decomposition; `config` and `arrays` are those of its basis."""
-        scores, residual, trace = eigen.scores(), eigen.residual_trace, config["certificate"]["trace"]
+        """Make the model from a decomposition; `fields` and `arrays` are those of its basis."""
+        scores, residual, trace = eigen.scores(), eigen.residual_trace, fields["certificate"].trace
         assert residual is not None
-        told = {
-            "requested": None if wanted is None else int(wanted),
-            "count": len(eigen.values),
-            "unexplained": eigen.unexplained,
-            "left_by_basis": eigen.left_by_basis,
-            "residual_trace": residual,
-            "relative_residual_trace": residual / trace if trace else 0.0,
-        }
+        assert eigen.left_by_basis is not None
+        components = PrincipalComponents(
+            requested=None if wanted is None else int(wanted),
+            count=len(eigen.values),
+            unexplained=eigen.unexplained,
+            left_by_basis=eigen.left_by_basis,
+            residual_trace=residual,
+            relative_residual_trace=residual / trace if trace else 0.0,
+        )
         solved = {
             "eigenvalues": eigen.values,
             "directions": eigen.directions,
@@ -89,7 +104,7 @@ class KernelPCAModel(TransformerModel):
             "dual_coef": scores.coefficients,
             "intercept": scores.offset,
         }
-        return cls({**config, "eigen": told}, {**arrays, **solved})
+        return cls(KernelPCARecord(**fields, eigen=components), {**arrays, **solved})
 
     @property
     def bound(self) -> CompressionBound | None:
@@ -98,19 +113,19 @@ class KernelPCAModel(TransformerModel):
         if not kernel.stationary or np.any(rows < 0):
             return None
         largest = float(kernel.diagonal(points[:1])[0])
-        return compression_bound(self.residual_path[1:], self.config["rows"]["count"], largest=largest)
+        return compression_bound(self.residual_path[1:], self.record.rows.count, largest=largest)
 
     @cached_property
     def eigen(self) -> FactorEigen:
         """The decomposition of ``C K~ C``."""
-        told = self.config["eigen"]
+        found = self.record.eigen
         return FactorEigen(
             values=self.arrays["eigenvalues"],
             directions=np.ascontiguousarray(self.arrays["directions"]),
             mean=self.arrays["mean"],
             features=Features.of_basis(self.basis),
-            unexplained=told["unexplained"],
-            left_by_basis=told["left_by_basis"],
+            unexplained=found.unexplained,
+            left_by_basis=found.left_by_basis,
         )
 
     def transformation(self) -> FeatureTimes:
@@ -119,9 +134,7 @@ class KernelPCAModel(TransformerModel):
 
     def checked(self, path: str | PathLike[str]) -> Self:
         super().checked(path)
-        with self._of_fields(path):
-            # The number of rows is the only other input of the bound.
-            fits = int(self.config["rows"]["count"]) >= len(self.residual_path) - 1
-        if not fits:
+        # The number of rows is the only other input of the bound.
+        if self.record.rows.count < len(self.residual_path) - 1:
             raise ModelFormatError(f"{path} has more functions than rows; {self._AGAIN}")
         return self

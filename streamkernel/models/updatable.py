@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.models.predicting import Predicting
+from streamkernel.records import UpdatableRecord
 from streamkernel.reductions import Reduction
 from streamkernel.table import Scaler, Table
 
@@ -53,7 +54,7 @@ class Updatable(Protocol[S]):
     """A `SavedModel` that can be updated, such as `RidgeModel`."""
 
     @property
-    def config(self) -> dict[str, Any]: ...
+    def record(self) -> UpdatableRecord: ...
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]: ...
@@ -90,8 +91,8 @@ class Updatable(Protocol[S]):
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None: ...
 
-    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """A model of the same kind with other parts."""
+    def with_parts(self, record: Any, arrays: dict[str, NDArray[Any]]) -> Self:
+        """A model of the same kind with another record, of its class, and other arrays."""
         ...
 
     def with_basis(self, basis: Basis) -> Self:

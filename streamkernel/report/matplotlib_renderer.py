@@ -29,7 +29,7 @@ from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.pursuit import PathCurve, path_curve
 from streamkernel.report.figures.axes import decades, log_range, padded
 from streamkernel.report.figures.palette import BAND, BLUE, GRID, INK, MUTED, ORANGE, RULE, blend, line_style, shade
-from streamkernel.report.pages.gaussian import gaussian_headline
+from streamkernel.report.pages.gaussian import TunedModel, gaussian_headline
 from streamkernel.report.pages.pursuit import pursuit_headline
 from streamkernel.report.pages.tables import headline
 from streamkernel.report.pictures import draw_check
@@ -70,7 +70,7 @@ def write_png(model: PredictingModel, path: str | PathLike[str]) -> None:
         if isinstance(model, PursuitModel):
             lead = pursuit_headline(model)[1]
         else:
-            lead = (headline if isinstance(model, RidgeModel) else gaussian_headline)(model)[1]
+            lead = (gaussian_headline(model) if isinstance(model, TunedModel) else headline(model))[1]
         figure.suptitle(lead, x=0.006, ha="left", fontsize=9, color=MUTED)
         left, middle, right = figure.subplots(1, 3)
         _trace(left, trace_curve(model))

@@ -44,9 +44,9 @@ def render_pursuit(model: PursuitModel, title: str | None, pairs: Mapping[str, A
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
     kind, lead = pursuit_headline(model)
     errors = target_table(checked)
-    standardised = model.config.get("scaler") is not None
+    standardised = model.record.scaler is not None
     losses = loss_panel(loss_curve(model))
-    by_error = (model.config.get("settings") or {}).get("choose_by") == "error"
+    by_error = model.record.settings.choose_by == "error"
     path = [
         *(losses or [error_panel(squared_errors(model), chose=not by_error)]),
         *rate_panel(error_rates(model), error_words(model), chose=by_error),
@@ -70,7 +70,7 @@ def render_pursuit(model: PursuitModel, title: str | None, pairs: Mapping[str, A
         [*pursuit_notices(model), *memory_notice(memory_use(model))],
         [group for group in groups if group.panels],
         pursuit_settings(model),
-        model.config,
+        model.record,
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bokeh.embed import components
 from bokeh.resources import Resources
 
+from streamkernel.records import BasisRecord
 from streamkernel.report.figures.figure import Panel
 from streamkernel.report.pages.document import Section, assemble
 from streamkernel.report.pages.tables import Card, Table
@@ -33,9 +33,9 @@ def whole_page(
     warnings: Sequence[str],
     groups: Sequence[Group],
     settings: Sequence[Table],
-    config: Mapping[str, Any],
+    record: BasisRecord,
 ) -> str:
-    """Draw the panels of all groups and put them on one page; `config` holds the version that did the work."""
+    """Draw the panels of all groups and put them on one page; `record` holds the version that did the work."""
     figures = {panel.name: panel.figure for group in groups for panel in group.panels if panel.figure is not None}
     script, drawn = components(figures, wrap_script=False) if figures else ("", {})
     # Only the core library: no widgets, no WebGL, and no typesetter, which would be fetched from the network.
@@ -48,6 +48,6 @@ def whole_page(
         [Section(group.title, group.panels, drawn, group.tables) for group in groups],
         settings,
         ["\n".join(library), script] if figures else [],
-        f"Made by streamkernel {plain((config.get('software') or {}).get('streamkernel', ''))}. "
+        f"Made by streamkernel {plain((record.software or {}).get('streamkernel', ''))}. "
         "This page is complete in itself and sends nothing anywhere.",
     )

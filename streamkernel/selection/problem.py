@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import DualityPath
+from streamkernel.records import RoundRecord
 from streamkernel.reductions import Both, Gather, Sample
 from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
 from streamkernel.table import Table
@@ -46,29 +46,6 @@ class Problem:
 
     def empty_basis(self) -> Basis:
         return Basis.empty(self.kernel, self.table.n_features, self.table.dtype)
-
-
-@dataclass(frozen=True)
-class RoundRecord:
-    """One round of a rule: basis sizes at its start and end, and numbers of candidates and scoring rows.
-
-    `residual_trace` is the exact residual trace at the start; None if the round did not read all rows.
-    """
-
-    start: int
-    stop: int
-    residual_trace: float | None
-    candidates: int
-    scoring_rows: int
-
-    def to_config(self) -> dict[str, Any]:
-        return {
-            "start": self.start,
-            "stop": self.stop,
-            "residual_trace": self.residual_trace,
-            "candidates": self.candidates,
-            "scoring_rows": self.scoring_rows,
-        }
 
 
 @dataclass(frozen=True)

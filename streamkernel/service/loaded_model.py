@@ -96,11 +96,11 @@ class LoadedModel:
         if found is None:
             if asked.std and not self.has_std:
                 raise ParameterError(
-                    f"{self.name} is a {self.model.config['estimator']} model, which has no standard deviations"
+                    f"{self.name} is a {self.model.record.estimator} model, which has no standard deviations"
                 )
             if asked.probabilities and not self.has_probabilities:
                 raise ParameterError(
-                    f"{self.name} is a {self.model.config['estimator']} model, which has no probabilities"
+                    f"{self.name} is a {self.model.record.estimator} model, which has no probabilities"
                 )
             # A classifier's probabilities come with its labels, asked for or not.
             found = self._direct[asked] = DirectPredictions(self.model, self.model.outputs(std=asked.std))

@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
 
 from streamkernel.kinds import title_of
+from streamkernel.records import RidgeRecord, UpdatableRecord
 from streamkernel.service.loaded_model import LoadedModel
 from streamkernel.service.model_registry import Entry, Registry, Why
 from streamkernel.service.schemas import ERRORS, Model, ModelList
@@ -68,17 +69,17 @@ def summary(entry: Entry) -> dict[str, Any]:
     if entry.served is None:
         return fields
     served = entry.served
-    config = served.model.config
+    record = served.model.record
     return fields | {
-        "estimator": config["estimator"],
+        "estimator": record.estimator,
         "title": title_of(served.model),
         "generation": served.generation,
         "digest": served.digest,
         "loaded": entry.loaded,
-        "basis_size": config["basis_size"],
+        "basis_size": record.basis_size,
         "features": len(served.columns),
-        "rows": config["totals"]["rows"] if "totals" in config else config["rows"]["count"],
-        "relative_residual_trace": config["certificate"]["relative_residual_trace"],
+        "rows": record.totals.rows,
+        "relative_residual_trace": record.certificate.relative_residual_trace,
     }
 
 
@@ -88,36 +89,38 @@ def _error(error: Why) -> dict[str, str]:
 
 def described(entry: Entry, served: LoadedModel) -> dict[str, Any]:
     """All fields of one model."""
-    config, path = served.model.config, served.model.residual_path
+    record, path = served.model.record, served.model.residual_path
     # Evenly by logarithm, where the curve is drawn; both ends are among them.
     n = len(path) - 1
     ranks = sorted({0, n, *(int(rank) for rank in np.geomspace(1, max(n, 1), _MOST_POINTS) if rank < n)})
     scaler = served.model.scaler
-    updates = config.get("updates") or {}
-    run = config.get("run") or {}
+    updates = record.updates if isinstance(record, UpdatableRecord) else None
+    run = record.run
     return summary(entry) | {
         "columns": list(served.columns),
-        "target_names": config["target_names"],
+        "target_names": list(record.target_names),
         "classes": None if served.classes is None else list(served.classes),
         "std": served.has_std,
         "probabilities": served.has_probabilities,
-        "kernel": config["kernel"]["kernel"],
-        "lengthscale": config["lengthscale"],
-        "alpha": config.get("alpha"),
-        "rule": config["rule"],
-        "ended": config["ended"],
-        "sweeps": config["sweep_count"],
-        "certificate": config["certificate"],
+        "kernel": record.kernel["kernel"],
+        "lengthscale": served.model.lengthscale,
+        "alpha": record.alpha if isinstance(record, RidgeRecord) else None,
+        "rule": record.rule,
+        "ended": record.ended,
+        "sweeps": record.sweep_count,
+        "certificate": record.certificate.to_config(),
         "residual_curve": {
             "basis_size": ranks,
             "share": [float(path[rank] / path[0]) if path[0] else 0.0 for rank in ranks],
         },
         "fitted_on": {
-            "rows": config["rows"],
-            "table_fingerprint": config["table_fingerprint"],
-            "dtype": config["dtype"],
-            "seconds": run.get("seconds"),
-            "updates": {name: updates.get(name) for name in ("times", "rows", "stale")} if updates else None,
+            "rows": record.rows.to_config(),
+            "table_fingerprint": record.table_fingerprint,
+            "dtype": record.dtype,
+            "seconds": None if run is None else run.seconds,
+            "updates": None
+            if updates is None
+            else {"times": updates.times, "rows": updates.rows, "stale": updates.stale},
         },
         "means": None if scaler is None else scaler.mean.tolist(),
         "example": served.example.tolist(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from streamkernel.basis import Basis
 from streamkernel.errors import DegenerateBandwidthError, NumericRangeError
 from streamkernel.kernels import Kernel, Laplacian, packed_bytes, packing_bytes
 from streamkernel.linalg import RidgePath, single_threaded_blas
+from streamkernel.records import LengthscaleChoice
 from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
 
@@ -24,26 +24,6 @@ _STEPS = tuple(float(2.0**power) for power in np.arange(-3.0, 4.01, 0.5))
 
 # Scores within this ratio count as equal: m squared errors determine their mean to sqrt(2 / m), 2 % for 4000 rows.
 _EQUAL = 1.01
-
-
-@dataclass(frozen=True)
-class LengthscaleChoice:
-    """A lengthscale and the record of its choice; `grid` and `scores` are empty without a search."""
-
-    value: float
-    median: float
-    sample_rows: int
-    grid: list[float] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-
-    def to_config(self) -> dict[str, Any]:
-        return {
-            "value": self.value,
-            "median": self.median,
-            "sample_rows": self.sample_rows,
-            "grid": self.grid,
-            "scores": self.scores,
-        }
 
 
 def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
@@ -120,7 +100,7 @@ def choose_lengthscale(
     grid = [step * median for step in _STEPS]
     equal = np.asarray(scores) <= _EQUAL * min(scores)
     away = np.where(equal, np.abs(np.log(_STEPS)), np.inf)
-    return LengthscaleChoice(grid[int(np.argmin(away))], median, len(sample), grid, [float(score) for score in scores])
+    return LengthscaleChoice(grid[int(np.argmin(away))], median, len(sample), tuple(grid), tuple(map(float, scores)))
 
 
 def _basis_rows(rows: int) -> int:

@@ -13,8 +13,9 @@ from streamkernel.errors import ParameterError
 from streamkernel.models.row_runs import Runs, count, joined
 from streamkernel.models.seen_rows import Recognised, Seen
 from streamkernel.models.updatable import Updatable
+from streamkernel.records import RoundRecord, Rows
 from streamkernel.reductions.pools import ResidualSample
-from streamkernel.selection import Greedy, Problem, RoundRecord, RowCache, as_rule
+from streamkernel.selection import Greedy, Problem, RowCache, as_rule
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.table import Table
 from streamkernel.wording import call, option
@@ -64,10 +65,10 @@ class Growth:
         basis, table = model.basis, rows.without_targets()
         rule = as_rule("few-sweep", objective="trace", has_targets=False)
         assert isinstance(rule, Greedy)
-        problem = Problem(table, basis.kernel, len(basis) + picks, seed=int(model.config["settings"]["seed"]))
+        problem = Problem(table, basis.kernel, len(basis) + picks, seed=model.record.settings.seed)
         grown, record = rule.extend(problem, session, RowCache(table, session), basis, picks)
         # The look did not read all rows, so its residual trace is not the model's.
-        return cls(grown, replace(record, residual_trace=None))
+        return cls(grown, record.changed(residual_trace=None))
 
     @property
     def count(self) -> int:
@@ -83,19 +84,18 @@ class Growth:
         runs : the rows that the model has seen or will see.
         """
         span = replace(whole, start=runs[0][0], stop=runs[-1][1])
-        config = {
-            **model.config,
-            "basis_size": len(self.basis),
-            "ended": "size",
-            "rows": {"start": span.start, "stop": span.stop, "count": count(runs)},
-            "table_fingerprint": span.fingerprint,
-            "rounds": [*model.config["rounds"], self.round.to_config()],
-        }
+        record = model.record.changed(
+            basis_size=len(self.basis),
+            ended="size",
+            rows=Rows(start=span.start, stop=span.stop, count=count(runs)),
+            table_fingerprint=span.fingerprint,
+            rounds=(*model.record.rounds, self.round),
+        )
         # The rule's record of its own picks has no values for the added ones.
         path_of_rule = ("gain_parts", "predicted_gains", "selection_traces")
         arrays = {name: values for name, values in model.arrays.items() if name not in path_of_rule}
         arrays |= {"components": self.basis.points, "component_indices": self.basis.rows, "gains": np.zeros(0)}
-        return model.with_parts(config, arrays).with_basis(self.basis)
+        return model.with_parts(record, arrays).with_basis(self.basis)
 
 
 def growth_steps(model: Updatable[Any], looked: Table, rows: int, picks: int) -> list[Step]:

@@ -23,11 +23,10 @@ __all__ = ["rows_of_basis", "seen_by"]
 
 def seen_by(model: Updatable[Any]) -> Seen:
     """The record of a model; for a model without one, the rows of its fit, without marks."""
-    record = model.config.get("seen")
-    if record is not None:
-        return Seen.from_config(record)
-    rows = model.config["rows"]
-    return Seen((SeenInput(((int(rows["start"]), int(rows["stop"])),), ()),))
+    record = model.record
+    if record.seen is not None:
+        return Seen.of(record.seen)
+    return Seen((SeenInput(((record.rows.start, record.rows.stop),), ()),))
 
 
 def rows_of_basis(model: Updatable[Any], table: Table, *, as_new: bool) -> Comparison:
@@ -43,11 +42,11 @@ def rows_of_basis(model: Updatable[Any], table: Table, *, as_new: bool) -> Compa
     ParameterError
         The table cannot be compared: the basis points are not rows, or the table ends before them.
     """
-    rows = model.config["rows"]
+    rows = model.record.rows
     m = table.features.n_rows
-    if rows["stop"] <= m:
-        then = replace(table, start=int(rows["start"]), stop=int(rows["stop"]))
-        if then.fingerprint == model.config["table_fingerprint"]:
+    if rows.stop <= m:
+        then = replace(table, start=rows.start, stop=rows.stop)
+        if then.fingerprint == model.record.table_fingerprint:
             return Comparison(1, None, m)
     by_chunk: dict[int, list[tuple[int, int]]] = defaultdict(list)
     cuts = table.features.cuts(0, m)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from streamkernel.errors import warn_user
 from streamkernel.models.updatable import Sums
+from streamkernel.records import UpdatableRecord
 from streamkernel.wording import option
 
 __all__ = ["STALE", "Staleness"]
@@ -34,11 +34,12 @@ class Staleness:
     before: bool = False
 
     @classmethod
-    def known(cls, config: dict[str, Any]) -> Staleness:
-        """The staleness that a model's configuration records."""
-        updates = config.get("updates") or {}
-        of_fit = updates.get("residual_of_fit", config["certificate"]["relative_residual_trace"])
-        return cls(float(of_fit), before=bool(updates.get("stale", False)))
+    def known(cls, record: UpdatableRecord) -> Staleness:
+        """The staleness that a model's record tells."""
+        updates = record.updates
+        if updates is None:
+            return cls(record.certificate.relative_residual_trace)
+        return cls(updates.residual_of_fit, before=updates.stale)
 
     @property
     def stale(self) -> bool:

@@ -19,6 +19,7 @@ from streamkernel.fits.record import run_record
 from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.models.row_runs import count
 from streamkernel.models.updatable import Updatable
+from streamkernel.records import Updates
 from streamkernel.table import Table, open_table
 from streamkernel.updating.fold import Folding
 from streamkernel.updating.grow import rows_to_grow_on
@@ -57,7 +58,7 @@ class Update(Generic[M]):
     @property
     def rows(self) -> int:
         """All rows that the model has seen."""
-        return int(self.model.config["totals"]["rows"])
+        return self.model.record.totals.rows
 
     @property
     def stale(self) -> bool:
@@ -71,7 +72,7 @@ def new_rows(model: Updatable[Any], X: Any, y: Any = None) -> Table:
         return open_table(X, y)
     except DTypeError:
         # Text labels raise DTypeError; a classifier opens them as classes.
-        if model.config["classes"] is None:
+        if model.record.classes is None:
             raise
         return open_table(X, y, classify=True)
 
@@ -128,7 +129,7 @@ def update_model(
     found = seen.recognise(table, lambda: rows_of_basis(model, table, as_new=as_new), as_new=as_new)
     if grown_only:
         seen.check_grown(table, found)
-    known = Staleness.known(model.config)
+    known = Staleness.known(model.record)
     room = rows_to_grow_on(table, seen, found) if grow else None
     if room:
         # No more functions than rows can be added; without the limit the plan would count them.
@@ -154,38 +155,36 @@ def update_model(
         sweeps=len(session.records),
         resumed_sweeps=sum(record.resumed for record in session.records),
     )
-    config = {
-        **new.config,
-        "seen": (seen.with_rows(table, found) if found.unseen else seen).to_config(),
-        "updates": _record(model.config, done),
-        "check": {"kind": check.kind, "rows": len(check.true)},
-        "run": run_record(session, plan, time.perf_counter() - began, peak),
-    }
-    staleness.warn(stale, grown, config["certificate"]["relative_residual_trace"])
-    updated = new.with_parts(config, {**new.arrays, **check.arrays()}).with_basis(new.basis)
+    record = new.record.changed(
+        seen=(seen.with_rows(table, found) if found.unseen else seen).records,
+        updates=_updates(model.record.updates, done),
+        check=check.record,
+        run=run_record(session, plan, time.perf_counter() - began, peak),
+    )
+    staleness.warn(stale, grown, record.certificate.relative_residual_trace)
+    updated = new.with_parts(record, {**new.arrays, **check.arrays()}).with_basis(new.basis)
     return replace(done, model=updated)
 
 
-def _record(config: dict[str, Any], done: Update[Any]) -> dict[str, Any]:
+def _updates(before: Updates | None, done: Update[Any]) -> Updates:
     """The model's record of its updates.
 
     Parameters
     ----------
-    config : configuration of the model before this update.
+    before : the record before this update.
     """
-    before = config.get("updates") or {}
     of_fit = done.staleness.of_fit
     if done.grown:
         # From now on the staleness of new rows is relative to the grown basis.
-        of_fit = done.model.config["certificate"]["relative_residual_trace"]
-    return {
-        "times": before.get("times", 0) + 1,
-        "rows": before.get("rows", 0) + done.rows_folded,
-        "grown": before.get("grown", 0) + done.grown,
-        "residual_of_fit": of_fit,
-        "residual_of_new": done.staleness.of_new,
-        "stale": done.stale,
-    }
+        of_fit = done.model.record.certificate.relative_residual_trace
+    return Updates(
+        times=1 + (0 if before is None else before.times),
+        rows=done.rows_folded + (0 if before is None else before.rows),
+        grown=done.grown + (0 if before is None else before.grown),
+        residual_of_fit=of_fit,
+        residual_of_new=done.staleness.of_new,
+        stale=done.stale,
+    )
 
 
 def check_options(stale: float, grow: int) -> None:

@@ -289,7 +289,7 @@ def test_a_model_replaced_meanwhile_is_left_alone(
     def replacing(*arguments: object, **options: object) -> object:
         done = work(*arguments, **options)  # type: ignore[arg-type]
         other = RidgeModel.load(model)
-        RidgeModel({**other.config, "seen": []}, other.arrays).save(own, overwrite=True)
+        RidgeModel.from_config({**other.config, "seen": []}, other.arrays).save(own, overwrite=True)
         return done
 
     monkeypatch.setattr(updating_saved, "update_model", replacing)

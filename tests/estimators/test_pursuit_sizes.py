@@ -193,4 +193,4 @@ def test_counts_that_do_not_fit_the_path_are_refused(tmp_path: Path) -> None:
     model = KernelMatchingPursuitClassifier(8).fit(X, TWO).model_
     for name, values in (("path_outside", model.arrays["path_outside"] + 1000), ("path_errors", np.zeros((3, 2)))):
         with pytest.raises(ModelFormatError):
-            PursuitModel(model.config, {**model.arrays, name: values}).save(tmp_path / name)
+            PursuitModel(model.record, {**model.arrays, name: values}).save(tmp_path / name)

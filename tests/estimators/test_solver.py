@@ -223,7 +223,7 @@ def test_a_model_without_sums_is_saved_and_not_updated(tmp_path: Path) -> None:
 def test_a_direct_model_must_have_them(tmp_path: Path) -> None:
     model = fit(open_table(X, Y), "direct")
     arrays = {name: values for name, values in model.arrays.items() if name != "sum_g"}
-    lacking = model.with_parts(model.config, arrays)
+    lacking = model.with_parts(model.record, arrays)
     with pytest.raises(ModelFormatError, match="lacks the array sum_g"):
         lacking.save(tmp_path / "m")
     write_bundle(tmp_path / "m", lacking.bundle())

@@ -184,7 +184,7 @@ def test_a_fit_goes_on_while_rows_are_appended(store: Path) -> None:
 
 def as_before(model: RidgeModel) -> RidgeModel:
     """As an earlier release would have written it."""
-    return RidgeModel({k: v for k, v in model.config.items() if k not in ("seen", "updates")}, model.arrays)
+    return RidgeModel.from_config({k: v for k, v in model.config.items() if k not in ("seen", "updates")}, model.arrays)
 
 
 def test_an_old_model_knows_its_table_by_its_basis(store: Path, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_predictions_count_the_points_of_the_model(name: str) -> None:
     options = {"n_components": 40, "rule": "uniform", "lengthscale": 100.0}
     fixed = {"signal_variance": 1.0, "noise_variance": 0.1} if name == "gp" else {}
     model = kind.fit(table, kind.settings(**options, **fixed), Session(ThreadExecutor(1)), estimator=name)
-    model = model.with_parts(model.config, model.arrays)  # as it is loaded, nothing of it packed
+    model = model.with_parts(model.record, model.arrays)  # as it is loaded, nothing of it packed
     work, rows = model.scores(), model.prepare(table)
     plan = plan_of_predictions(work, model, rows, Machine(0, 1))
     tracemalloc.start()

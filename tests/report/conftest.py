@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import data_sets
@@ -133,6 +132,6 @@ def changed() -> Changed:
     ) -> RidgeModel:
         kept = {name: array for name, array in {**model.arrays, **(arrays or {})}.items() if name not in without}
         settings = {name: value for name, value in {**model.config, **(config or {})}.items() if name not in without}
-        return replace(model, config=settings, arrays=kept)
+        return type(model).from_config(settings, kept)
 
     return change

@@ -241,7 +241,7 @@ def test_an_optimum_of_too_many_rows_is_left_out(made: Made, monkeypatch: pytest
 def test_nothing_is_fetched_and_names_are_text(made: Made) -> None:
     nasty = "<script>alert(1)</script>$$\\frac{1}{2}$$"
     factor = made("greedy")
-    evil = replace(factor, config={**factor.config, "rule": nasty})
+    evil = replace(factor, record=factor.record.changed(rule=nasty))
     text = render_factors([evil, factor], title=nasty)
     page = Page(text)
     assert nasty in page.words
@@ -256,7 +256,7 @@ def test_a_factor_without_a_trace_or_a_record_has_a_page(made: Made) -> None:
     factor = made("greedy")
     path = np.zeros(21)
     config = {name: value for name, value in factor.config.items() if name not in ("run", "software", "rounds")}
-    bare = replace(factor, config=config, arrays={**factor.arrays, "residual_path": path})
+    bare = Factor.from_config(config, {**factor.arrays, "residual_path": path})
     page = Page(render_factors([bare]))
     assert "Not drawn: residual trace against rank, as the trace of the kernel matrix is 0" in page.text
     assert "Not drawn: time, as no record of the sweeps was kept" in page.text

@@ -103,22 +103,23 @@ def command(
 
 
 def _print(factor: Factor, path: str, seconds: float, as_json: bool) -> None:
-    config = factor.config
-    run = config["run"]
+    record = factor.record
+    run = record.run
+    assert run is not None
     result = {
         "factor": path,
-        "rows": config["rows"]["count"],
-        "basis_size": config["basis_size"],
-        "rule": config["rule"],
-        "ended": config["ended"],
-        "sweeps": len(run["sweeps"]),
-        **config["certificate"],
-        "lengthscale": config["lengthscale"],
-        "columns": None if config["columns"] is None else config["columns"]["dtype"],
+        "rows": record.rows.count,
+        "basis_size": record.basis_size,
+        "rule": record.rule,
+        "ended": record.ended,
+        "sweeps": len(run.sweeps),
+        **record.certificate.to_config(),
+        "lengthscale": factor.lengthscale,
+        "columns": None if record.columns is None else record.columns.dtype,
         "seconds": seconds,
-        "peak_memory_bytes": run["peak_memory_bytes"],
-        "planned_memory_bytes": run["planned_memory_bytes"],
-        "resumed_sweeps": sum(record["resumed"] for record in run["sweeps"]),
+        "peak_memory_bytes": run.peak_memory_bytes,
+        "planned_memory_bytes": run.planned_memory_bytes,
+        "resumed_sweeps": sum(sweep.resumed for sweep in run.sweeps),
         "digest": factor.digest,
     }
     emit(result, as_json=as_json, title="factor", shown=readable(result))

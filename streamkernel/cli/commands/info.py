@@ -10,12 +10,12 @@ import numpy as np
 from streamkernel.cli.commands.update import seen_rows
 from streamkernel.cli.options import common
 from streamkernel.cli.output import emit, readable
-from streamkernel.cli.saved_objects import fields_of, kind_of, predicting_model
-from streamkernel.factors import BasisRecord, Factor
+from streamkernel.cli.saved_objects import kind_of, predicting_model
+from streamkernel.factors import Factor, SavedBasis
 from streamkernel.kinds import transformer_class
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.models.transformers import KernelPCAModel, TransformerModel
 from streamkernel.report.text import count, kernel_words, percent
 from streamkernel.table.info import table_info
 
@@ -40,60 +40,66 @@ def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
         _emit(path, predicting_model(path), "model", as_json)
 
 
-def _emit(path: str, kept: BasisRecord, title: str, as_json: bool) -> None:
-    with fields_of(path):
-        result = {"path": path, **_told(kept), "digest": kept.digest}
-        shown = readable(result)
-        shown["kernel"] = kernel_words(result["kernel"])
-        shown["rule_options"] = ", ".join(f"{name} {value}" for name, value in result["rule_options"].items()) or None
-        shown["relative_residual_at_rank"] = ", ".join(
-            f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()
-        )
-        emit(result, as_json=as_json, title=title, shown=shown)
+def _emit(path: str, saved: SavedBasis, title: str, as_json: bool) -> None:
+    result = {"path": path, **_fields(saved), "digest": saved.digest}
+    shown = readable(result)
+    shown["kernel"] = kernel_words(result["kernel"])
+    shown["rule_options"] = ", ".join(f"{name} {value}" for name, value in result["rule_options"].items()) or None
+    shown["relative_residual_at_rank"] = ", ".join(
+        f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()
+    )
+    emit(result, as_json=as_json, title=title, shown=shown)
 
 
-def _told(kept: BasisRecord) -> dict[str, Any]:
-    config = kept.config
-    run = config.get("run", {})
-    own: dict[str, Any] = {}
-    if isinstance(kept, PredictingModel):
-        own = {name: config[name] for name in ("estimator", "target_names", "classes")} | kept.told()
-        own |= seen_rows(config)
-    elif isinstance(kept, Factor):
-        own = {"columns": None if config["columns"] is None else config["columns"]["dtype"]}
-    else:
-        own = {"estimator": config["estimator"]}
-        if "eigen" in config:
-            own["components"] = config["eigen"]["count"]
-            own["relative_residual_of_components"] = config["eigen"]["relative_residual_trace"]
-        if isinstance(kept, KernelPCAModel) and kept.bound is not None:
-            own["bound"], own["bound_is_vacuous"] = kept.bound.minimum, kept.bound.vacuous
-            own["bound_is_least_at"] = kept.bound.best_size
-        if isinstance(kept, KernelCCAModel):
-            own |= kept.told()
+def _own(saved: SavedBasis) -> dict[str, Any]:
+    """Fields that only this kind has."""
+    own: dict[str, Any]
+    if isinstance(saved, PredictingModel):
+        record, classes = saved.record, saved.record.classes
+        own = {
+            "estimator": record.estimator,
+            "target_names": list(record.target_names),
+            "classes": None if classes is None else list(classes),
+        }
+        return {**own, **saved.told(), **seen_rows(record)}
+    if isinstance(saved, Factor):
+        return {"columns": None if saved.record.columns is None else saved.record.columns.dtype}
+    assert isinstance(saved, TransformerModel)
+    own = {"estimator": saved.record.estimator}
+    if isinstance(saved, KernelPCAModel):
+        own["components"] = saved.record.eigen.count
+        own["relative_residual_of_components"] = saved.record.eigen.relative_residual_trace
+        if saved.bound is not None:
+            own["bound"], own["bound_is_vacuous"] = saved.bound.minimum, saved.bound.vacuous
+            own["bound_is_least_at"] = saved.bound.best_size
+    return {**own, **saved.told()} if isinstance(saved, KernelCCAModel) else own
+
+
+def _fields(saved: SavedBasis) -> dict[str, Any]:
+    record, run = saved.record, saved.record.run
     return {
-        **own,
-        "rows": config["rows"]["count"],
-        "features": len(kept.column_names),
-        "kernel": config["kernel"],
-        "lengthscale": config["lengthscale"],
-        "rule": config["rule"],
-        "rule_options": config["settings"]["rule_options"],
-        "basis_size": config["basis_size"],
-        "requested_basis": config["requested_basis"],
-        "ended": config["ended"],
-        **config["certificate"],
-        "relative_residual_at_rank": _residual_at(kept),
-        "sweeps": len(run.get("sweeps", [])),
-        "seconds": run.get("seconds"),
-        "peak_memory_bytes": run.get("peak_memory_bytes"),
-        "planned_memory_bytes": run.get("planned_memory_bytes"),
+        **_own(saved),
+        "rows": record.rows.count,
+        "features": len(saved.column_names),
+        "kernel": record.kernel,
+        "lengthscale": saved.lengthscale,
+        "rule": record.rule,
+        "rule_options": record.settings.rule_options,
+        "basis_size": record.basis_size,
+        "requested_basis": record.requested_basis,
+        "ended": record.ended,
+        **record.certificate.to_config(),
+        "relative_residual_at_rank": _residual_at(saved),
+        "sweeps": 0 if run is None else len(run.sweeps),
+        "seconds": None if run is None else run.seconds,
+        "peak_memory_bytes": None if run is None else run.peak_memory_bytes,
+        "planned_memory_bytes": None if run is None else run.planned_memory_bytes,
     }
 
 
-def _residual_at(kept: BasisRecord) -> dict[str, float]:
+def _residual_at(saved: SavedBasis) -> dict[str, float]:
     """Shares of the trace that the first 1, 2, 4, ... n functions leave; keys are text, as in JSON."""
-    path = kept.residual_path
+    path = saved.residual_path
     n = len(path) - 1
     ranks = sorted({int(rank) for rank in 2 ** np.arange(20) if rank < n} | {n})
     return {str(rank): float(path[rank] / path[0]) if path[0] else 0.0 for rank in ranks}

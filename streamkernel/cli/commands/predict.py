@@ -55,8 +55,8 @@ def command(
     attributes = {
         "model_digest": fitted.digest,
         "rows": [table.start, table.stop],
-        "classes": fitted.config["classes"],
-        "target_names": fitted.config["target_names"],
+        "classes": None if fitted.record.classes is None else list(fitted.record.classes),
+        "target_names": list(fitted.record.target_names),
     }
     check_memory(work, fitted, table, place, memory)
     began = time.perf_counter()

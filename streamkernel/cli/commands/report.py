@@ -8,7 +8,7 @@ import numpy as np
 from streamkernel.blobs import blobs_at, parent_of
 from streamkernel.cli.options import common, cut, overwrite, rows
 from streamkernel.cli.output import emit
-from streamkernel.cli.saved_objects import fields_of, is_factor, kind_of, predicting_model
+from streamkernel.cli.saved_objects import is_factor, kind_of, predicting_model
 from streamkernel.cli.tables_for_models import opened
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
@@ -62,11 +62,10 @@ def command(
     checked_output(out, overwrite=overwrite)
     if png is not None:
         checked_output(png, overwrite=True, mark=PICTURE)
-    with fields_of(*sources):
-        if factors[0]:
-            _factors(sources, out, data, rows, png, overwrite)
-        else:
-            _model(sources[0], out, data, rows, png, overwrite)
+    if factors[0]:
+        _factors(sources, out, data, rows, png, overwrite)
+    else:
+        _model(sources[0], out, data, rows, png, overwrite)
     around, name = parent_of(out)
     result = {"report": out, "bytes": blobs_at(around).size(name)}
     emit(result if png is None else {**result, "png": png}, as_json=as_json, title="report")
@@ -102,8 +101,8 @@ def _factors(
     factors = [Factor.load(source) for source in sources]
     optimum = None
     if data is not None:
-        made_from = factors[0].config["rows"]
-        table = cut(open_table(data), (made_from["start"], made_from["stop"]) if rows is None else rows)
+        made_from = factors[0].record.rows
+        table = cut(open_table(data), (made_from.start, made_from.stop) if rows is None else rows)
         optimum = pca_optimum(factors, table.without_targets())
     write_factor_report(factors, out, overwrite=overwrite, optimum=optimum)
     if png is not None:

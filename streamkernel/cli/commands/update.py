@@ -13,11 +13,12 @@ from streamkernel.cli.options import NumberOr, Scheduler, common, cut, run_optio
 from streamkernel.cli.options import rows as rows_option
 from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
-from streamkernel.cli.saved_objects import fields_of, updatable_model
+from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.following.update_saved import update_saved
 from streamkernel.models.updatable import Updatable
+from streamkernel.records import ModelRecord, UpdatableRecord
 from streamkernel.store import Checkpoints
 from streamkernel.updating.update import Update, new_rows
 
@@ -71,10 +72,7 @@ def command(
     place = execution_target(scheduler, workers)
     limit = parse_bytes(memory)
     before = updatable_model(model)
-    with fields_of(model):
-        # Check the fields that are printed at the end now: after the model is replaced an error would be too late.
-        _solution(before)
-        table = cut(new_rows(before, store), rows)
+    table = cut(new_rows(before, store), rows)
     with ExitStack() as stack:
         bar = stack.enter_context(SweepBar(quiet))
 
@@ -85,36 +83,35 @@ def command(
             return Session(executor, progress=bar, checkpoints=checkpoints)
 
         began = [time.perf_counter()]
-        with fields_of(model):
-            done = update_saved(
-                model,
-                updatable_model,
-                table,
-                session,
-                choices={"alpha": alpha, "variances": variances},
-                stale=stale,
-                grow=grow,
-                as_new=as_new,
-                memory_limit=limit,
-                driver_bytes=None if place.workers else resident_bytes(),
-            )
+        done = update_saved(
+            model,
+            updatable_model,
+            table,
+            session,
+            choices={"alpha": alpha, "variances": variances},
+            stale=stale,
+            grow=grow,
+            as_new=as_new,
+            memory_limit=limit,
+            driver_bytes=None if place.workers else resident_bytes(),
+        )
         seconds = time.perf_counter() - began[-1]
     _print(done, model, store, seconds, as_json)
 
 
-def seen_rows(config: dict[str, Any]) -> dict[str, Any]:
+def seen_rows(record: ModelRecord) -> dict[str, Any]:
     """The rows and inputs that a model has seen, and its updates, for `info`."""
-    updates = config.get("updates") or {}
+    updates, seen = (record.updates, record.seen) if isinstance(record, UpdatableRecord) else (None, None)
     return {
-        "rows_seen": config.get("totals", {}).get("rows", config["rows"]["count"]),
-        "inputs_seen": len(config.get("seen") or [None]),
-        "updates": updates.get("times", 0),
-        "stale": updates.get("stale", False),
+        "rows_seen": record.totals.rows,
+        "inputs_seen": len(seen or [None]),
+        "updates": 0 if updates is None else updates.times,
+        "stale": False if updates is None else updates.stale,
     }
 
 
 def _solution(model: Updatable[Any]) -> dict[str, Any]:
-    return {"basis_size": model.config["basis_size"], **model.config["certificate"], **model.told()}
+    return {"basis_size": model.record.basis_size, **model.record.certificate.to_config(), **model.told()}
 
 
 def _print(done: Update[Any], model: str, store: str, seconds: float, as_json: bool) -> None:

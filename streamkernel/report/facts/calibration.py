@@ -123,7 +123,7 @@ def distribution_check(
 
 def is_of_counts(model: PredictingModel) -> bool:
     """Whether the predictions are rates of a Poisson distribution."""
-    return bool(model.config.get("estimator") == "poisson")
+    return model.record.estimator == "poisson"
 
 
 def _columns(values: NDArray[Any]) -> Array:

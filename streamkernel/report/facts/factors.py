@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
 from streamkernel.errors import ParameterError
-from streamkernel.factors import PCA_ROWS, BasisRecord, Factor, pca_residual_traces
+from streamkernel.factors import PCA_ROWS, Factor, SavedBasis, pca_residual_traces
 from streamkernel.report.facts.fit import ROUNDING, Absent
 from streamkernel.report.text import count, plain
 from streamkernel.table import Table
@@ -107,7 +107,7 @@ class BoundCurve:
 
 def factor_labels(factors: Sequence[Factor]) -> list[str]:
     """A name for each line: the rule; with the folder's name if rules are equal, and with the whole path if needed."""
-    rules = [plain(factor.config.get("rule", "factor"), 40) for factor in factors]
+    rules = [plain(factor.record.rule, 40) for factor in factors]
     paths = [factor.path for factor in factors]
     names = ["in memory" if path is None else plain(parent_of(path)[1], 30) for path in paths]
     whole = ["in memory" if path is None else plain(path, 80) for path in paths]
@@ -128,12 +128,12 @@ def factor_curve(factor: Factor, label: str) -> FactorCurve | Absent:
         return Absent("the trace of the kernel matrix is 0, so that there is nothing for a factor to explain")
     if len(path) < 2:
         return Absent("the factor has no columns")
-    stored = factor.config.get("columns")
+    stored = factor.record.columns
     floor = ROUNDING
-    if stored is not None and stored["dtype"] == "float32":
+    if stored is not None and stored.dtype == "float32":
         # Each entry has a relative error of at most 2^-24; its square, and the sum of the squares, of at most 2^-23.
         floor = 2.0**-23
-    ends = {int(record["stop"]) for record in factor.config.get("rounds") or [] if record["stop"] > record["start"]}
+    ends = {each.stop for each in factor.record.rounds if each.stop > each.start}
     return FactorCurve(
         label, np.maximum(path / path[0], floor), tuple(sorted(end for end in ends if 0 < end < len(path) - 1)), floor
     )
@@ -154,7 +154,7 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     """
     factor = factors[0]
     rows = factor.rows_of(table).table
-    start, stop = (int(factor.config["rows"][name]) for name in ("start", "stop"))
+    start, stop = factor.record.rows.start, factor.record.rows.stop
     if (rows.start, rows.stop) != (start, stop):
         raise ParameterError(
             f"the table has rows {rows.start}:{rows.stop}, the factor was made from rows {start}:{stop}; "
@@ -180,7 +180,7 @@ def pca_optimum(factors: Sequence[Factor], table: Table) -> PcaCurve | Absent:
     return PcaCurve(np.maximum(traces / traces[0], floor), floor)
 
 
-def bound_curve(factor: BasisRecord, label: str) -> BoundCurve | Absent:
+def bound_curve(factor: SavedBasis, label: str) -> BoundCurve | Absent:
     """The compression bound of a factor or a transformer against rank."""
     kernel = factor.basis.kernel
     if not kernel.stationary:
@@ -190,9 +190,9 @@ def bound_curve(factor: BasisRecord, label: str) -> BoundCurve | Absent:
     if len(factor.basis) == 0:
         return Absent("the basis has no functions")
     largest = float(kernel.diagonal(factor.basis.points[:1])[0])
-    path, rows = factor.residual_path, factor.config["rows"]
+    path, rows = factor.residual_path, factor.record.rows
     try:
-        found = compression_bound(path, rows["stop"] - rows["start"], DELTA, largest, sizes=np.arange(len(path)))
+        found = compression_bound(path, rows.stop - rows.start, DELTA, largest, sizes=np.arange(len(path)))
     except ParameterError as error:
         # Apart from rounding, the path has the form that the bound needs; if not, draw the rest of the page anyway.
         return Absent(plain(error, 200))
@@ -214,26 +214,26 @@ def times_the_optimum(curve: FactorCurve | Absent, pca: PcaCurve, rank: int) -> 
     return float(curve.relative[rank]) / pca.at(rank)
 
 
-def rows_fitted(factor: BasisRecord) -> list[str]:
+def rows_fitted(factor: SavedBasis) -> list[str]:
     """The parts of the kernel that were fitted to the rows; they violate an assumption of the compression bound."""
     fitted = []
-    if factor.config.get("lengthscale_choice") is not None:
+    if factor.record.lengthscale_choice is not None:
         fitted.append("the lengthscale")
-    if factor.config.get("scaler") is not None:
+    if factor.record.scaler is not None:
         fitted.append("the scaling")
     return fitted
 
 
 def differences(factors: Sequence[Factor]) -> list[str]:
     """Reasons why the factors do not approximate the same matrix."""
-    first = factors[0].config
+    first = factors[0].record
     found = []
-    if any(factor.config["kernel"] != first["kernel"] for factor in factors):
+    if any(factor.record.kernel != first.kernel for factor in factors):
         found.append("kernel or lengthscale")
-    if any(factor.config["scaler"] != first["scaler"] for factor in factors):
+    if any(factor.record.scaler != first.scaler for factor in factors):
         found.append("scaling")
-    if any(factor.config["rows"] != first["rows"] for factor in factors):
+    if any(factor.record.rows != first.rows for factor in factors):
         found.append("rows")
-    elif any(factor.config.get("table_fingerprint") != first.get("table_fingerprint") for factor in factors):
+    elif any(factor.record.table_fingerprint != first.table_fingerprint for factor in factors):
         found.append("table")
     return found

@@ -11,8 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.factors import BasisRecord
+from streamkernel.factors import SavedBasis
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.ridge import RidgeModel
+from streamkernel.records import BasisRecord, ModelRecord
 from streamkernel.report.text import count, plain, plural
 
 __all__ = [
@@ -158,47 +160,50 @@ class Recorded(Protocol):
     """An object that stores a record of its run: a model or a factor."""
 
     @property
-    def config(self) -> dict[str, Any]: ...
+    def record(self) -> BasisRecord: ...
+
+    @property
+    def lengthscale(self) -> float | list[float] | None: ...
 
 
 def target_names(model: PredictingModel) -> list[str]:
     """Names of the d targets, one line each: from the model, or numbered."""
     d = model.target_count
-    names = [plain(name, 40) for name in model.config.get("target_names") or []]
+    names = [plain(name, 40) for name in model.record.target_names]
     return names if len(names) == d else [f"target {index + 1}" for index in range(d)]
 
 
 def class_names(model: PredictingModel) -> list[str] | None:
     """Class labels, one line each; None for regression."""
-    labels = model.config.get("classes")
+    labels = model.record.classes
     return None if labels is None else [plain(label, 40) for label in labels]
 
 
-def trace_curve(model: BasisRecord) -> TraceCurve | Absent:
+def trace_curve(model: SavedBasis) -> TraceCurve | Absent:
     """Residual trace against basis size."""
-    config, path = model.config, np.asarray(model.arrays["residual_path"], dtype=np.float64)
-    trace = float(config["certificate"]["trace"])
+    record, path = model.record, np.asarray(model.arrays["residual_path"], dtype=np.float64)
+    trace = record.certificate.trace
     if not trace > 0.0 or not np.isfinite(path).all():
         return Absent("the trace of the kernel matrix is 0, so that there is nothing for a basis to explain")
     if len(path) < 2:
         return Absent("the basis has no functions")
     rounds = tuple(
         Round(
-            int(record["start"]),
-            int(record["stop"]),
-            None if record.get("residual_trace") is None else float(record["residual_trace"]) / trace,
-            int(record.get("candidates", 0)),
-            int(record.get("scoring_rows", 0)),
+            one.start,
+            one.stop,
+            None if one.residual_trace is None else one.residual_trace / trace,
+            one.candidates,
+            one.scoring_rows,
         )
-        for record in config.get("rounds", [])
+        for one in record.rounds
     )
     return TraceCurve(
         np.arange(len(path)),
         np.maximum(path / trace, ROUNDING),
         rounds,
-        float(config["certificate"]["residual_trace"]) / trace,
-        int(config["totals"]["rows"] if "totals" in config else config["rows"]["count"]),
-        float(config.get("settings", {}).get("tol", 0.0)),
+        record.certificate.residual_trace / trace,
+        int(record.totals.rows if isinstance(record, ModelRecord) else record.rows.count),
+        record.settings.tol,
     )
 
 
@@ -209,25 +214,25 @@ def gcv_error(model: PredictingModel, score: Any) -> tuple[Array, str]:
     of the scores per row, summed over the classes. None (a fit without a score) becomes NaN.
     """
     scores = np.asarray(score, dtype=np.float64)
-    if model.config.get("classes") is not None:
+    if model.record.classes is not None:
         return scores, "squared error per row, summed over classes"
     d = model.target_count
     with np.errstate(invalid="ignore"):
         root = np.sqrt(scores / d)
     if d > 1:
         return root, "root mean square, in standard deviations of the targets"
-    scale = (model.config.get("target_scale") or [1.0])[0]
+    scale = model.record.target_scale[0]
     return root * float(scale), f"root mean square, in units of {target_names(model)[0]}"
 
 
-def solved_by_iterations(model: Recorded) -> bool:
+def solved_by_iterations(model: RidgeModel) -> bool:
     """Whether conjugate gradients gave the coefficients; they give neither GCV nor degrees of freedom."""
-    return bool((model.config.get("solution") or {}).get("solver") == "cg")
+    return model.solver == "cg"
 
 
-def gcv_curve(model: PredictingModel) -> GcvCurve | Absent:
+def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
     """GCV error against alpha."""
-    arrays, config = model.arrays, model.config
+    arrays, record = model.arrays, model.record
     names = ("gcv_alphas", "gcv_scores", "gcv_effective_df")
     if solved_by_iterations(model):
         return Absent(
@@ -244,71 +249,67 @@ def gcv_curve(model: PredictingModel) -> GcvCurve | Absent:
             "no alpha has a GCV error that can be drawn: the basis fits the rows exactly, "
             "or has as many degrees of freedom as there are rows"
         )
-    solution = config.get("solution", {})
-    chosen, _ = gcv_error(model, solution.get("gcv"))
+    solution = record.solution
+    chosen, _ = gcv_error(model, solution.gcv)
     return GcvCurve(
         alpha[drawn],
         error[drawn],
         degrees[drawn],
         int((~drawn).sum()),
-        float(config["alpha"]),
+        record.alpha,
         float(chosen) if np.isfinite(chosen) and chosen > 0.0 else float("nan"),
-        float(solution.get("effective_df", np.nan)),
-        config.get("settings", {}).get("alpha") == "gcv",
+        float("nan") if solution.effective_df is None else solution.effective_df,
+        record.settings.alpha == "gcv",
         unit,
     )
 
 
 def lengthscale_curve(model: PredictingModel) -> LengthscaleCurve | Absent:
     """GCV errors of the search for a lengthscale."""
-    choice = model.config.get("lengthscale_choice")
+    choice = model.record.lengthscale_choice
     if choice is None:
-        if model.config.get("lengthscale") is None:
+        if model.record.lengthscale is None:
             return Absent("the kernel has no lengthscale to search for")
         return Absent("the lengthscale was given")
-    sample = plural(int(choice["sample_rows"]), "sampled row")
-    grid = np.asarray(choice.get("grid") or [], dtype=np.float64)
+    sample = plural(choice.sample_rows, "sampled row")
+    grid = np.asarray(choice.grid, dtype=np.float64)
     if len(grid) == 0:
         return Absent(f"the lengthscale is the median distance between {sample}")
     d = model.target_count
-    scores = np.asarray(choice["scores"], dtype=np.float64)
+    scores = np.asarray(choice.scores, dtype=np.float64)
     # The search works on scaled targets, so its errors are shares of a standard deviation in every case.
-    if model.config.get("classes") is None:
+    if model.record.classes is None:
         error, unit = np.sqrt(np.maximum(scores, 0.0) / d), "root mean square, in standard deviations of the target"
     else:
         error, unit = scores, "squared error per row, summed over classes"
     finite = np.isfinite(error)
     if finite.sum() < 2:
         return Absent(f"the search on {sample} found no finite GCV error")
-    return LengthscaleCurve(
-        grid[finite], error[finite], float(choice["value"]), float(choice["median"]), int(choice["sample_rows"]), unit
-    )
+    return LengthscaleCurve(grid[finite], error[finite], choice.value, choice.median, choice.sample_rows, unit)
 
 
 def sweep_times(model: Recorded) -> Sweeps | Absent:
     """Seconds of each sweep."""
-    run = model.config.get("run") or {}
+    run = model.record.run
     sweeps = tuple(
-        Sweep(plain(record["name"]), float(record["seconds"]), int(record["rows"]), bool(record.get("resumed")))
-        for record in run.get("sweeps", [])
+        Sweep(plain(sweep.name), sweep.seconds, sweep.rows, sweep.resumed)
+        for sweep in (() if run is None else run.sweeps)
     )
-    if not sweeps:
+    if run is None or not sweeps:
         return Absent("no record of the sweeps was kept")
     spent = sum(sweep.seconds for sweep in sweeps)
-    total = float(run.get("seconds", spent))
-    return Sweeps(sweeps, max(total - spent, 0.0), total)
+    return Sweeps(sweeps, max(run.seconds - spent, 0.0), run.seconds)
 
 
 def memory_use(model: Recorded) -> Memory | Absent:
     """Memory promised and memory measured."""
-    run = model.config.get("run") or {}
-    promised, measured = (int(run.get(name) or 0) for name in ("planned_memory_bytes", "peak_memory_bytes"))
-    if promised <= 0 or measured <= 0:
+    run = model.record.run
+    if run is None or not run.planned_memory_bytes or not run.peak_memory_bytes:
         return Absent("no record of the memory use was kept")
-    return Memory(promised, measured)
+    return Memory(run.planned_memory_bytes, run.peak_memory_bytes)
 
 
 def rows_words(model: PredictingModel) -> str:
     """Rows of the fit: "rows 0 to 49,999"."""
-    rows = model.config["rows"]
-    return f"rows {count(rows['start'])} to {count(rows['stop'] - 1)}"
+    rows = model.record.rows
+    return f"rows {count(rows.start)} to {count(rows.stop - 1)}"

@@ -132,7 +132,7 @@ def checked_rows(model: PredictingModel, pairs: Mapping[str, Any] | None = None)
         kept = {name: model.arrays[f"check_{name}"] for name in _NAMES if f"check_{name}" in model.arrays}
         if "true" not in kept or not _PREDICTED & kept.keys():
             return Absent("the model keeps no rows to compare predictions with")
-        kind = str((model.config.get("check") or {}).get("kind", "training"))
+        kind = "training" if model.record.check is None else model.record.check.kind
     else:
         kept = {name: np.asarray(pairs[name]) for name in _NAMES if name in pairs}
         missing = [name for name in ("kind", "true") if name not in pairs]
@@ -220,7 +220,7 @@ def _classes(
 
 def _codes(model: PredictingModel, values: NDArray[Any]) -> NDArray[np.int64]:
     """Index of each row's class label."""
-    known = {str(label): index for index, label in enumerate(model.config["classes"])}
+    known = {str(label): index for index, label in enumerate(model.record.classes or ())}
     try:
         return np.array([known[str(value)] for value in values.tolist()], dtype=np.int64)
     except KeyError as error:

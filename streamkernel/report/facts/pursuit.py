@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from streamkernel.bounds import MatchingPursuitBound
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.pursuit import PursuitModel
+from streamkernel.records import BasisRecord, ViewRecord
 from streamkernel.report.facts.fit import Absent, Array, target_names
 
 __all__ = [
@@ -79,7 +80,7 @@ class PursuitBound:
 
 
 def _is_logistic(model: PursuitModel) -> bool:
-    return bool((model.config.get("settings") or {}).get("loss") == "logistic")
+    return model.record.settings.loss == "logistic"
 
 
 def squared_errors(model: PursuitModel) -> PathCurve | Absent:
@@ -91,7 +92,7 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
         return Absent("the path has no terms")
     if model.classes is None:
         d = path.rss.shape[1]
-        scale = np.asarray(model.config.get("target_scale") or [1.0] * d)
+        scale = np.asarray(model.record.target_scale)
         unit = f"units of {target_names(model)[0]}" if d == 1 else "standard deviations of the targets"
         scale = np.ones(1) if d == 1 else scale
     else:
@@ -108,7 +109,7 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
 
 def error_words(model: PursuitModel) -> str:
     """The condition under which a row counts as wrong."""
-    gamma = (model.config.get("settings") or {}).get("bound_gamma")
+    gamma = model.record.settings.bound_gamma
     return "its class is told wrongly" if gamma is None else f"its target is missed by more than {gamma:g}"
 
 
@@ -150,10 +151,10 @@ def weakness(model: PursuitModel) -> Array | Absent:
     return np.asarray(found)
 
 
-def fitted_to_rows(config: dict[str, object]) -> tuple[str, ...]:
+def fitted_to_rows(record: BasisRecord | ViewRecord) -> tuple[str, ...]:
     """The parts of the kernel that were fitted to the rows; they violate an assumption of the bounds."""
-    named = {"lengthscale_choice": "the lengthscale", "scaler": "the scaling"}
-    return tuple(words for name, words in named.items() if config.get(name) is not None)
+    named = {"the lengthscale": record.lengthscale_choice, "the scaling": record.scaler}
+    return tuple(words for words, part in named.items() if part is not None)
 
 
 def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
@@ -163,7 +164,7 @@ def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
         assert path.errors is not None
         held_out = path.errors[1:, 1] / path.validation_rows if path.validation_rows > 0.0 else None
         at = np.arange(1, len(path.errors))
-        return PursuitBound(found, at, held_out, error_words(model), fitted_to_rows(model.config))
+        return PursuitBound(found, at, held_out, error_words(model), fitted_to_rows(model.record))
     if model.classes is not None and len(model.classes) != 2:
         return Absent(f"Theorem 3 is about two classes, and there are {len(model.classes)}")
     if model.classes is None and model.target_count > 1:
@@ -180,7 +181,7 @@ def variates_bound(model: KernelCCAModel) -> PursuitBound | Absent:
     found = model.bound
     if found is None:
         return Absent("it takes a gamma, by how much variates may differ, that was named before the fit (bound_gamma)")
-    gamma = model.config["bound"]["gamma"]
-    wrong = f"its variates of the first pair differ by more than {gamma:g} of their deviation"
-    fitted = [words for view in model.config["views"] for words in fitted_to_rows(view)]
+    assert model.record.bound is not None
+    wrong = f"its variates of the first pair differ by more than {model.record.bound.gamma:g} of their deviation"
+    fitted = [words for view in model.record.views for words in fitted_to_rows(view)]
     return PursuitBound(found, np.asarray(found.functions), None, wrong, tuple(dict.fromkeys(fitted)))

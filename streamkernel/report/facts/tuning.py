@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, lapack
 
+from streamkernel.models.gaussian import GaussianModel
+from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.report.facts.fit import Absent, Array
 from streamkernel.report.text import plain
@@ -87,9 +89,11 @@ class FreedomCurve:
 
 def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:
     """Evidence against the number of the evaluation."""
-    tuning, arrays = model.config.get("tuning"), model.arrays
+    if not isinstance(model, (GaussianModel, GeneralisedModel)):
+        return None
+    tuning, arrays = model.record.tuning, model.arrays
     if tuning is None:
-        return Absent("they were given, or follow from the final sums") if "tuning" in model.config else None
+        return Absent("they were given, or follow from the final sums")
     if "tuning_values" not in arrays or "tuning_parameters" not in arrays:
         return None
     value = np.asarray(arrays["tuning_values"], dtype=np.float64)
@@ -97,22 +101,21 @@ def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:
     if np.isfinite(value).sum() < 2:
         return Absent("fewer than two points have a finite evidence")
     parameters = np.exp(np.asarray(arrays["tuning_parameters"], dtype=np.float64))
-    names = [plain(name, 40) for name in tuning.get("parameters") or []]
+    names = [plain(name, 40) for name in tuning.parameters]
     if len(names) != parameters.shape[1]:
         names = [f"parameter {index + 1}" for index in range(parameters.shape[1])]
     stage = np.asarray(arrays.get("tuning_stage", np.zeros(len(value))), dtype=np.int64)
-    best = tuning.get("best")
+    best = tuning.best
     if best is None:
         last = np.flatnonzero(stage == stage[-1])
         best = last[np.nanargmax(np.where(np.isfinite(value[last]), value[last], -np.inf))]
-    objective = str(tuning.get("objective", ""))
-    words = _OBJECTIVES.get(objective, plain(objective) or "evidence")
-    return TuningPath(value, stage, int(best), tuple(names), parameters, words, int(tuning.get("sample_rows") or 0))
+    words = _OBJECTIVES.get(tuning.objective, plain(tuning.objective) or "evidence")
+    return TuningPath(value, stage, int(best), tuple(names), parameters, words, tuning.sample_rows)
 
 
 def lengthscales(model: PredictingModel) -> Lengthscales | None:
     """The lengthscales of a kernel that has one for each feature; None for other kernels."""
-    value = model.config.get("lengthscale")
+    value = model.lengthscale
     if not isinstance(value, list) or len(value) < 2:
         return None
     found = np.asarray(value, dtype=np.float64)
@@ -128,8 +131,8 @@ def member_weights(model: PredictingModel) -> MemberWeights | None:
         return None
     share = np.asarray(weights, dtype=np.float64)
     total = float(share.sum())
-    size = (model.config.get("settings") or {}).get("block_size")
-    return MemberWeights(share / total if total > 0.0 else share, None if size is None else int(size))
+    size = model.record.settings.block_size if isinstance(model, GaussianModel) else None
+    return MemberWeights(share / total if total > 0.0 else share, size)
 
 
 def freedom_curve(model: PredictingModel) -> FreedomCurve | Absent | None:

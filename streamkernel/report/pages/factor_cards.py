@@ -28,14 +28,14 @@ def factor_cards(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> list[
 
 
 def _one(one: Drawn, pca: PcaCurve | Absent | None) -> list[Card]:
-    config, (rows, n) = one.factor.config, one.factor.shape
-    ended = ENDED.get(str(config.get("ended")), "")
-    asked = int(config.get("requested_basis", n))
+    record, (rows, n) = one.factor.record, one.factor.shape
+    ended = ENDED.get(record.ended, "")
+    asked = record.requested_basis
     return [
         Card("Rows", count(rows), "of the kernel matrix"),
-        Card("Features", count(len(config["column_names"])), scaling_words(one.factor)),
+        Card("Features", count(len(record.column_names)), scaling_words(one.factor)),
         Card("Rank", count(n), f"of {count(asked)}: {ended}" if n < asked and ended else "columns of G"),
-        Card("Rounds", count(_rounds(one)), f"of choosing, by {plain(config.get('rule', '–'), 40)}"),
+        Card("Rounds", count(_rounds(one)), f"of choosing, by {plain(record.rule, 40)}"),
         Card("Residual trace", percent(one.relative), _exact(one)),
         _optimum(pca, n, one),
         _least_bound([one]),
@@ -57,7 +57,7 @@ def _several(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> list[Card
     return [
         Card("Factors", count(len(drawn)), shortened(rules_words(drawn), 60)),
         Card("Rows", count(first.shape[0]), "not of all" if "rows" in kept else "of the kernel matrix"),
-        Card("Kernel", kernel_words(first.config["kernel"]), "not of all" if kept else "of all"),
+        Card("Kernel", kernel_words(first.record.kernel), "not of all" if kept else "of all"),
         Card("Lengthscale", *lengthscale_words(first)),
         Card("Rank", count(common) if common == max(ranks) else f"{count(common)} to {count(max(ranks))}", "columns"),
         _least(drawn, "Least residual trace", lambda one: one.relative, percent),
@@ -116,4 +116,4 @@ def _least_bound(drawn: Sequence[Drawn]) -> Card:
 
 
 def _rounds(one: Drawn) -> int:
-    return sum(record["stop"] > record["start"] for record in one.factor.config.get("rounds") or [])
+    return sum(one_round.stop > one_round.start for one_round in one.factor.record.rounds)

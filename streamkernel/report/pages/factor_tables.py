@@ -64,11 +64,12 @@ class Drawn:
 def factor_headline(drawn: Sequence[Drawn]) -> tuple[str, str]:
     """Title of the page, and one sentence about its content."""
     first = drawn[0].factor
-    (rows, n), features = first.shape, len(first.config["column_names"])
-    kernel = kernel_words(first.config["kernel"])
+    (rows, n), features = first.shape, len(first.record.column_names)
+    kernel = kernel_words(first.record.kernel)
     kernel = kernel[:1].upper() + kernel[1:]
     if len(drawn) == 1:
-        sweeps = plural(len((first.config.get("run") or {}).get("sweeps", [])), "sweep")
+        run = first.record.run
+        sweeps = plural(0 if run is None else len(run.sweeps), "sweep")
         return "Low-rank factor", (
             f"{kernel} kernel matrix of {plural(rows, 'row')} of {plural(features, 'feature')}, as G Gᵀ with "
             f"{plural(n, 'column')}, in {sweeps} over the data."
@@ -84,7 +85,7 @@ def factor_headline(drawn: Sequence[Drawn]) -> tuple[str, str]:
 
 def rules_words(drawn: Sequence[Drawn]) -> str:
     """The rules, each named once."""
-    rules = list(dict.fromkeys(plain(one.factor.config.get("rule", "–"), 40) for one in drawn))
+    rules = list(dict.fromkeys(plain(one.factor.record.rule, 40) for one in drawn))
     return rules[0] if len(rules) == 1 else f"{', '.join(rules[:-1])} and {rules[-1]}"
 
 
@@ -116,11 +117,11 @@ def memory_words(one: Drawn) -> tuple[str, str]:
 
 def disk_words(one: Drawn) -> tuple[str, str]:
     """Size of G on disk, and its dtype."""
-    stored = one.factor.config.get("columns")
+    stored = one.factor.record.columns
     if stored is None:
         return "–", "columns were not stored"
     rows, n = one.factor.shape
-    return format_bytes(rows * n * (4 if stored["dtype"] == "float32" else 8)), plain(stored["dtype"])
+    return format_bytes(rows * n * (4 if stored.dtype == "float32" else 8)), plain(stored.dtype)
 
 
 def _bound_words(one: Drawn) -> str:
@@ -132,20 +133,20 @@ def _bound_words(one: Drawn) -> str:
 
 
 def _facts(one: Drawn, first: Factor, pca: PcaCurve | Absent | None) -> list[tuple[str, str]]:
-    config, (rows, n) = one.factor.config, one.factor.shape
-    settings, certificate = config.get("settings", {}), config["certificate"]
+    record, (rows, n) = one.factor.record, one.factor.shape
+    settings, certificate = record.settings, record.certificate
     lengthscale, how = lengthscale_words(one.factor)
     disk, dtype = disk_words(one)
-    options = "".join(f", {plain(k)} {plain(v)}" for k, v in (settings.get("rule_options") or {}).items())
+    options = "".join(f", {plain(k)} {plain(v)}" for k, v in settings.rule_options.items())
     facts = [
-        ("Rows", f"{count(rows)} ({count(config['rows']['start'])} to {count(config['rows']['stop'])})"),
-        ("Rank", f"{count(n)} of {count(config.get('requested_basis', n))}"),
-        ("Ended by", ENDED.get(str(config.get("ended")), plain(config.get("ended", "–")))),
-        ("Rule", plain(config.get("rule", "–"), 40) + options),
-        ("Kernel", kernel_words(config["kernel"])),
+        ("Rows", f"{count(rows)} ({count(record.rows.start)} to {count(record.rows.stop)})"),
+        ("Rank", f"{count(n)} of {count(record.requested_basis)}"),
+        ("Ended by", ENDED.get(record.ended, plain(record.ended))),
+        ("Rule", plain(record.rule, 40) + options),
+        ("Kernel", kernel_words(record.kernel)),
         ("Lengthscale", f"{lengthscale} ({how})"),
-        ("Features", f"{count(len(config['column_names']))}, {scaling_words(one.factor)}"),
-        ("Trace", significant(certificate["trace"], 6)),
+        ("Features", f"{count(len(record.column_names))}, {scaling_words(one.factor)}"),
+        ("Trace", significant(certificate.trace, 6)),
         ("Residual trace", significant(one.factor.residual_trace, 4)),
         ("Certificate", f"{percent(one.relative, 4)} of the trace"),
     ]
@@ -162,7 +163,7 @@ def _facts(one: Drawn, first: Factor, pca: PcaCurve | Absent | None) -> list[tup
         ("Time", time_words(one)[0]),
         ("Memory promised", format_bytes(one.memory.promised) if isinstance(one.memory, Memory) else "–"),
         ("Memory measured", format_bytes(one.memory.measured) if isinstance(one.memory, Memory) else "–"),
-        ("Seed", plain(settings.get("seed", "–"))),
+        ("Seed", plain(settings.seed)),
         ("Digest", one.factor.digest),
     ]
 
@@ -171,8 +172,8 @@ def factor_tables(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> tupl
     """The facts side by side (only for several factors), and the tables of settings and software."""
     first = drawn[0].factor
     facts = [_facts(one, first, pca) for one in drawn]
-    data = [("Fingerprint of the table", plain(first.config.get("table_fingerprint", "–"), 64))]
-    software = {plain(name): plain(value) for name, value in (first.config.get("software") or {}).items()}
+    data = [("Fingerprint of the table", plain(first.record.table_fingerprint, 64))]
+    software = {plain(name): plain(value) for name, value in (first.record.software or {}).items()}
     if software:
         machine = software.pop("machine", "")
         data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
@@ -199,9 +200,9 @@ def factor_notices(drawn: Sequence[Drawn]) -> list[str]:
             "PCA optimum is that of the first."
         )
     for one in drawn:
-        asked = int(one.factor.config.get("requested_basis", one.rank))
+        asked = int(one.factor.record.requested_basis)
         who = one.label if len(drawn) > 1 else "The selection"
-        if one.factor.config.get("ended") == "rank" and one.rank < asked:
+        if one.factor.record.ended == "rank" and one.rank < asked:
             found.append(f"{who} stopped at rank {count(one.rank)} of {count(asked)}: no independent row was left.")
         if isinstance(one.memory, Memory) and one.memory.measured > one.memory.promised:
             over = f"{format_bytes(one.memory.measured)} against {format_bytes(one.memory.promised)}"

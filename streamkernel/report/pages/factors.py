@@ -72,5 +72,5 @@ def render_factors(
         factor_notices(drawn),
         groups,
         settings,
-        factors[0].config,
+        factors[0].record,
     )

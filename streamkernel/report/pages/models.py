@@ -20,6 +20,7 @@ from streamkernel.report.figures.fit import gcv_panel, lengthscale_panel, trace_
 from streamkernel.report.figures.predictions import prediction_panels
 from streamkernel.report.figures.tuning import lengthscales_panel, tuning_panels
 from streamkernel.report.pages.gaussian import (
+    TunedModel,
     calibration_notice,
     gaussian_cards,
     gaussian_headline,
@@ -53,6 +54,7 @@ def render(model: PredictingModel, *, title: str | None = None, pairs: Mapping[s
     if isinstance(model, PursuitModel):
         return render_pursuit(model, title, pairs)
     if not isinstance(model, RidgeModel):
+        assert isinstance(model, TunedModel)
         return _render_gaussian(model, title, pairs)
     checked = check_pairs(model, pairs)
     kind, lead = headline(model)
@@ -63,7 +65,7 @@ def render(model: PredictingModel, *, title: str | None = None, pairs: Mapping[s
             [
                 trace_panel(trace_curve(model)),
                 gcv_panel(gcv_curve(model)),
-                lengthscale_panel(lengthscale_curve(model), standardised=model.config.get("scaler") is not None),
+                lengthscale_panel(lengthscale_curve(model), standardised=model.record.scaler is not None),
             ],
         ),
         Group("Predictions", prediction_panels(checked), [] if errors is None else [errors]),
@@ -76,21 +78,22 @@ def render(model: PredictingModel, *, title: str | None = None, pairs: Mapping[s
         notices(model, checked),
         groups,
         settings_tables(model),
-        model.config,
+        model.record,
     )
 
 
-def _render_gaussian(model: PredictingModel, title: str | None, pairs: Mapping[str, Any] | None) -> str:
+def _render_gaussian(model: TunedModel, title: str | None, pairs: Mapping[str, Any] | None) -> str:
     """The page of a model that predicts distributions."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
     kind, lead = gaussian_headline(model)
     errors = target_table(checked)
-    standardised = model.config.get("scaler") is not None
+    standardised = model.record.scaler is not None
     parameters = [
         *tuning_panels(tuning_path(model)),
         *lengthscales_panel(lengthscales(model), standardised=standardised),
     ]
-    if (model.config.get("lengthscale_choice") or {}).get("grid"):
+    choice = model.record.lengthscale_choice
+    if choice is not None and choice.grid:
         parameters.append(lengthscale_panel(lengthscale_curve(model), standardised=standardised))
     groups = [
         Group("Hyper-parameters", parameters),
@@ -107,5 +110,5 @@ def _render_gaussian(model: PredictingModel, title: str | None, pairs: Mapping[s
         [*calibration_notice(check), *notices(model, checked)],
         [group for group in groups if group.panels],
         gaussian_settings(model),
-        model.config,
+        model.record,
     )

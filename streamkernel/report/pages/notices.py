@@ -6,6 +6,7 @@ import numpy as np
 
 from streamkernel.engine import format_bytes
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.ridge import RidgeModel
 from streamkernel.report.facts.fit import Absent, Memory, TraceCurve, gcv_error, memory_use, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.text import percent, significant
@@ -19,16 +20,15 @@ _FEW_ROWS = 100
 def notices(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
     """Sentences about facts that look wrong."""
     found = [
-        _lost_digits(model),
-        _held_out(model, pairs),
+        *([_lost_digits(model), _held_out(model, pairs)] if isinstance(model, RidgeModel) else []),
         _rising(trace_curve(model)),
         *memory_notice(memory_use(model)),
     ]
     return [notice for notice in found if notice]
 
 
-def _lost_digits(model: PredictingModel) -> str:
-    score = model.config.get("solution", {}).get("gcv")
+def _lost_digits(model: RidgeModel) -> str:
+    score = model.record.solution.gcv
     if score != 0.0 or not (np.asarray(model.arrays["sum_YY"]).diagonal() > 0.0).any():
         return ""
     return (
@@ -37,11 +37,11 @@ def _lost_digits(model: PredictingModel) -> str:
     )
 
 
-def _held_out(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> str:
+def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
     if not isinstance(pairs, Targets) or pairs.where == "training rows" or len(pairs.targets) != 1:
         return ""
     target = pairs.targets[0]
-    expected = float(gcv_error(model, model.config.get("solution", {}).get("gcv"))[0])
+    expected = float(gcv_error(model, model.record.solution.gcv)[0])
     if len(target.true) < _FEW_ROWS or not np.isfinite(expected) or target.rmse <= _FAR_ABOVE * expected:
         return ""
     return (

@@ -9,9 +9,11 @@ import numpy as np
 
 from streamkernel.engine import format_bytes
 from streamkernel.errors import StreamKernelError
-from streamkernel.factors import BasisRecord
+from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.models.ridge import RidgeModel
+from streamkernel.records import BasisRecord
 from streamkernel.report.facts.fit import (
     Absent,
     Memory,
@@ -39,6 +41,7 @@ __all__ = [
     "place_words",
     "provenance",
     "scaling_words",
+    "seconds_of",
     "settings_tables",
     "target_table",
 ]
@@ -68,12 +71,12 @@ class Table:
 
 def headline(model: PredictingModel) -> tuple[str, str]:
     """Kind of the model, and one sentence about it."""
-    config = model.config
-    kernel = kernel_words(config["kernel"])
-    rows, n = int(config["totals"]["rows"]), int(config["basis_size"])
+    record = model.record
+    kernel = kernel_words(record.kernel)
+    rows, n = int(record.totals.rows), record.basis_size
     sentence = (
         f"{kernel[:1].upper()}{kernel[1:]} kernel on {plural(n, 'basis function')}, fitted to {plural(rows, 'row')} of "
-        f"{plural(len(config['columns']), 'feature')} in {plural(int(config['sweep_count']), 'sweep')} over the data."
+        f"{plural(len(record.columns), 'feature')} in {plural(record.sweep_count, 'sweep')} over the data."
     )
     return heading(model), sentence
 
@@ -84,72 +87,77 @@ def heading(model: PredictingModel) -> str:
     return f"{title[:1].upper()}{title[1:]}"
 
 
-def cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
+def cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
     """Twelve numbers, because twelve fills rows of six, four, three and two."""
-    config = model.config
-    asked, n = int(config.get("requested_basis", config["basis_size"])), int(config["basis_size"])
-    certificate, rounds = config["certificate"], len(config.get("rounds", []))
+    record = model.record
+    asked, n = record.requested_basis, record.basis_size
+    certificate, rounds = record.certificate, len(record.rounds)
     ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
-    basis_note = ended.get(str(config.get("ended")), "")
+    basis_note = ended.get(record.ended, "")
     return [
-        Card("Rows", count(config["totals"]["rows"]), "of the fit"),
-        Card("Features", count(len(config["columns"])), scaling_words(model)),
+        Card("Rows", count(record.totals.rows), "of the fit"),
+        Card("Features", count(len(record.columns)), scaling_words(model)),
         Card(
             "Basis functions",
             count(n),
             f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows",
         ),
-        Card("Sweeps", count(config["sweep_count"]), f"{plural(rounds, 'round')} of choosing"),
-        Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
-        Card("Alpha", significant(config["alpha"]), _alpha_note(model)),
+        Card("Sweeps", count(record.sweep_count), f"{plural(rounds, 'round')} of choosing"),
+        Card("Residual trace", percent(certificate.relative_residual_trace), "of the kernel's trace, exact"),
+        Card("Alpha", significant(record.alpha), _alpha_note(model)),
         Card("Lengthscale", *lengthscale_words(model)),
         _gcv_card(model),
         *check_cards(model, pairs),
-        Card("Time", duration((config.get("run") or {}).get("seconds")), place_words(model)),
+        Card("Time", duration(seconds_of(record)), place_words(model)),
         memory_card(model),
     ]
 
 
+def seconds_of(record: BasisRecord) -> float | None:
+    """Seconds of the run, where they were recorded."""
+    return None if record.run is None else record.run.seconds
+
+
 def scaling_words(model: Recorded) -> str:
     """Whether the features were standardised, as text."""
-    return "as they are" if model.config.get("scaler") is None else "standardised"
+    return "as they are" if model.record.scaler is None else "standardised"
 
 
-def _alpha_note(model: PredictingModel) -> str:
-    return "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
+def _alpha_note(model: RidgeModel) -> str:
+    return "by GCV" if model.record.settings.alpha == "gcv" else "as given"
 
 
-def _solver_words(model: PredictingModel) -> str:
+def _solver_words(model: RidgeModel) -> str:
     if not solved_by_iterations(model):
         return "direct"
-    solution = model.config["solution"]
-    left = max(solution["relative_residual"], default=0.0)
-    iterations = plural(int(solution["iterations"]), "iteration")
+    solution = model.record.solution
+    left = max(solution.relative_residual, default=0.0)
+    iterations = plural(solution.iterations or 0, "iteration")
     return f"conjugate gradients, {iterations} to a relative residual of {left:.1g}"
 
 
 def lengthscale_words(model: Recorded) -> tuple[str, str]:
     """The lengthscale, and how it was chosen."""
-    value, choice = model.config.get("lengthscale"), model.config.get("lengthscale_choice")
+    value, choice = model.lengthscale, model.record.lengthscale_choice
     if value is None:
         return "–", "the kernel has none of its own"
     if isinstance(value, list):
         return f"{significant(min(value))} to {significant(max(value))}", "one for each feature"
     if choice is None:
         return significant(value), "as given"
-    if choice.get("grid"):
-        return significant(value), f"by GCV; the median is {significant(choice['median'])}"
+    if choice.grid:
+        return significant(value), f"by GCV; the median is {significant(choice.median)}"
     return significant(value), "median distance"
 
 
-def _gcv_card(model: PredictingModel) -> Card:
+def _gcv_card(model: RidgeModel) -> Card:
     # The score is None if the fit has no GCV error.
-    error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv"))
+    error, _ = gcv_error(model, model.record.solution.gcv)
     if solved_by_iterations(model):
         note = "not known to conjugate gradients"
     elif not np.isfinite(error):
         note = "none is defined: no degrees of freedom are left"
-    elif model.config.get("classes") is not None:
+    elif model.record.classes is not None:
         note = "squared, per row"
     elif model.target_count > 1:
         note = "in standard deviations"
@@ -171,7 +179,7 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) ->
     if len(pairs.targets) == 1:
         target = pairs.targets[0]
         return Card("RMSE", significant(target.rmse), where), Card("R²", significant(target.r2), where)
-    scales = model.config.get("target_scale") or [1.0] * len(pairs.targets)
+    scales = model.record.target_scale
     ratio = np.array([target.rmse / scale for target, scale in zip(pairs.targets, scales, strict=True)])
     r2 = np.array([target.r2 for target in pairs.targets])
     mean_r2 = float(r2[np.isfinite(r2)].mean()) if np.isfinite(r2).any() else float("nan")
@@ -183,8 +191,8 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) ->
 
 def place_words(model: Recorded) -> str:
     """Number of workers and threads, as text."""
-    executor = (model.config.get("run") or {}).get("executor") or {}
-    threads, workers = int(executor.get("threads") or 0), int(executor.get("workers") or 0)
+    run = model.record.run
+    threads, workers = (0, 0) if run is None else (run.executor.threads, run.executor.workers)
     if workers:
         return f"{plural(workers, 'worker')} × {plural(threads, 'thread')}"
     return f"on {plural(threads, 'thread')}" if threads else ""
@@ -211,49 +219,49 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
     return Table(f"Each target, {pairs.rows}", tuple(rows), ("Target", "RMSE", "Mean absolute error", "R²"))
 
 
-def settings_tables(model: PredictingModel) -> list[Table]:
+def settings_tables(model: RidgeModel) -> list[Table]:
     """Tables of the user's choices, the data, and the software and machine."""
-    config = model.config
-    settings = config.get("settings", {})
+    record = model.record
+    settings = record.settings
     lengthscale, how = lengthscale_words(model)
     asked = [
-        ("Kernel", kernel_words(config["kernel"])),
+        ("Kernel", kernel_words(record.kernel)),
         ("Lengthscale", f"{lengthscale} ({how})"),
-        ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model)})"),
+        ("Alpha", f"{significant(record.alpha, 5)} ({_alpha_note(model)})"),
         ("Solver", _solver_words(model)),
-        ("Basis functions asked for", count(config.get("requested_basis", config["basis_size"]))),
-        ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
-        ("Rule", plain(config.get("rule", settings.get("rule", "–")))),
-        *((f"Rule's {plain(name)}", plain(value)) for name, value in (settings.get("rule_options") or {}).items()),
-        ("Intercept", "fitted" if settings.get("fit_intercept", True) else "none"),
+        ("Basis functions asked for", count(record.requested_basis)),
+        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
+        ("Rule", plain(record.rule)),
+        *((f"Rule's {plain(name)}", plain(value)) for name, value in settings.rule_options.items()),
+        ("Intercept", "fitted" if settings.fit_intercept else "none"),
         ("Features", scaling_words(model)),
-        ("Seed", plain(settings.get("seed", "–"))),
+        ("Seed", plain(settings.seed)),
     ]
     return [Table("Settings", tuple(asked)), data_table(model)]
 
 
 def data_table(model: PredictingModel) -> Table:
     """Table of the data, the software and the machine."""
-    config, classes = model.config, class_names(model)
-    rows = config["rows"]
+    record, classes = model.record, class_names(model)
+    rows = record.rows
     data = [
-        ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
-        ("Arithmetic of kernel blocks", plain(config.get("dtype", "–"))),
-        ("Columns", listed([plain(name, 40) for name in config["columns"]])),
+        ("Rows", f"{count(rows.start)} to {count(rows.stop)}, the last excluded"),
+        ("Arithmetic of kernel blocks", plain(record.dtype)),
+        ("Columns", listed([plain(name, 40) for name in record.columns])),
         ("Classes" if classes else "Targets", listed(classes or target_names(model))),
         *provenance(model),
     ]
     return Table("Data and software", tuple(data))
 
 
-def provenance(model: BasisRecord) -> list[tuple[str, str]]:
+def provenance(model: SavedBasis) -> list[tuple[str, str]]:
     """Names and values of the table's fingerprint, the model's digest, the software and the machine."""
-    config = model.config
+    record = model.record
     data = [
-        ("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)),
+        ("Fingerprint of the table", plain(record.table_fingerprint, 64)),
         ("Digest of the model", _digest(model)),
     ]
-    software = {plain(name): plain(value) for name, value in (config.get("software") or {}).items()}
+    software = {plain(name): plain(value) for name, value in (record.software or {}).items()}
     if software:
         machine = software.pop("machine", "")
         data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
@@ -261,7 +269,7 @@ def provenance(model: BasisRecord) -> list[tuple[str, str]]:
     return data
 
 
-def _digest(model: BasisRecord) -> str:
+def _digest(model: SavedBasis) -> str:
     try:
         return model.digest
     except StreamKernelError as error:

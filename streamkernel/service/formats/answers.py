@@ -119,11 +119,10 @@ class Answer:
         yield sink.getvalue()
 
     def _names(self, field: Field) -> list[str]:
-        config = self.served.model.config
         if field.name == "probabilities":
             return [f"probability_{label}" for label in self.served.classes or ()]
         if field.width is None:
             return [field.name]
-        targets = config["target_names"]
+        targets = self.served.model.record.target_names
         known = targets if len(targets) == field.columns else range(field.columns)
         return [f"{field.name}_{name}" for name in known]

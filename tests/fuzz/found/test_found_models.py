@@ -97,12 +97,12 @@ def test_factors_with_fields_of_another_kind(yard: Yard, field: str, value: Any)
     ],
 )
 def test_models_with_fields_of_another_kind(yard: Yard, command: str, field: str, value: Any) -> None:
-    """They load and predict, as nothing that these need is wrong."""
+    """What predictions do not need is checked too, and named."""
     path, out = yard.place("m"), yard.place("out.html")
     KernelRidge(5).fit(X, X[:, 0]).save(path)
     bundle = read_bundle(path, "kernel-ridge")
     reconfigured(path, {**bundle.config, field: value})
-    refused(yard, lambda: commanded(command, path, *[out][command == "info" :]), Refused, "a field is missing or")
+    refused(yard, lambda: commanded(command, path, *[out][command == "info" :]), Refused, f"field {field}")
     assert not out.exists()
 
 

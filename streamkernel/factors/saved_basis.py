@@ -1,15 +1,15 @@
-"""A basis and all facts about it: a configuration and named arrays, the common base of models, factors, transformers.
+"""A basis and all facts about it: a record and named arrays, the common base of models, factors, transformers.
 
-Stored on disk it has the same form, as a bundle (`streamkernel.store`); docs/model.md describes each field.
+On disk it is a bundle (`streamkernel.store`), whose configuration is the record; docs/model.md describes each field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,23 +17,26 @@ from numpy.typing import NDArray
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
 from streamkernel.kernels import Kernel, handed_over, kernel_from_config, own_kernels
+from streamkernel.records import BasisRecord, JsonObject, ScalerRecord
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
 from streamkernel.table import KnownColumns, Scaler, Table
 from streamkernel.table.columns import are_real
 
-__all__ = ["BasisRecord"]
+__all__ = ["SavedBasis", "scaler_of"]
 
 
-class BasisRecord:
+class SavedBasis(ABC):
     """Base of the dataclasses `RidgeModel`, `Factor` and `TransformerModel`.
 
     Attributes
     ----------
-    config : all fields that are not arrays.
+    record : all fields that are not arrays.
     arrays : arrays by name; `components` are basis points in scaled units.
     """
 
     KIND: ClassVar[str]
+    # Class of the record.
+    RECORD: ClassVar[type[BasisRecord]]
     VERSION: ClassVar[int] = 1
     # Shapes of required and of optional arrays: n basis functions, p features; other letters take any size, once.
     SHAPES: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -47,19 +50,37 @@ class BasisRecord:
         "predicted_gains": ("n", "2"),
         "selection_traces": ("n + 1",),
     }
+    # Arrays of whole numbers; all others are of floating point numbers.
+    WHOLE: ClassVar[frozenset[str]] = frozenset({"component_indices"})
     # Phrases for messages: the kind of object, its origin, what to pass instead, how to get a new one.
     _NOUN: ClassVar[str]
     _MADE: ClassVar[str] = "the model was fitted on"
     _GIVE: ClassVar[str] = "predict on rows with the same columns"
     _AGAIN: ClassVar[str] = "fit it again"
 
-    config: dict[str, Any]
+    record: BasisRecord
     arrays: dict[str, NDArray[Any]]
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The object with a configuration, as `config` gives it, and arrays.
+
+        Raises
+        ------
+        ModelFormatError
+            A field is missing, or has a wrong type or value.
+        """
+        return cls(cls.RECORD.from_config(dict(config)), arrays)  # type: ignore[call-arg]  # a dataclass of these two
+
+    @property
+    def config(self) -> JsonObject:
+        """The record as plain JSON, for users; the package itself reads `record`."""
+        return self.record.to_config()
 
     @cached_property
     def basis(self) -> Basis:
         """The n basis functions, in the order of picking."""
-        kernel = kernel_from_config(self.config["kernel"])
+        kernel = kernel_from_config(self.record.kernel)
         return Basis(kernel, np.ascontiguousarray(self.arrays["components"]), self.arrays["component_indices"])
 
     def with_basis(self, basis: Basis) -> Self:
@@ -70,21 +91,27 @@ class BasisRecord:
     @property
     def scaler(self) -> Scaler | None:
         """The scaler that was applied to the rows; None if they are not scaled."""
-        stored = self.config["scaler"]
-        return None if stored is None else Scaler.from_config(stored)
+        return scaler_of(self.record.scaler)
 
     @property
+    def lengthscale(self) -> float | list[float] | None:
+        """The lengthscale of the kernel, or one for each feature; None for a kernel without one."""
+        value = self.record.lengthscale
+        return list(value) if isinstance(value, tuple) else value
+
+    @property
+    @abstractmethod
     def column_names(self) -> list[str]:
         """Names of the p features."""
-        names: list[str] = self.config["columns"]
-        return names
 
     @property
+    @abstractmethod
     def known_columns(self) -> KnownColumns:
         """These names, to be compared with the names of other rows."""
-        names = tuple(self.column_names)
-        named = bool(self.config.get("named_columns", are_real(names)))
-        return KnownColumns(names, named, self._MADE, self._GIVE)
+
+    def _known_columns(self, names: tuple[str, ...], named: bool | None) -> KnownColumns:
+        """The columns of a record; `named` is None in older files."""
+        return KnownColumns(names, are_real(names) if named is None else named, self._MADE, self._GIVE)
 
     @property
     def component_indices(self) -> NDArray[np.int64]:
@@ -144,8 +171,8 @@ class BasisRecord:
         return Bundle(self.KIND, self.VERSION, self.config, self.arrays)
 
     @classmethod
-    def read(cls, path: str | PathLike[str], kernels: Iterable[type[Kernel]] = ()) -> Bundle:
-        """The bundle at a path, of this kind and version.
+    def read(cls, path: str | PathLike[str], kernels: Iterable[type[Kernel]] = ()) -> Self:
+        """The object at a path, of this kind and version.
 
         Parameters
         ----------
@@ -154,14 +181,24 @@ class BasisRecord:
         Raises
         ------
         StoreNotFoundError, ModelFormatError, IncompleteStoreError, CorruptMetadataError, CorruptChunkError
-            The bundle is absent, of another kind, incomplete or damaged.
+            It is absent, of another kind, incomplete or damaged, or its parts do not fit together (see `checked`).
         """
         bundle = read_bundle(path, cls.KIND, versions=(cls.VERSION,), arrays=tuple(cls.SHAPES))
+        return cls._of_bundle(bundle, kernels, path).checked(path)
+
+    @classmethod
+    def _of_bundle(cls, bundle: Bundle, kernels: Iterable[type[Kernel]], path: str | PathLike[str]) -> Self:
+        """The object in a bundle; each kernel has its class then (`handed_over`)."""
+        config, kinds = bundle.config, list(kernels)
         try:
-            _make_kernels_known(bundle.config, kernels)
+            for part in _with_kernels(config):
+                part["kernel"] = handed_over(part["kernel"], kinds)
         except ModelFormatError as error:
             raise ModelFormatError(f"{path}: {error}") from None
-        return bundle
+        try:
+            return cls.from_config(config, bundle.arrays)
+        except ModelFormatError as error:
+            cls._refuse(path, error)
 
     def as_read(self, path: str | PathLike[str]) -> Self:
         """This object as a reader of the path will get it; raises before writing if a reader would refuse it.
@@ -173,21 +210,23 @@ class BasisRecord:
         ParameterError, DTypeError
             JSON or Zarr cannot hold a value.
         """
-        bundle = as_read(self.bundle())
         # A reader receives the classes of kernels that are not ours.
-        with self._of_fields(path):
+        try:
             kernels = [kernel_from_config(part["kernel"]) for part in _with_kernels(self.config)]
-        _make_kernels_known(bundle.config, [kind for kernel in kernels for kind in own_kernels(kernel)])
-        return self.with_parts(bundle.config, bundle.arrays).checked(path)
+        except (ModelFormatError, ValueError) as error:
+            self._refuse(path, error)
+        own = [kind for kernel in kernels for kind in own_kernels(kernel)]
+        read = self._of_bundle(as_read(self.bundle()), own, path)
+        return self.with_parts(read.record, read.arrays).checked(path)
 
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write this object as a bundle, whole or not at all; an object that a reader would refuse is not written."""
         self.as_read(path)
         write_bundle(path, self.bundle(), overwrite=overwrite)
 
-    def with_parts(self, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """An object of the same class with other parts."""
-        return type(self)(config, arrays)  # type: ignore[call-arg]  # a dataclass of these two
+    def with_parts(self, record: Any, arrays: dict[str, NDArray[Any]]) -> Self:
+        """An object of the same class with another record, of its class, and other arrays."""
+        return type(self)(record, arrays)  # type: ignore[call-arg]  # a dataclass of these two
 
     def checked(self, path: str | PathLike[str]) -> Self:
         """This object, if its parts fit together; called before writing and after reading.
@@ -195,26 +234,32 @@ class BasisRecord:
         Raises
         ------
         ModelFormatError
-            A field is missing or has a wrong value, or shapes disagree.
+            Shapes or types of arrays disagree, or the kernel or the scaler cannot be made.
         """
-        with self._of_fields(path):
-            scaler, sizes = self.scaler, {"p": len(self.column_names)}
-            wrong = [name for name in {**self.SHAPES, **self.OPTIONAL} if not self._fits(name, sizes)]
-            assert self.basis.kernel is not None
-            if not all(isinstance(name, str) for name in self.config.get("volatile", [])):
-                raise ValueError("its volatile parts are not named")
-        if wrong or (scaler is not None and scaler.n_features != sizes["p"]):
+        self._check_arrays(path)
+        try:
+            scaler, kernel = self.scaler, self.basis.kernel
+        except (ModelFormatError, ValueError) as error:
+            # Kernels and scalers check their parameters themselves; those that are not ours raise what they like.
+            self._refuse(path, error)
+        assert kernel is not None
+        if scaler is not None and scaler.n_features != len(self.column_names):
             raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
         return self
 
-    @contextmanager
-    def _of_fields(self, path: str | PathLike[str]) -> Iterator[None]:
-        """Turn errors of code that reads its fields into `ModelFormatError`: even whole files can have wrong fields."""
-        try:
-            yield
-        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, ModelFormatError) as error:
-            why = f"it lacks {error}" if isinstance(error, KeyError) else error
-            raise ModelFormatError(f"{path} is not a {self._NOUN}: {why}; {self._AGAIN}") from error
+    @classmethod
+    def _refuse(cls, path: str | PathLike[str], why: object) -> NoReturn:
+        raise ModelFormatError(f"{path} is not a {cls._NOUN}: {why}; {cls._AGAIN}") from None
+
+    def _check_arrays(self, path: str | PathLike[str]) -> None:
+        sizes = {"p": len(self.column_names)}
+        names = {**self.SHAPES, **self.OPTIONAL}
+        if not all(self._fits(name, sizes) for name in names):
+            raise ModelFormatError(f"{path}: the shapes of its arrays disagree; {self._AGAIN}")
+        for name in names.keys() & self.arrays.keys():
+            dtype, whole = self.arrays[name].dtype, name in self.WHOLE
+            if dtype.kind != ("i" if whole else "f"):
+                self._refuse(path, f"its array {name} is of {dtype}, not of {'whole ' * whole}numbers")
 
     def _fits(self, name: str, sizes: dict[str, int]) -> bool:
         """Whether an array has its shape; a letter that has no size yet takes that of this array."""
@@ -233,13 +278,13 @@ class BasisRecord:
         return True
 
 
-def _with_kernels(config: dict[str, Any]) -> list[dict[str, Any]]:
+def scaler_of(stored: ScalerRecord | None) -> Scaler | None:
+    """The scaler with these numbers."""
+    return None if stored is None else Scaler(np.array(stored.mean, float), np.array(stored.scale, float))
+
+
+def _with_kernels(config: JsonObject) -> list[JsonObject]:
     """The parts of a configuration that have a kernel: the configuration itself, or each of its views."""
-    return [part for part in (config, *config.get("views", ())) if isinstance(part, dict) and "kernel" in part]
-
-
-def _make_kernels_known(config: dict[str, Any], kernels: Iterable[type[Kernel]]) -> None:
-    """Give each kernel of a configuration from disk its class; `handed_over` lists the errors."""
-    kinds = list(kernels)
-    for part in _with_kernels(config):
-        part["kernel"] = handed_over(part["kernel"], kinds)
+    views = config.get("views", ())
+    parts = (config, *(views if isinstance(views, list) else ()))
+    return [part for part in parts if isinstance(part, dict) and "kernel" in part]

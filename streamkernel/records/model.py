@@ -1,0 +1,72 @@
+"""The fields of every model of targets, and those of models that can be updated."""
+
+from __future__ import annotations
+
+from streamkernel.records.basis import BasisRecord
+from streamkernel.records.json_types import Count
+from streamkernel.records.record import Record
+
+__all__ = ["CheckedRows", "CountedTotals", "ModelRecord", "SeenRows", "Totals", "UpdatableRecord", "Updates"]
+
+
+class CheckedRows(Record):
+    """The rows of `check_true` and `check_predicted`: "held-out" or "training", and their number."""
+
+    kind: str
+    rows: Count
+
+
+class Totals(Record):
+    """Sums over the rows of the fit; `rows` may be a sum of weights."""
+
+    rows: float
+    trace: float
+
+
+class ModelRecord(BasisRecord):
+    """The fields of every model of targets."""
+
+    estimator: str
+    columns: tuple[str, ...]
+    target_names: tuple[str, ...]
+    classes: tuple[bool | int | float | str, ...] | None
+    targets_are_2d: bool
+    target_scale: tuple[float, ...]
+    dtype: str
+    sweep_count: Count
+    totals: Totals
+    named_columns: bool | None = None
+    independent: float = 1.0
+    check: CheckedRows | None = None
+
+
+class SeenRows(Record):
+    """The rows of one input that a model has seen: runs [first, last), and marks [first, count, digest]."""
+
+    rows: tuple[tuple[int, int], ...]
+    marks: tuple[tuple[int, int, str], ...]
+
+
+class Updates(Record):
+    """The result of all updates of a model."""
+
+    times: Count
+    rows: Count
+    grown: Count
+    residual_of_fit: float
+    residual_of_new: float | None
+    stale: bool
+
+
+class CountedTotals(Totals):
+    """Sums over the rows of the fit, each counted once."""
+
+    rows: Count
+
+
+class UpdatableRecord(ModelRecord):
+    """The fields of models that can be updated."""
+
+    totals: CountedTotals
+    seen: tuple[SeenRows, ...] | None = None
+    updates: Updates | None = None
