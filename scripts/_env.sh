@@ -1,12 +1,18 @@
 # shellcheck shell=bash
 # Sourced by the scripts beside it: sets $root and $python, the interpreter of an up-to-date .venv in the repository.
 # Installs only when pyproject.toml, constraints.txt, the Python version or the repository's path changed.
+# STREAMKERNEL_CONSTRAINTS=constraints-NAME.txt: other versions, in an environment of their own, .venv-NAME.
 
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
-python="$root/.venv/bin/python"
-stamp="$root/.venv/streamkernel.stamp"
+constraints=${STREAMKERNEL_CONSTRAINTS:-constraints.txt}
+venv="$root/.venv"
+if [ "$constraints" != constraints.txt ]; then
+  venv="$root/.venv-$(basename -- "${constraints#constraints-}" .txt)"
+fi
+python="$venv/bin/python"
+stamp="$venv/streamkernel.stamp"
 
 # Another checkout on the path would be tested in place of this one.
 unset PYTHONPATH PYTHONHOME
@@ -29,12 +35,12 @@ find_python() {
 
 # Two lines: whose environment it is (a moved or copied repository needs a new one), and what is installed in it.
 wanted_stamp() {
-  "$1" -I - "$root" <<'PY'
+  "$1" -I - "$root" "$constraints" <<'PY'
 import hashlib, pathlib, sys
 
 root = pathlib.Path(sys.argv[1])
 contents = hashlib.sha256()
-for name in ("pyproject.toml", "constraints.txt"):
+for name in ("pyproject.toml", sys.argv[2]):
     contents.update(name.encode() + b"\0" + (root / name).read_bytes() + b"\0")
 print(hashlib.sha256(f"{sys.version}\0{root}".encode()).hexdigest())
 print(contents.hexdigest())
@@ -51,13 +57,13 @@ install_environment() {
   if ! { [ -x "$python" ] && [ -f "$stamp" ] &&
     [ "$(wanted_stamp "$python" 2>/dev/null | head -n 1)" = "$(head -n 1 "$stamp")" ]; }; then
     base=$(find_python)
-    echo "creating $root/.venv with $base" >&2
-    "$base" -m venv --clear "$root/.venv"
+    echo "creating $venv with $base" >&2
+    "$base" -m venv --clear "$venv"
   fi
   wanted=$(wanted_stamp "$python")
   rm -f "$stamp"
-  echo "installing streamkernel and its tools into $root/.venv (once)" >&2
-  (cd "$root" && "$python" -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[dev]") >&2
+  echo "installing streamkernel and its tools into $venv (once)" >&2
+  (cd "$root" && "$python" -m pip install -qq --disable-pip-version-check -c "$constraints" -e ".[dev]") >&2
   # Last, and in one step: a stamp means that everything before it was done.
   printf '%s\n' "$wanted" >"$stamp.new"
   mv "$stamp.new" "$stamp"
