@@ -77,7 +77,7 @@ class Predictor:
     ----------
     estimator : its scikit-learn class, which names the kind, its settings and its model.
     title : its name on pages and in messages.
-    fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `fit_supervised`.
+    fit : ``fit(table, settings, session, estimator=name, ...)``, with the options of `SupervisedRun`.
     plan : ``plan(table, settings, machine, n)``.
     std : whether predictions can have standard deviations.
     probabilities : whether predictions can have class probabilities, for some settings at least.

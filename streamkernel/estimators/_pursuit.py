@@ -9,14 +9,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.engine import Progress, Session
+from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.fits.pursuit import fit_pursuit
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.pursuit import PursuitPath
 from streamkernel.settings.pursuit import AUTO, PursuitSettings
-from streamkernel.table import Table, open_table
+from streamkernel.table import open_table
 
 __all__ = ["PursuitEstimator"]
 
@@ -30,6 +30,7 @@ class PursuitEstimator(SupervisedEstimator):
 
     _model = PursuitModel
     _settings_class = PursuitSettings
+    _fit = staticmethod(fit_pursuit)
 
     model_: PursuitModel
 
@@ -102,9 +103,6 @@ class PursuitEstimator(SupervisedEstimator):
         elif isinstance(other, (str, PathLike)) and other != AUTO:
             given["validation"] = open_table(other, classify=self._classify)
         return PursuitSettings.from_parameters(given)
-
-    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> PursuitModel:
-        return fit_pursuit(table, settings, session, **options)
 
     def _adopt(self, model: PursuitModel) -> Self:
         super()._adopt(model)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +16,16 @@ from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
 from streamkernel.estimators._saved import SavedEstimator
 from streamkernel.estimators.base import is_array_like
-from streamkernel.factors import FeatureRows
-from streamkernel.fits.transformer import BasisFit, fit_basis
 from streamkernel.kernels import Kernel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.reductions import Collect
-from streamkernel.reductions.sums import FeatureSums
 from streamkernel.settings.basis import BasisSettings
-from streamkernel.table import Scaler, open_table
+from streamkernel.table import Scaler, Table, open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
 from streamkernel.table.values import unmasked
 
 __all__ = ["BasisTransformer"]
-
-Solved = TypeVar("Solved")
 
 
 class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -69,11 +63,9 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         own = {**self.get_params(deep=False), "n_components": n, "objective": "trace"}
         return BasisSettings.from_parameters(own | others)
 
-    def _fit_basis(
-        self, X: Any, n: int | None, algebra: Callable[[FeatureRows, FeatureSums], Solved], **options: Any
-    ) -> BasisFit[Solved]:
-        """Choose a basis of n functions (None for the default); options are those of `fit_basis`."""
-        settings, limit, names = self._settings(n), parse_bytes(self.memory_limit), None
+    def _opened(self, X: Any) -> tuple[Table, Session, dict[str, Any]]:
+        """Rows of a fit, its session, and the bytes that it may take and those that are taken already."""
+        limit, names = parse_bytes(self.memory_limit), None
         if is_array_like(X):
             frame_names(X)
             X = validate_data(self, unmasked(X, "X"), dtype="numeric", ensure_all_finite=False)
@@ -82,7 +74,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         before = resident_bytes()
         table = with_names(open_table(X), names)
         session = Session(executor_of(self.client), progress=self.progress)
-        return fit_basis(table, settings, session, algebra, memory_limit=limit, driver_bytes=before, **options)
+        return table, session, {"memory_limit": limit, "driver_bytes": before}
 
     def _adopt(self, model: Any) -> Self:
         """Set the fitted attributes from a model's parts."""

@@ -52,9 +52,10 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         """The settings that the parameters describe."""
         return self._settings_class.from_parameters(self.get_params(deep=False))
 
+    @staticmethod
     @abstractmethod
-    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> PredictingModel:
-        """The fitted model; options are those of `fit_supervised`."""
+    def _fit(table: Table, settings: Any, session: Session, *, estimator: str, **options: Any) -> PredictingModel:
+        """The fit of the kind; options are those of `SupervisedRun`."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
@@ -82,7 +83,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         before = resident_bytes()
         table = with_names(open_table(X, y, classify=self._classify), names)
         session = Session(executor_of(self.client), progress=self.progress)
-        model = self._fit_model(
+        model = self._fit(
             table,
             settings,
             session,

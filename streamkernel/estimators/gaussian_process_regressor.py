@@ -7,14 +7,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from streamkernel.engine import Progress, Session
+from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError
 from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.estimators.base import is_array_like
 from streamkernel.fits.gaussian import fit_gaussian
 from streamkernel.models.gaussian import GaussianModel
 from streamkernel.settings.gaussian import GaussianSettings
-from streamkernel.table import Table
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -85,6 +84,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
     _kind = "gp"
     _model = GaussianModel
     _settings_class = GaussianSettings
+    _fit = staticmethod(fit_gaussian)
 
     model_: GaussianModel
 
@@ -140,9 +140,6 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         self.memory_limit = memory_limit
         self.client = client
         self.progress = progress
-
-    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> GaussianModel:
-        return fit_gaussian(table, settings, session, **options)
 
     def _adopt(self, model: GaussianModel) -> Self:
         super()._adopt(model)

@@ -10,12 +10,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from streamkernel.engine import Progress, Session
+from streamkernel.engine import Progress
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.fits.generalised import fit_generalised
 from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.settings.generalised import GeneralisedSettings
-from streamkernel.table import Table
 
 __all__ = ["GaussianProcessClassifier", "GaussianProcessPoissonRegressor", "GeneralisedEstimator"]
 
@@ -25,6 +24,7 @@ class GeneralisedEstimator(SupervisedEstimator):
 
     _model = GeneralisedModel
     _settings_class = GeneralisedSettings
+    _fit = staticmethod(fit_generalised)
 
     model_: GeneralisedModel
 
@@ -74,9 +74,6 @@ class GeneralisedEstimator(SupervisedEstimator):
         self.memory_limit = memory_limit
         self.client = client
         self.progress = progress
-
-    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> GeneralisedModel:
-        return fit_generalised(table, settings, session, **options)
 
     def _adopt(self, model: GeneralisedModel) -> Self:
         super()._adopt(model)

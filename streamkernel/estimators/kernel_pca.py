@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from streamkernel.bounds import BoundStop, CompressionBound, Stop, stop_at
+from streamkernel.bounds import CompressionBound
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.estimators._transformer import BasisTransformer
-from streamkernel.factors import FactorEigen, FeatureRows
 from streamkernel.fits.pursuit_pools import pursuit_rule
+from streamkernel.fits.transformer import fit_kernel_pca
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.records import StopRecord
-from streamkernel.reductions.sums import FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.wording import option
 
@@ -131,28 +128,18 @@ class KernelPCA(BasisTransformer):
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
         wanted, size = self._checked_components()
-
-        def decomposed(rows: FeatureRows, sums: FeatureSums) -> FactorEigen:
-            return FactorEigen.of(rows.features, sums, count=wanted, centred=True)
-
-        def at_bound(rows: FeatureRows, sums: FeatureSums) -> Stop:
-            return _at_bound(rows, sums, wanted or 1)
-
-        found = self._fit_basis(
-            X,
-            size,
-            decomposed,
-            rounding=0.0,
+        settings = self._settings(size)
+        table, session, limits = self._opened(X)
+        model = fit_kernel_pca(
+            table,
+            settings,
+            session,
+            components=wanted,
             size="sparse" if self._is_count(self.sparse) else "basis_size",
-            at_least=wanted or 1,
-            cut=at_bound if self.sparse == "bound" else None,
+            at_bound=self.sparse == "bound",
+            **limits,
         )
-        stop = found.stop
-        cut = None
-        if stop is not None:
-            cut = StopRecord(rule="bound", looked=stop.looked, reached=stop.reached, value=stop.value)
-        model = KernelPCAModel.of(found.solved, {**found.fields(self._kind), "stop": cut}, found.arrays(), wanted)
-        self._adopt(model.with_basis(found.chosen.selection.basis))
+        self._adopt(model)
         if wanted is not None and len(self.eigenvalues_) < wanted:
             warn_user(
                 f"only {len(self.eigenvalues_)} of {wanted} components have an eigenvalue above rounding; the others "
@@ -219,13 +206,3 @@ class KernelPCA(BasisTransformer):
     @property
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)
-
-
-def _at_bound(rows: FeatureRows, sums: FeatureSums, at_least: int) -> Stop:
-    """Stop at the smallest compression bound along the picks, but keep at least `at_least` functions."""
-    assert rows.basis is not None
-    assert sums.trace is not None
-    left = np.maximum(sums.trace - np.cumsum(sums.squares), 0.0)
-    largest = float(rows.basis.kernel.diagonal(rows.basis.points[:1])[0])
-    found = stop_at(left, BoundStop(sums.count, largest=largest, patience=None))
-    return replace(found, size=min(max(found.size, at_least), len(left)))

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from streamkernel.engine import Progress, Session
+from streamkernel.engine import Progress
 from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.table import Table
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier", "RidgeEstimator"]
 
@@ -24,6 +23,7 @@ class RidgeEstimator(UpdatingEstimator):
 
     _model = RidgeModel
     _settings_class = RidgeSettings
+    _fit = staticmethod(fit_ridge)
 
     model_: RidgeModel
 
@@ -69,9 +69,6 @@ class RidgeEstimator(UpdatingEstimator):
         self.memory_limit = memory_limit
         self.client = client
         self.progress = progress
-
-    def _fit_model(self, table: Table, settings: Any, session: Session, **options: Any) -> RidgeModel:
-        return fit_ridge(table, settings, session, **options)
 
     def _adopt(self, model: RidgeModel) -> Self:
         self.alpha_ = model.record.alpha

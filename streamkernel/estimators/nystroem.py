@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamkernel.engine import Progress
 from streamkernel.estimators._transformer import BasisTransformer
-from streamkernel.factors import FeatureRows
-from streamkernel.linalg import solve_lower
+from streamkernel.fits.transformer import fit_nystroem
 from streamkernel.models.transformers import NystroemModel
-from streamkernel.records import NystroemRecord
-from streamkernel.reductions.sums import FeatureSums
 
 __all__ = ["Nystroem"]
-
-_ROUNDING = 1e-9  # error of the certificate, as a share of the trace
 
 
 class Nystroem(BasisTransformer):
@@ -120,11 +112,9 @@ class Nystroem(BasisTransformer):
         StreamKernelError
             An error of the parameters, the data or the machine; see `streamkernel.errors`.
         """
-        found = self._fit_basis(X, self.n_components, _inverse_factor, rounding=_ROUNDING)
-        model = NystroemModel(
-            NystroemRecord(**found.fields(self._kind)), {**found.arrays(), "normalization": found.solved}
-        )
-        return self._adopt(model.with_basis(found.chosen.selection.basis))
+        settings = self._settings(self.n_components)
+        table, session, limits = self._opened(X)
+        return self._adopt(fit_nystroem(table, settings, session, **limits))
 
     def _adopt(self, model: NystroemModel) -> Self:
         super()._adopt(model)
@@ -138,9 +128,3 @@ class Nystroem(BasisTransformer):
     @property
     def _n_features_out(self) -> int:
         return len(self.basis_)
-
-
-def _inverse_factor(rows: FeatureRows, sums: FeatureSums) -> NDArray[np.float64]:
-    """``L^-1``, (n, n)."""
-    assert rows.basis is not None
-    return np.ascontiguousarray(solve_lower(rows.basis.L, np.eye(len(rows.basis))))

@@ -14,7 +14,7 @@ from streamkernel.models.predicting import Predicting
 from streamkernel.records import CheckedRows
 from streamkernel.table import RowBlock, Scaler, Table
 
-__all__ = ["CheckRows", "check_bytes", "check_rows"]
+__all__ = ["CheckRows", "Mask", "check_bytes", "check_rows"]
 
 _ROWS, _RUNS = 2000, 8
 _MOST_READ = 10_000  # where a part of the rows is wanted

@@ -1,4 +1,4 @@
-"""The first steps of every fit: table -> plan -> scaler -> lengthscale -> basis."""
+"""The first steps of every fit: table -> scaler -> lengthscale -> basis."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.engine import (
-    Machine,
-    Plan,
-    Session,
-    check_memory,
-    format_bytes,
-    machine_of,
-    memory_limits,
-)
+from streamkernel.engine import Session
 from streamkernel.errors import NumericRangeError, SingularKernelError, warn_user
 from streamkernel.fits.plan_steps import needs_moments
 from streamkernel.kernels import Kernel
@@ -28,7 +20,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
 
-__all__ = ["Chosen", "Tuned", "Tuner", "checked_plan", "choose_basis", "standard_scaler"]
+__all__ = ["Chosen", "Tuned", "Tuner", "choose_basis", "standard_scaler"]
 
 Float = NDArray[np.float64]
 
@@ -79,37 +71,6 @@ class Tuned(Protocol):
 
 Tuner = Callable[[Sample, Kernel, Float, Float], Tuned]
 """Function of sampled rows in random order, a kernel to start from, and the centre and spread (d,) of the targets."""
-
-
-def checked_plan(
-    plan_of: Callable[[Machine, int], Plan],
-    n: int,
-    table: Table,
-    session: Session,
-    memory_limit: int | None,
-    driver_bytes: int | None,
-) -> Plan:
-    """Return the plan of a run, after a check that it stays within the limits.
-
-    Parameters
-    ----------
-    plan_of : function that plans for a machine and a basis size.
-    memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`).
-    driver_bytes : bytes resident in the driver before the run.
-
-    Raises
-    ------
-    ResourceLimitError
-        The plan exceeds a limit.
-    """
-    executor = session.executor
-    machine = machine_of(executor, driver_bytes)
-    plan = plan_of(machine, n)
-    check_memory(plan, memory_limits(executor, memory_limit), lambda size: plan_of(machine, size), n)
-    session.progress.note(
-        f"{plan.sweeps} sweeps over {table.n_rows} rows, {format_bytes(plan.memory_bytes)} of memory at most"
-    )
-    return plan
 
 
 def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int, tuner: Tuner | None = None) -> Chosen:

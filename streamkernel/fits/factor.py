@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from streamkernel.blobs import joined
 from streamkernel.engine import (
     Machine,
-    PeakMeter,
     Plan,
     Progress,
     Session,
@@ -28,11 +26,12 @@ from streamkernel.engine import (
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
-from streamkernel.fits.choose_basis import Chosen, checked_plan, choose_basis
+from streamkernel.fits.choose_basis import Chosen, choose_basis
 from streamkernel.fits.factor_stop import check_stop, stopped
 from streamkernel.fits.plan_steps import steps_of_choice
-from streamkernel.fits.record import basis_arrays, basis_fields, run_record
-from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, within_range
+from streamkernel.fits.record import basis_arrays, basis_fields
+from streamkernel.fits.run import checked_plan, measured
+from streamkernel.linalg import PANEL_ROWS
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.records import FactorRecord, StoredColumns
 from streamkernel.reductions.pools import ResidualSample
@@ -167,8 +166,7 @@ def make_factor(
         memory_limit,
         driver_bytes,
     )
-    began = time.perf_counter()
-    with single_threaded_blas(), within_range(), PeakMeter() as meter:
+    with measured(session, plan) as run:
         kept = stopped(choose_basis(table, settings, session, n), stop, settings, session)
         chosen = kept.chosen
         if len(chosen.selection.basis) == 0:
@@ -183,7 +181,6 @@ def make_factor(
             sums = FeatureRows(chosen.table, chosen.selection.basis).gram(session)
             assert sums.trace is not None
             squares, trace = sums.squares, sums.trace
-    peak = meter.peak + session.executor.peak_bytes()
     left = path_of(trace, squares)
     written = None
     if target is not None and stored is not None:
@@ -196,7 +193,7 @@ def make_factor(
         stop=kept.record,
         columns=written,
         certificate=certificate_of(trace, float(left[-1])),
-        run=run_record(session, plan, time.perf_counter() - began, peak),
+        run=run(),
     )
     factor = Factor(target, record, basis_arrays(chosen, left))
     if target is not None:

@@ -23,7 +23,7 @@ from streamkernel.fits.gaussian_tuning import (
 )
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
 from streamkernel.fits.record import basis_arrays, model_fields
-from streamkernel.fits.supervised import check_numbers, fit_supervised
+from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.certificate import path_of
 from streamkernel.models.gaussian import GaussianModel, gaussian_arrays, gaussian_record, solved
 from streamkernel.models.seen_rows import seen_by_fit
@@ -52,49 +52,50 @@ _LIFTS = 6  # of the noise of members, each to ten times as much, at most
 def fit_gaussian(
     table: Table, settings: GaussianSettings, session: Session, *, estimator: str = "gp", **options: Any
 ) -> GaussianModel:
-    """Fit a Gaussian process; parameters and errors are those of `fit_supervised`."""
+    """Fit a Gaussian process; options and errors are those of `SupervisedRun`."""
     check_numbers(table, estimator)
     settings = settings.matched(table)
-    parts = fit_supervised(
-        table,
-        settings,
-        session,
-        lambda n: _fit(table, settings, session, n),
-        lambda machine, n: plan_gaussian(table, settings, machine, n),
-        estimator=estimator,
-        **options,
-    )
-    return GaussianModel(parts.record, parts.arrays)
-
-
-def _fit(table: Table, settings: GaussianSettings, session: Session, n: int) -> GaussianFitted:
-    """Find the hyper-parameters, basis, sums and posterior."""
+    run = SupervisedRun(table, settings, session, plan_gaussian, estimator=estimator, **options)
     tuner = GaussianTuner(settings, session)
-    chosen, found = tuner.polished(choose_basis(table, settings, session, n, tuner if settings.tunes else None))
+    with run.measured():
+        chosen = choose_basis(table, settings, session, run.n, tuner if settings.tunes else None)
+        chosen, sums = tuner.polished(chosen)
+        chosen = _at_queries(chosen, settings)
+        noise = _row_noise(settings, chosen, session)
+        weights = None
+        if isinstance(noise, BlockNoise):
+            noise, sums, weights = _sums_of_members(chosen, noise, session, settings)
+        elif sums is None or not settings.sums_of_polish:
+            equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
+            sums = session.sweep(equations, chosen.table, "final sweep")
+        solution = solved(
+            GaussianSystem(chosen.selection.basis, sums, noise, scale=chosen.scale, independent=chosen.independent),
+            settings.signal_variance,
+            settings.noise_variance,
+        )
+        rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
+        fitted = GaussianFitted(
+            chosen, settings, run.n, sums, noise, solution, weights, rule, sweeps=len(session.records)
+        )
+        check = run.check(fitted)
+    return GaussianModel(*run.parts(fitted, check))
+
+
+def _at_queries(chosen: Chosen, settings: GaussianSettings) -> Chosen:
+    """The same choice, with the points that predictions are asked for added to its basis."""
     queries = _queries(settings)
-    if queries is not None:
-        points = chosen.table.scaled(queries)
-        chosen = replace(chosen, selection=chosen.selection.joined(query_set(chosen.selection.basis, points)[0]))
-    basis = chosen.selection.basis
-    noise = _row_noise(settings, chosen, session)
-    if found is not None and settings.sums_of_polish:
-        sums, weights = found, None
-    else:
-        noise, sums, weights = _swept(chosen, noise, session, settings)
-    system = GaussianSystem(basis, sums, noise, scale=chosen.scale, independent=chosen.independent)
-    solution = solved(system, settings.signal_variance, settings.noise_variance)
-    rule = _query_set(chosen, noise) if isinstance(noise, BlockNoise) else None
-    return GaussianFitted(chosen, settings, n, sums, noise, solution, weights, rule, sweeps=len(session.records))
+    if queries is None:
+        return chosen
+    joined = query_set(chosen.selection.basis, chosen.table.scaled(queries))[0]
+    return replace(chosen, selection=chosen.selection.joined(joined))
 
 
-def _swept(
-    chosen: Chosen, noise: RowNoise, session: Session, settings: GaussianSettings
-) -> tuple[RowNoise, GaussianSums, NDArray[np.float64] | None]:
-    """The sums of the final sweep, the noise that they were made with, and the shares of blocks in them."""
+def _sums_of_members(
+    chosen: Chosen, noise: BlockNoise, session: Session, settings: GaussianSettings
+) -> tuple[BlockNoise, GaussianSums, NDArray[np.float64]]:
+    """The noise of the final sweep, its sums, and the shares of blocks in them."""
     table = chosen.table
     equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
-    if not isinstance(noise, BlockNoise):
-        return noise, session.sweep(equations, table, "final sweep"), None
     for last in [False] * (_LIFTS if settings.searches_variances else 0) + [True]:
         try:
             work = MemberWeights(replace(equations, row_noise=noise), table.n_rows)

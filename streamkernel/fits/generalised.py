@@ -14,7 +14,7 @@ from streamkernel.fits.choose_basis import Chosen, choose_basis
 from streamkernel.fits.gaussian_tuning import TUNING_BYTES, points_step, tuning_arrays, tuning_record
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
 from streamkernel.fits.record import basis_arrays, model_fields
-from streamkernel.fits.supervised import fit_supervised
+from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.generalised import GeneralisedModel
@@ -133,19 +133,14 @@ _MOST_UNKNOWNS = 1000  # of a Hessian on the sample
 def fit_generalised(
     table: Table, settings: GeneralisedSettings, session: Session, *, estimator: str, **options: Any
 ) -> GeneralisedModel:
-    """Fit a classifier or a regression of counts; parameters and errors are those of `fit_supervised`."""
+    """Fit a classifier or a regression of counts; options and errors are those of `SupervisedRun`."""
     if estimator == "poisson":
         check_counts(table, estimator)
-    parts = fit_supervised(
-        table,
-        settings,
-        session,
-        lambda n: _fit(table, settings, session, n),
-        lambda machine, n: plan_generalised(table, settings, machine, n),
-        estimator=estimator,
-        **options,
-    )
-    return GeneralisedModel(parts.record, parts.arrays)
+    run = SupervisedRun(table, settings, session, plan_generalised, estimator=estimator, **options)
+    with run.measured():
+        fitted = _fit(table, settings, session, run.n)
+        check = run.check(fitted)
+    return GeneralisedModel(*run.parts(fitted, check))
 
 
 def check_counts(table: Table, estimator: str) -> None:

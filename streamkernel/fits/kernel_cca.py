@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.engine import PeakMeter, Session
+from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, ParameterError, warn_user
 from streamkernel.factors import FactorCCA
-from streamkernel.fits.choose_basis import Chosen, checked_plan, standard_scaler
+from streamkernel.fits.choose_basis import Chosen, standard_scaler
 from streamkernel.fits.kernel_cca_plan import CCASettings, curve_sizes, needs_statistics, plan_cca, sampled_rows
 from streamkernel.fits.kernel_cca_views import Paired
-from streamkernel.fits.record import basis_fields, run_record, scaler_record
+from streamkernel.fits.record import basis_fields, scaler_record
+from streamkernel.fits.run import checked_plan, measured
 from streamkernel.kernels import Kernel
-from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.records import (
@@ -89,8 +88,7 @@ def fit_cca(
         memory_limit,
         driver_bytes,
     )
-    began = time.perf_counter()
-    with single_threaded_blas(), within_range(), PeakMeter() as meter:
+    with measured(session, plan) as record:
         looks, cache = _look(paired, settings, session)
         views = looks[0].view, looks[1].view
         problem = settings.problem(paired, views, (looks[0].kernel, looks[1].kernel))
@@ -111,9 +109,7 @@ def fit_cca(
             f"only {len(cca.correlations)} of {settings.components} pairs of components are independent; the others "
             "were left out"
         )
-    peak = meter.peak + session.executor.peak_bytes()
-    run = run_record(session, plan, time.perf_counter() - began, peak)
-    return _model(paired, settings, looks, chosen, sums, cca, curve, run)
+    return _model(paired, settings, looks, chosen, sums, cca, curve, record())
 
 
 def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tuple[_Look, _Look], RowCache]:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
 from streamkernel.errors import warn_user
+from streamkernel.fits.check_rows import Mask
 from streamkernel.fits.choose_basis import Chosen, choose_basis
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
 from streamkernel.fits.record import basis_arrays, model_fields
-from streamkernel.fits.supervised import FittedSteps, Watched, fit_supervised
+from streamkernel.fits.supervised import SupervisedRun
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.pursuit import PursuitSelection, Stages
@@ -143,38 +144,26 @@ def _share(rss: Float, terms: int) -> tuple[float, ...]:
 def fit_pursuit(
     table: Table, settings: PursuitSettings, session: Session, *, estimator: str = "kmp", **options: Any
 ) -> PursuitModel:
-    """Fit by matching pursuit; labels give a classifier. Parameters and errors are those of `fit_supervised`."""
+    """Fit by matching pursuit; labels give a classifier. Options and errors are those of `SupervisedRun`."""
     if table.classes is not None:
         estimator = "kmp-classifier"
     settings = settings.watching(table)
-    parts = fit_supervised(
-        table,
-        settings,
-        session,
-        lambda n: _fit(table, settings, session, n),
-        lambda machine, n: plan_pursuit(table, settings, machine, n),
-        estimator=estimator,
-        watched=_watched,
-        **options,
-    )
-    model = PursuitModel(parts.record, parts.arrays)
+    run = SupervisedRun(table, settings, session, plan_pursuit, estimator=estimator, **options)
+    with run.measured():
+        chosen = choose_basis(table, settings, session, run.n)
+        selection = chosen.selection  # its path has the coefficients, too
+        assert isinstance(selection, PursuitSelection)
+        settings = settings.held_out(selection.path.validation_rows, table.n_rows)
+        fitted = PursuitFitted(chosen, settings, run.n, sweeps=len(session.records))
+        check = run.check(fitted, *_watched(fitted))
+    model = PursuitModel(*run.parts(fitted, check))
     if model.path.terms == 0 and not model.path.rss.any():
         warn_user("all rows of the fit have the same targets: the model is that constant, and has no functions")
     return model
 
 
-def _fit(table: Table, settings: PursuitSettings, session: Session, n: int) -> PursuitFitted:
-    """Choose the functions; the selection contains the coefficients too."""
-    chosen = choose_basis(table, settings, session, n)
-    selection = chosen.selection
-    assert isinstance(selection, PursuitSelection)
-    settings = settings.held_out(selection.path.validation_rows, table.n_rows)
-    return PursuitFitted(chosen, settings, n, sweeps=len(session.records))
-
-
-def _watched(fitted: FittedSteps) -> Watched:
+def _watched(fitted: PursuitFitted) -> tuple[Table | None, Mask | None]:
     """The rows that chose the size; the report's picture uses them where the table has no other rows."""
-    assert isinstance(fitted, PursuitFitted)
     chosen, settings = fitted.chosen, fitted.settings
     problem = Problem(chosen.table, chosen.kernel, len(chosen.selection.basis), seed=settings.seed)
     watch = settings.selection_rule(has_targets=True).watch

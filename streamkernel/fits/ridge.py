@@ -13,12 +13,12 @@ from streamkernel.errors import warn_user
 from streamkernel.fits.choose_basis import Chosen, choose_basis
 from streamkernel.fits.plan_steps import check_step, steps_of_choice
 from streamkernel.fits.record import basis_arrays, model_fields
-from streamkernel.fits.supervised import check_numbers, fit_supervised
+from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.ridge import RidgeModel, falkon_arrays, falkon_record, solution_arrays, solution_record
 from streamkernel.models.seen_rows import seen_by_fit
 from streamkernel.records import RidgeRecord, RidgeSettingsRecord
 from streamkernel.reductions import Predictions
-from streamkernel.reductions.sums import NormalEquations
+from streamkernel.reductions.sums import NormalEquations, RidgeSums
 from streamkernel.selection import Problem
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.settings.basis import BasisSettings
@@ -36,32 +36,29 @@ _ENOUGH = 1e-3
 def fit_ridge(
     table: Table, settings: RidgeSettings, session: Session, *, estimator: str = "ridge", **options: Any
 ) -> RidgeModel:
-    """Fit a kernel ridge model; parameters and errors are those of `fit_supervised`."""
+    """Fit a kernel ridge model; options and errors are those of `SupervisedRun`."""
     if estimator == "ridge":
         check_numbers(table, estimator)
-    parts = fit_supervised(
-        table,
-        settings,
-        session,
-        lambda n: _fit(table, settings, session, n),
-        lambda machine, n: plan_ridge(table, settings, machine, n),
-        estimator=estimator,
-        **options,
-    )
-    return RidgeModel(parts.record, parts.arrays)
+    run = SupervisedRun(table, settings, session, plan_ridge, estimator=estimator, **options)
+    solver = settings.solver_for(table, run.n)
+    with run.measured():
+        chosen = choose_basis(table, settings, session, run.n)
+        if solver == "cg":
+            fitted = _fit_by_iterations(chosen, settings, session, run.n)
+        else:
+            basis, table = chosen.selection.basis, chosen.table
+            equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
+            sums = session.sweep(equations, table, "final sweep")
+            fitted = _solved(chosen, settings, session, run.n, sums)
+        check = run.check(fitted)
+    return RidgeModel(*run.parts(fitted, check))
 
 
-def _fit(table: Table, settings: RidgeSettings, session: Session, n: int) -> Fitted:
-    """Find the basis, sums, alpha and coefficients."""
-    solver = settings.solver_for(table, n)
-    chosen = choose_basis(table, settings, session, n)
-    if solver == "cg":
-        return _fit_by_iterations(chosen, settings, session, n)
-    basis, table = chosen.selection.basis, chosen.table
-    equations = NormalEquations.of(basis, chosen.centre, table.n_rows, settings.given_alpha)
-    sums = session.sweep(equations, table, "final sweep")
-    scale = None if table.classes is not None else chosen.scale**2
-    system = RidgeSystem(basis, sums, intercept=settings.fit_intercept, scale=scale, independent=chosen.independent)
+def _solved(chosen: Chosen, settings: RidgeSettings, session: Session, n: int, sums: RidgeSums) -> Fitted:
+    """Alpha and coefficients from the sums of the final sweep."""
+    scale = None if chosen.table.classes is not None else chosen.scale**2
+    basis, intercept = chosen.selection.basis, settings.fit_intercept
+    system = RidgeSystem(basis, sums, intercept=intercept, scale=scale, independent=chosen.independent)
     alpha = settings.given_alpha
     solution = system.solve(system.choose_alpha() if alpha is None else alpha)
     return Fitted(

@@ -1,26 +1,27 @@
-"""The frame of every fit to targets: checks, memory limits, times, and the picture on held-out rows."""
+"""What the fits to targets share: checks and plan before their steps, the frame around these, the record after."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
-from streamkernel.engine import Machine, PeakMeter, Plan, Session
+from streamkernel.engine import Machine, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
-from streamkernel.fits.check_rows import Mask, check_rows
-from streamkernel.fits.choose_basis import Chosen, checked_plan
-from streamkernel.fits.record import run_record
-from streamkernel.linalg import single_threaded_blas, within_range
+from streamkernel.fits.check_rows import CheckRows, Mask, check_rows
+from streamkernel.fits.choose_basis import Chosen
+from streamkernel.fits.run import checked_plan, measured, note_plan
 from streamkernel.models.predicting import Predicting
+from streamkernel.records import Run
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
 from streamkernel.wording import option
 
-__all__ = ["FittedParts", "FittedSteps", "Watched", "fit_supervised"]
+__all__ = ["FittedSteps", "SupervisedRun", "check_numbers"]
+
+S = TypeVar("S", bound=BasisSettings)
 
 
 class FittedSteps(Protocol):
@@ -40,17 +41,6 @@ class FittedSteps(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class FittedParts:
-    """Record and arrays of a model."""
-
-    record: Any
-    arrays: dict[str, NDArray[Any]]
-
-
-Watched = tuple[Table | None, Mask | None]
-
-
 def check_numbers(table: Table, estimator: str) -> None:
     """Raise ParameterError for class labels as targets of a regression."""
     if table.classes is None:
@@ -60,35 +50,34 @@ def check_numbers(table: Table, estimator: str) -> None:
     raise ParameterError(f"the target holds class labels, {estimator} is a regression; use gp-classifier")
 
 
-def fit_supervised(
-    table: Table,
-    settings: BasisSettings,
-    session: Session,
-    steps: Callable[[int], FittedSteps],
-    plan_of: Callable[[Machine, int], Plan],
-    *,
-    estimator: str,
-    whole: Table | None = None,
-    memory_limit: int | None = None,
-    targets_are_2d: bool = False,
-    driver_bytes: int | None = None,
-    watched: Callable[[FittedSteps], Watched] | None = None,
-) -> FittedParts:
-    """Run the steps of a fit under its plan.
+class SupervisedRun:
+    """The run of a fit to targets. When it is made, rows and plan are checked; then a fit takes its steps::
+
+        run = SupervisedRun(table, settings, session, plan_ridge, estimator="ridge", **options)
+        with run.measured():
+            chosen = choose_basis(table, settings, session, run.n)
+            ...
+            check = run.check(fitted)
+        return RidgeModel(*run.parts(fitted, check))
 
     Parameters
     ----------
     table : rows of the fit, with targets.
     settings : options of the fit.
     session : session that runs the sweeps, with its checkpoints.
-    steps : function that runs the steps for a basis size.
-    plan_of : function that plans them for a machine and a basis size.
+    plan_of : function that plans the fit for a table, settings, a machine and a basis size.
     estimator : name of the estimator.
     whole : table that `table` is a slice of; its other rows are used for the held-out picture.
     memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`). A plan beyond
         it is refused before anything is read.
-    watched : function that gives the rows that the fit itself has held out, for `check_rows`.
+    driver_bytes : bytes resident in the driver before the fit.
     targets_are_2d : whether predictions of a single target have shape (m, 1); several targets always have columns.
+    plan : plan for the session's machine, from a caller that has checked it; `memory_limit` and `driver_bytes` are then
+        not used.
+
+    Attributes
+    ----------
+    n : basis size.
 
     Raises
     ------
@@ -98,24 +87,57 @@ def fit_supervised(
         The plan exceeds a limit.
     SingleClassError
         A classifier was given one class.
-    DataError, StoreError, NumericalError
-        See `streamkernel.errors`.
     """
-    if table.n_targets == 0:
-        raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
-    n = settings.components(table)
-    plan = checked_plan(plan_of, n, table, session, memory_limit, driver_bytes)
-    if table.classes is not None and len(table.classes) < 2:
-        raise SingleClassError(
-            f"y holds one class only, {table.classes.tolist()[0]!r}; a classifier needs rows of at least two classes"
-        )
-    began = time.perf_counter()
-    # One BLAS thread on the driver too, held throughout: equal bits on any number of cores.
-    with single_threaded_blas(), within_range(), PeakMeter() as meter:
-        fitted = steps(n)
-        own: Watched = (None, None) if watched is None else watched(fitted)
-        check = check_rows(fitted.chosen.table, whole, fitted.chosen.scaler, fitted.predictions(), *own)
-    peak = meter.peak + session.executor.peak_bytes()
-    record = fitted.record(estimator, targets_are_2d or (table.n_targets > 1 and table.classes is None))
-    run = run_record(session, plan, time.perf_counter() - began, peak)
-    return FittedParts(record.changed(check=check.record, run=run), {**fitted.arrays(), **check.arrays()})
+
+    def __init__(
+        self,
+        table: Table,
+        settings: S,
+        session: Session,
+        plan_of: Callable[[Table, S, Machine, int], Plan],
+        *,
+        estimator: str,
+        whole: Table | None = None,
+        memory_limit: int | None = None,
+        driver_bytes: int | None = None,
+        targets_are_2d: bool = False,
+        plan: Plan | None = None,
+    ) -> None:
+        if table.n_targets == 0:
+            raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
+        self.n = settings.components(table)
+        if plan is None:
+            plan = checked_plan(
+                lambda machine, n: plan_of(table, settings, machine, n),
+                self.n,
+                table,
+                session,
+                memory_limit,
+                driver_bytes,
+            )
+        else:
+            note_plan(plan, table, session)
+        if table.classes is not None and len(table.classes) < 2:
+            raise SingleClassError(
+                f"y holds one class only, {table.classes.tolist()[0]!r}; a classifier needs rows of at least two "
+                "classes"
+            )
+        self._session, self._plan, self._whole, self._estimator = session, plan, whole, estimator
+        self._targets_are_2d = targets_are_2d or (table.n_targets > 1 and table.classes is None)
+        self._record: Callable[[], Run]  # once the steps are taken
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """The frame around the steps; see `fits.run.measured`."""
+        with measured(self._session, self._plan) as self._record:
+            yield
+
+    def check(self, fitted: FittedSteps, watched: Table | None = None, held_out: Mask | None = None) -> CheckRows:
+        """Predict the rows of the report's picture; `watched` and `held_out` are rows that the fit itself held out."""
+        chosen = fitted.chosen
+        return check_rows(chosen.table, self._whole, chosen.scaler, fitted.predictions(), watched, held_out)
+
+    def parts(self, fitted: FittedSteps, check: CheckRows) -> tuple[Any, dict[str, NDArray[Any]]]:
+        """Record and arrays of the model."""
+        record = fitted.record(self._estimator, self._targets_are_2d)
+        return record.changed(check=check.record, run=self._record()), {**fitted.arrays(), **check.arrays()}

@@ -1,36 +1,36 @@
-"""The fit of Nystroem and KernelPCA: choose a basis without targets, then sum its features in one sweep."""
+"""The fits of Nystroem and KernelPCA: choose a basis without targets, then sum its features in one sweep."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamkernel.bounds import Stop
-from streamkernel.engine import PeakMeter, Session
+from streamkernel.bounds import BoundStop, Stop, stop_at
+from streamkernel.engine import Plan, Session
 from streamkernel.errors import ParameterError
-from streamkernel.factors import FeatureRows
-from streamkernel.fits.choose_basis import Chosen, checked_plan, choose_basis
-from streamkernel.fits.record import basis_arrays, basis_fields, run_record
+from streamkernel.factors import FactorEigen, FeatureRows
+from streamkernel.fits.choose_basis import Chosen, choose_basis
+from streamkernel.fits.record import basis_arrays, basis_fields
 from streamkernel.fits.ridge import plan_ridge
-from streamkernel.linalg import single_threaded_blas, within_range
+from streamkernel.fits.run import checked_plan, measured
+from streamkernel.linalg import solve_lower
 from streamkernel.models.certificate import certificate_of, path_of
-from streamkernel.records import Run
+from streamkernel.models.transformers import KernelPCAModel, NystroemModel
+from streamkernel.records import NystroemRecord, Run, StopRecord
 from streamkernel.reductions.sums import FeatureGram, FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
 
-__all__ = ["BasisFit", "fit_basis"]
+__all__ = ["BasisFit", "fit_kernel_pca", "fit_nystroem"]
 
-Solved = TypeVar("Solved")
+_ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
 
 
 @dataclass(frozen=True)
-class BasisFit(Generic[Solved]):
+class BasisFit:
     """The results of the steps.
 
     Attributes
@@ -39,7 +39,6 @@ class BasisFit(Generic[Solved]):
     settings, n : options of the fit, and basis size asked for.
     rows : the table, scaled, with the basis.
     sums : sums of the last sweep.
-    solved : result of the algebra on these sums.
     run : record of the run: times, memory, executor.
     stop : result of the rule that cuts the basis; None without such a rule.
     """
@@ -49,7 +48,6 @@ class BasisFit(Generic[Solved]):
     n: int
     rows: FeatureRows
     sums: FeatureSums
-    solved: Solved
     run: Run
     stop: Stop | None = None
 
@@ -73,37 +71,97 @@ class BasisFit(Generic[Solved]):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays of the model that do not depend on `solved`."""
+        """Arrays of the basis."""
         return basis_arrays(self.chosen, self.residual_path)
 
 
-def fit_basis(
+def fit_nystroem(
     table: Table,
     settings: BasisSettings,
     session: Session,
-    algebra: Callable[[FeatureRows, FeatureSums], Solved],
     *,
-    rounding: float,
+    memory_limit: int | None = None,
+    driver_bytes: int | None = None,
+) -> NystroemModel:
+    """Whitened features of a basis; parameters and errors are those of `_planned`."""
+    table = table.without_targets()
+    n, plan = _planned(table, settings, session, memory_limit, driver_bytes)
+    with measured(session, plan) as run:
+        chosen = choose_basis(table, settings, session, n)
+        basis, rows = chosen.selection.basis, FeatureRows(chosen.table, chosen.selection.basis)
+        sums = session.sweep(FeatureGram.within(rows.features, _ROUNDING), rows.table, "final sweep")
+        inverse = np.ascontiguousarray(solve_lower(basis.L, np.eye(len(basis))))
+    found = BasisFit(chosen, settings, n, rows, sums, run())
+    record = NystroemRecord(**found.fields(NystroemModel.KIND))
+    model = NystroemModel(record, {**found.arrays(), "normalization": inverse})
+    return model.with_basis(basis)
+
+
+def fit_kernel_pca(
+    table: Table,
+    settings: BasisSettings,
+    session: Session,
+    *,
+    components: int | None,
+    size: str,
+    at_bound: bool,
+    memory_limit: int | None = None,
+    driver_bytes: int | None = None,
+) -> KernelPCAModel:
+    """Principal components of the features of a basis.
+
+    Parameters
+    ----------
+    components : number of components; None for all.
+    size : the user's name for the basis size, for messages.
+    at_bound : whether the basis is cut where the compression bound is smallest.
+
+    Others, and errors, are those of `_planned`.
+    """
+    table = table.without_targets()
+    at_least = components or 1
+    n, plan = _planned(table, settings, session, memory_limit, driver_bytes, size=size, at_least=at_least)
+    stop = None
+    with measured(session, plan) as run:
+        chosen = choose_basis(table, settings, session, n)
+        rows = FeatureRows(chosen.table, chosen.selection.basis)
+        sums = session.sweep(FeatureGram.within(rows.features, 0.0), rows.table, "final sweep")
+        if at_bound:
+            stop = _least_bound(rows, sums, at_least)
+            if stop.size < len(chosen.selection.basis):
+                chosen = replace(chosen, selection=chosen.selection.first(stop.size, ended="bound"))
+                rows = FeatureRows(chosen.table, chosen.selection.basis)
+                sums = _first(sums, stop.size)
+        eigen = FactorEigen.of(rows.features, sums, count=components, centred=True)
+    found = BasisFit(chosen, settings, n, rows, sums, run(), stop)
+    cut = None
+    if stop is not None:
+        cut = StopRecord(rule="bound", looked=stop.looked, reached=stop.reached, value=stop.value)
+    fields = {**found.fields(KernelPCAModel.KIND), "stop": cut}
+    return KernelPCAModel.of(eigen, fields, found.arrays(), components).with_basis(chosen.selection.basis)
+
+
+def _planned(
+    table: Table,
+    settings: BasisSettings,
+    session: Session,
+    memory_limit: int | None,
+    driver_bytes: int | None,
+    *,
     size: str = "n_components",
     at_least: int = 1,
-    cut: Callable[[FeatureRows, FeatureSums], Stop] | None = None,
-    memory_limit: int | None = None,
-    driver_bytes: int = 0,
-) -> BasisFit[Solved]:
-    """Choose a basis without looking at targets, and sum its features over all rows.
+) -> tuple[int, Plan]:
+    """Basis size and plan of a fit without targets, checked before anything is read.
 
     Parameters
     ----------
     table : rows of the fit.
     settings : options of the fit; those for targets are ignored.
     session : session that runs the sweeps.
-    algebra : function of the rows and the sums; its result is `BasisFit.solved`.
-    rounding : rounding error allowed in the sums, as a share of m; see `FeatureGram.within`.
-    size : the user's name for the basis size, for messages.
-    at_least : smallest default of the basis size.
-    cut : function that decides from the sums how many functions to keep; the sums of the first t are a part of them.
     memory_limit : bytes of all processes together; None for what the machines have.
     driver_bytes : bytes resident in the driver before the fit.
+    size : the user's name for the basis size, for messages.
+    at_least : smallest default of the basis size.
 
     Raises
     ------
@@ -111,10 +169,7 @@ def fit_basis(
         The basis is larger than the table, or the lengthscale is "auto", which needs targets.
     ResourceLimitError
         The plan exceeds a limit.
-    DataError, StoreError, NumericalError
-        See `streamkernel.errors`.
     """
-    table = table.without_targets()
     if settings.searches_lengthscale and settings.lengthscale != "median":
         raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
     if settings.n_components is not None and settings.n_components > table.n_rows:
@@ -133,20 +188,17 @@ def fit_basis(
         memory_limit,
         driver_bytes,
     )
-    began = time.perf_counter()
-    with single_threaded_blas(), within_range(), PeakMeter() as meter:
-        chosen = choose_basis(table, settings, session, n)
-        rows = FeatureRows(chosen.table, chosen.selection.basis)
-        sums = session.sweep(FeatureGram.within(rows.features, rounding), rows.table, "final sweep")
-        stop = None if cut is None else cut(rows, sums)
-        if stop is not None and stop.size < len(chosen.selection.basis):
-            chosen = replace(chosen, selection=chosen.selection.first(stop.size, ended="bound"))
-            rows = FeatureRows(chosen.table, chosen.selection.basis)
-            sums = _first(sums, stop.size)
-        solved = algebra(rows, sums)
-    peak = meter.peak + session.executor.peak_bytes()
-    run = run_record(session, plan, time.perf_counter() - began, peak)
-    return BasisFit(chosen, settings, n, rows, sums, solved, run, stop)
+    return n, plan
+
+
+def _least_bound(rows: FeatureRows, sums: FeatureSums, at_least: int) -> Stop:
+    """Stop at the smallest compression bound along the picks, but keep at least `at_least` functions."""
+    assert rows.basis is not None
+    assert sums.trace is not None
+    left = np.maximum(sums.trace - np.cumsum(sums.squares), 0.0)
+    largest = float(rows.basis.kernel.diagonal(rows.basis.points[:1])[0])
+    found = stop_at(left, BoundStop(sums.count, largest=largest, patience=None))
+    return replace(found, size=min(max(found.size, at_least), len(left)))
 
 
 def _first(sums: FeatureSums, size: int) -> FeatureSums:

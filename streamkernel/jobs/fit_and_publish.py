@@ -8,7 +8,7 @@ from streamkernel.atomic import canonical_json, text_digest
 from streamkernel.blobs import Lease, Record, joined, parent_of
 from streamkernel.engine import Machine, Plan, Session, check_memory, resident_bytes
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
-from streamkernel.fits.choose_basis import checked_plan
+from streamkernel.fits.run import checked_plan
 from streamkernel.jobs.checkpoints import JobCheckpoints
 from streamkernel.jobs.cluster import DriverExecutor, DriverLimits
 from streamkernel.jobs.progress_watch import ProgressWatch

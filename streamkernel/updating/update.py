@@ -7,16 +7,14 @@ sums equal those of one sweep over all rows, and so do coefficients, alpha and c
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from streamkernel.engine import PeakMeter, Session
+from streamkernel.engine import Session
 from streamkernel.errors import DTypeError, ParameterError
 from streamkernel.fits.check_rows import check_rows
-from streamkernel.fits.record import run_record
-from streamkernel.linalg import single_threaded_blas, within_range
+from streamkernel.fits.run import measured
 from streamkernel.models.row_runs import count
 from streamkernel.models.updatable import Updatable
 from streamkernel.records import Updates
@@ -139,12 +137,9 @@ def update_model(
     session = session if isinstance(session, Session) else session()
     folding = Folding(model, table, found, session, chosen, stale, grow, room)
     plan = folding.checked_plan(memory_limit, driver_bytes)
-    began = time.perf_counter()
-    # One BLAS thread on the driver too: equal bits on any number of cores.
-    with single_threaded_blas(), within_range(), PeakMeter() as meter:
+    with measured(session, plan) as run:
         new, staleness, grown = folding.run(known)
         check = check_rows(folding.rows_to_show(), None, model.scaler, new.predictions())
-    peak = meter.peak + session.executor.peak_bytes()
     done = Update(
         model=new,
         changed=True,
@@ -159,7 +154,7 @@ def update_model(
         seen=(seen.with_rows(table, found) if found.unseen else seen).records,
         updates=_updates(model.record.updates, done),
         check=check.record,
-        run=run_record(session, plan, time.perf_counter() - began, peak),
+        run=run(),
     )
     staleness.warn(stale, grown, record.certificate.relative_residual_trace)
     updated = new.with_parts(record, {**new.arrays, **check.arrays()}).with_basis(new.basis)

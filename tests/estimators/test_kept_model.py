@@ -14,7 +14,7 @@ from streamkernel.models.predicting import PredictingModel
     [
         (PredictingModel, {"predictions", "outputs", "scores", "told"}),
         (SavedEstimator, {"_adopt"}),
-        (SupervisedEstimator, {"_fit_model"}),
+        (SupervisedEstimator, {"_fit"}),
     ],
 )
 def test_a_kind_that_lacks_a_method_cannot_be_made(base: type, missing: set[str]) -> None:

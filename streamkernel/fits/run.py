@@ -1,0 +1,74 @@
+"""The run of a fit: its plan, checked before anything is read, and the frame around its steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from streamkernel.engine import (
+    Machine,
+    PeakMeter,
+    Plan,
+    Session,
+    check_memory,
+    format_bytes,
+    machine_of,
+    memory_limits,
+)
+from streamkernel.fits.record import run_record
+from streamkernel.linalg import single_threaded_blas, within_range
+from streamkernel.records import Run
+from streamkernel.table import Table
+
+__all__ = ["checked_plan", "measured"]
+
+
+def checked_plan(
+    plan_of: Callable[[Machine, int], Plan],
+    n: int,
+    table: Table,
+    session: Session,
+    memory_limit: int | None,
+    driver_bytes: int | None,
+) -> Plan:
+    """Return the plan of a run, after a check that it stays within the limits.
+
+    Parameters
+    ----------
+    plan_of : function that plans for a machine and a basis size.
+    memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`).
+    driver_bytes : bytes resident in the driver before the run.
+
+    Raises
+    ------
+    ResourceLimitError
+        The plan exceeds a limit.
+    """
+    machine = machine_of(session.executor, driver_bytes)
+    plan = plan_of(machine, n)
+    check_memory(plan, memory_limits(session.executor, memory_limit), lambda size: plan_of(machine, size), n)
+    note_plan(plan, table, session)
+    return plan
+
+
+def note_plan(plan: Plan, table: Table, session: Session) -> None:
+    """Tell the user what the run will cost."""
+    session.progress.note(
+        f"{plan.sweeps} sweeps over {table.n_rows} rows, {format_bytes(plan.memory_bytes)} of memory at most"
+    )
+
+
+@contextmanager
+def measured(session: Session, plan: Plan) -> Iterator[Callable[[], Run]]:
+    """The frame around the steps of a run: one BLAS thread, no silent overflow, seconds and peak memory.
+
+    Yields
+    ------
+    function
+        Returns the record of the run; call it after the block.
+    """
+    began = time.perf_counter()
+    # One BLAS thread on the driver too: equal bits on any number of cores.
+    with single_threaded_blas(), within_range(), PeakMeter() as meter:
+        yield lambda: run_record(session, plan, time.perf_counter() - began, meter.peak + session.executor.peak_bytes())
