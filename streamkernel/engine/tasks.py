@@ -20,9 +20,9 @@ __all__ = ["Writing", "Written", "map_span", "write_span"]
 
 def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], block_rows: int) -> State:
     """State of one span: its blocks are folded one after another, in the order of their rows."""
-    state: State | None = None
     multiple = reduction.row_multiple
     assert (span[0] - table.start) % multiple == 0, "the span does not begin where a member does"
+    state = reduction.empty()
     with single_threaded_blas(), within_range():
         runs = aligned_blocks(*span, block_rows, multiple)
         for block in table.blocks_between(runs, max(block_rows, multiple)):

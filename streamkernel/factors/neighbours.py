@@ -86,14 +86,13 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
         # Each query is prepared alone: the bits of a kernel value depend on the points prepared with it.
         return [self.basis.kernel.prepare(query[None]) for query in self.queries]
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         shape = (len(self.queries), self.count)
-        nothing = {
+        return {
             "squares": np.full(shape, np.inf),
             "rows": np.full(shape, _NOBODY),
             "totals": np.zeros(2, np.int64),
         }
-        return self.fold(nothing, block)
 
     def fold(self, state: State, block: RowBlock) -> State:
         X = np.ascontiguousarray(block.X, dtype=np.float64)

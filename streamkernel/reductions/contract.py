@@ -45,9 +45,16 @@ class Reduction(ABC, Generic[Result]):
     Subclasses are pure: the same block gives the same state, in every process and at every call.
     """
 
-    @abstractmethod
+    def empty(self) -> State | None:
+        """State of no rows, to which `fold` adds; None for a reduction that makes its first state from a block."""
+        return None
+
     def map_block(self, block: RowBlock) -> State:
-        """State of one row block."""
+        """State of one row block; a reduction without an `empty` state defines it."""
+        state = self.empty()
+        if state is None:
+            raise NotImplementedError(f"{type(self).__name__} has neither map_block nor empty and fold")
+        return self.fold(state, block)
 
     def combine(self, left: State, right: State) -> State:
         """State of two neighbouring runs of rows, `left` before `right`; neither argument is changed.
@@ -61,7 +68,7 @@ class Reduction(ABC, Generic[Result]):
         """Result of the sweep, from the state of all rows. It may overwrite the arrays of the state."""
 
     def fold(self, state: State, block: RowBlock) -> State:
-        """``combine(state, map_block(block))``; a subclass with large sums may add into `state` in place."""
+        """``combine(state, map_block(block))``; a reduction with an `empty` state adds to it in place."""
         return self.combine(state, self.map_block(block))
 
     @property

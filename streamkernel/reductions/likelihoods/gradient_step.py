@@ -70,16 +70,15 @@ class GradientStep(Reduction[GradientSums]):
             first, last = (Latent(features.coefficients(np.ascontiguousarray(f.A)), f.a) for f in (start, end))
         return cls(features, likelihood, first, last, steps)
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n, c = self.features.width, self.likelihood.width
-        empty = {
+        return {
             "losses": np.zeros(len(self.steps)),
             "coefficients": np.zeros((n, c)),
             "constants": np.zeros(c),
             "curvature": np.zeros((c, c)),
             "weight": np.zeros(1),
         }
-        return self.fold(empty, block)
 
     def fold(self, state: State, block: RowBlock) -> State:
         F = self.features.raw(block.X)

@@ -131,10 +131,9 @@ class NewtonStart(Reduction[StartSums]):
     features: Features
     likelihood: Likelihood
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n, c = self.features.width, self.likelihood.width
-        empty = {"gram": np.zeros((n + 1, n + 1)), "targets": np.zeros((n + 1, c)), "totals": np.zeros(3)}
-        return self.fold(empty, block)
+        return {"gram": np.zeros((n + 1, n + 1)), "targets": np.zeros((n + 1, c)), "totals": np.zeros(3)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         y = self.likelihood.targets(block.Y, block.start)
@@ -183,14 +182,13 @@ class NewtonStep(Reduction[NewtonSums]):
     end: Latent
     steps: tuple[float, ...] = (1.0,)
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n, c, K = self.features.width, self.likelihood.width, self.likelihood.pair_count
-        empty = {
+        return {
             "losses": np.zeros(len(self.steps)),
             "gradient": np.zeros((n + 1, c)),
             "curvature": np.zeros((K, n + 1, n + 1)),
         }
-        return self.fold(empty, block)
 
     def fold(self, state: State, block: RowBlock) -> State:
         G = self.features.of(block.X)

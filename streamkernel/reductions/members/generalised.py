@@ -78,9 +78,9 @@ class GeneralisedMembers(Reduction[GeneralisedSums]):
     def row_multiple(self) -> int:
         return self.members.row_multiple
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n, c = len(self.basis), len(self.centre)
-        return self.fold({"H": np.zeros((c, n, n)), "g": np.zeros((n, c)), "totals": np.zeros(3)}, block)
+        return {"H": np.zeros((c, n, n)), "g": np.zeros((n, c)), "totals": np.zeros(3)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         y = self._targets(block)

@@ -147,9 +147,9 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
             f"variance of {least:.1g} or more",
         )
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         q, d = len(self.queries), len(self.centre)
-        return self.fold({"S": np.zeros(q), "E": np.zeros(q), "N": np.zeros((q, d)), "members": np.zeros(1)}, block)
+        return {"S": np.zeros(q), "E": np.zeros(q), "N": np.zeros((q, d)), "members": np.zeros(1)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         without = None if self.shared is None else self.shared.rows

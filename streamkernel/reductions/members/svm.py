@@ -108,9 +108,9 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
         K += self.offset
         return K
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n = len(self.basis)
-        return self.fold({"A": np.zeros((n, n)), "c": np.zeros(n), "totals": np.zeros(4)}, block)
+        return {"A": np.zeros((n, n)), "c": np.zeros(n), "totals": np.zeros(4)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         t = 2.0 * Bernoulli().targets(block.Y, block.start)[:, 0] - 1.0

@@ -148,13 +148,10 @@ class PoolGram(Reduction[PoolSums]):
 
     columns: PoolColumns
 
-    def _empty(self) -> State:
+    def empty(self) -> State:
         width = self.columns.width
         # Sums have the dtype of the columns: where float32 columns are accurate enough, so are float32 sums.
         return {"gram": np.zeros((width, width), self.columns.precision), "totals": np.zeros(2)}
-
-    def map_block(self, block: RowBlock) -> State:
-        return self.fold(self._empty(), block)
 
     def fold(self, state: State, block: RowBlock) -> State:
         syrk(self.columns.of(block), into=state["gram"])

@@ -78,8 +78,8 @@ class CrossGram(Reduction[CrossFeatureSums]):
     def width(self) -> int:
         return sum(each.width for each in self.features)
 
-    def map_block(self, block: RowBlock) -> State:
-        return self.fold({"H": np.zeros((self.width,) * 2), "G1": np.zeros(self.width), "totals": np.zeros(3)}, block)
+    def empty(self) -> State:
+        return {"H": np.zeros((self.width,) * 2), "G1": np.zeros(self.width), "totals": np.zeros(3)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         G, at, totals = np.empty((len(block), self.width)), 0, []

@@ -55,7 +55,8 @@ class Features:
 
     def raw(self, X: NDArray[Any]) -> Float:
         """Kernel values F, (b, n) float64; it may be a view of X."""
-        return np.ascontiguousarray(X, dtype=np.float64) if self.basis is None else self.basis.block(X)
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        return X if self.basis is None else self.basis.prepared.block(X)
 
     def whitened(self, sums: Float) -> Float:
         """``G^T V = L^-1 S``, (n, q), from the sums ``S = F^T V``."""
@@ -123,9 +124,9 @@ class FeatureGram(Reduction[FeatureSums]):
         lifted = np.finfo(np.float64).eps * np.sqrt(features.width) * lift
         return cls(features, whiten_first=bool(lifted > rounding))
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n = self.features.width
-        return self.fold({"H": np.zeros((n, n)), "G1": np.zeros(n), "totals": np.zeros(2)}, block)
+        return {"H": np.zeros((n, n)), "G1": np.zeros(n), "totals": np.zeros(2)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         F = self.features.of(block.X) if self.whiten_first else self.features.raw(block.X)
@@ -170,8 +171,8 @@ class FeatureTransposed(Reduction[Float]):
     V: Float
     first: int
 
-    def map_block(self, block: RowBlock) -> State:
-        return self.fold({"FV": np.zeros((self.features.width, self.V.shape[1]))}, block)
+    def empty(self) -> State:
+        return {"FV": np.zeros((self.features.width, self.V.shape[1]))}
 
     def fold(self, state: State, block: RowBlock) -> State:
         state["FV"] += self.features.raw(block.X).T @ self.V[block.start - self.first : block.stop - self.first]

@@ -21,7 +21,7 @@ from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, syrk
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.mergeable import MergeableSums
-from streamkernel.reductions.sums.row_noise import Members, RowNoise
+from streamkernel.reductions.sums.row_noise import RowNoise
 from streamkernel.table import RowBlock
 
 __all__ = ["GaussianEquations", "GaussianSums"]
@@ -87,34 +87,32 @@ class GaussianEquations(Reduction[GaussianSums]):
     def row_multiple(self) -> int:
         return self.row_noise.row_multiple
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n, d = len(self.basis), len(self.centre)
         shapes = {"H": (n, n), "g": (n, d), "YY": (d, d), "G1": (n,), "Y1": (d,), "squares": (n,)}
         shapes |= {"totals": (3,), "noise": (2,)}
-        return self.fold({name: np.zeros(shape) for name, shape in shapes.items()}, block)
+        return {name: np.zeros(shape) for name, shape in shapes.items()}
 
     def fold(self, state: State, block: RowBlock) -> State:
-        # totals: rows, weight and trace; noise: log det Om, residual trace.
         for members in self.row_noise.members(block.X, self.basis.kernel):
-            self._add(state, block, members)
+            X = np.ascontiguousarray(block.X[members.rows], np.float64)
+            w = np.ones(len(X)) if block.weights is None else block.weights[members.rows]
+            Y = np.zeros((len(X), 0)) if block.Y is None else block.Y[members.rows] - self.centre
+            diagonal = self.basis.kernel.diagonal(X)
+            G = self.basis.features(X)
+            residual = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
+            state["G1"] += w @ G
+            state["Y1"] += w @ Y
+            state["squares"] += np.einsum("ij,ij->j", G, G if block.weights is None else w[:, None] * G)
+            log_det = self.row_noise.whiten(block, members, self.basis.kernel, residual, G, Y)
+            syrk(G, into=state["H"])
+            state["g"] += G.T @ Y
+            state["YY"] += Y.T @ Y
+            # totals: rows, weight and trace; noise: log det Om, residual trace.
+            state["totals"] += [np.count_nonzero(w), w.sum(), w @ diagonal]
+            state["noise"] += [log_det, w @ residual]
+            del X, Y, G, residual  # before those of the next members are made: the plan counts one set
         return state
-
-    def _add(self, state: State, block: RowBlock, members: Members) -> None:
-        X = np.ascontiguousarray(block.X[members.rows], np.float64)
-        w = np.ones(len(X)) if block.weights is None else block.weights[members.rows]
-        Y = np.zeros((len(X), 0)) if block.Y is None else block.Y[members.rows] - self.centre
-        diagonal = self.basis.kernel.diagonal(X)
-        G = self.basis.features(X)
-        residual = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
-        state["G1"] += w @ G
-        state["Y1"] += w @ Y
-        state["squares"] += np.einsum("ij,ij->j", G, G if block.weights is None else w[:, None] * G)
-        log_det = self.row_noise.whiten(block, members, self.basis.kernel, residual, G, Y)
-        syrk(G, into=state["H"])
-        state["g"] += G.T @ Y
-        state["YY"] += Y.T @ Y
-        state["totals"] += [np.count_nonzero(w), w.sum(), w @ diagonal]
-        state["noise"] += [log_det, w @ residual]
 
     def finalize(self, state: State) -> GaussianSums:
         log_det, residual_trace = (float(value) for value in state["noise"])

@@ -54,8 +54,8 @@ class KernelProducts(Reduction[Float]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", replace(self.table, targets=None, weights=None))
 
-    def map_block(self, block: RowBlock) -> State:
-        return self.fold({"KV": np.zeros(self.V.shape)}, block)
+    def empty(self) -> State:
+        return {"KV": np.zeros(self.V.shape)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         X, first = np.ascontiguousarray(block.X, dtype=np.float64), block.start - self.table.start
@@ -121,8 +121,8 @@ class CrossProducts(SentAsFields, Reduction[Float]):
         Z = np.ascontiguousarray(self.points, dtype=np.float64)
         return [self.kernel.prepare(Z[start : start + _TILE_ROWS]) for start in range(0, len(Z), _TILE_ROWS)]
 
-    def map_block(self, block: RowBlock) -> State:
-        return self.fold({"KV": np.zeros((len(self.points), self.V.shape[1]))}, block)
+    def empty(self) -> State:
+        return {"KV": np.zeros((len(self.points), self.V.shape[1]))}
 
     def fold(self, state: State, block: RowBlock) -> State:
         X = np.ascontiguousarray(block.X, dtype=np.float64)

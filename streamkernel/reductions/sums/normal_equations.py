@@ -94,7 +94,7 @@ class NormalEquations(Reduction[RidgeSums]):
         most = _MOST_LIFTED_ROUNDING if alpha is None else min(_MOST_LIFTED_ROUNDING, alpha)
         return cls(basis, centre, whiten_first=bool(lifted > most))
 
-    def _empty(self) -> State:
+    def empty(self) -> State:
         n, d = len(self.basis), len(self.centre)
         return {
             "H": np.zeros((n, n)),
@@ -104,9 +104,6 @@ class NormalEquations(Reduction[RidgeSums]):
             "Y1": np.zeros(d),
             "totals": np.zeros(3),
         }
-
-    def map_block(self, block: RowBlock) -> State:
-        return self.fold(self._empty(), block)
 
     def fold(self, state: State, block: RowBlock) -> State:
         b = len(block.X)

@@ -73,11 +73,11 @@ class NormalTargets(Reduction[TargetSums]):
     centre: Float
     whiten: bool = True
 
-    def map_block(self, block: RowBlock) -> State:
+    def empty(self) -> State:
         n, d = len(self.basis), len(self.centre)
         squares = {"squares": np.zeros(n)} if self.whiten else {}
         zeros = {"g": np.zeros((n, d)), "YY": np.zeros(d), "G1": np.zeros(n), "Y1": np.zeros(d), "totals": np.zeros(3)}
-        return self.fold(zeros | squares, block)
+        return zeros | squares
 
     def fold(self, state: State, block: RowBlock) -> State:
         assert block.Y is not None
@@ -129,8 +129,8 @@ class NormalProduct(Reduction[Float]):
     basis: Basis
     coefficients: Float
 
-    def map_block(self, block: RowBlock) -> State:
-        return self.fold({"FFC": np.zeros(self.coefficients.shape)}, block)
+    def empty(self) -> State:
+        return {"FFC": np.zeros(self.coefficients.shape)}
 
     def fold(self, state: State, block: RowBlock) -> State:
         X = np.ascontiguousarray(block.X, dtype=np.float64)
