@@ -17,6 +17,8 @@ from streamkernel.engine import (
     ThreadExecutor,
     available_cpus,
     limits_here,
+    machine_of,
+    resident_bytes,
 )
 from streamkernel.engine.compiling import Notify, compile_here
 from streamkernel.errors import ParameterError
@@ -40,10 +42,10 @@ class ExecutionTarget:
     insecure: bool = False
 
     def machine(self) -> Machine:
-        """The machine for plans that are made before anything is started."""
-        if self.remote:
-            return Machine(self.workers, 1)
-        return Machine(self.workers, 1 if self.workers else available_cpus(), worker_base=LOCAL_WORKER_BYTES)
+        """The machine for plans that are made before anything is started: that of the run, but for remote workers."""
+        if self.scheduler == "threads":
+            return machine_of(ThreadExecutor(), resident_bytes())
+        return Machine(self.workers, 1) if self.remote else Machine(self.workers, 1, worker_base=LOCAL_WORKER_BYTES)
 
     @property
     def remote(self) -> bool:

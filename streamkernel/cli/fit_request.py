@@ -42,6 +42,11 @@ class FitRequest:
     plan: Plan
 
     @property
+    def plan_of_run(self) -> Plan | None:
+        """The plan, if it is that of the run, so that the fit need not make another; None for a remote cluster."""
+        return None if self.place.remote else self.plan
+
+    @property
     def worker_bytes(self) -> int | None:
         """Memory above which Dask stops a local worker: an equal share of the limit less the driver's part."""
         if self.place.scheduler != "local" or self.limits.total is None:

@@ -143,10 +143,11 @@ def make_factor(
     stop: str = "trace",
     memory_limit: int | None = None,
     driver_bytes: int | None = None,
+    plan: Plan | None = None,
     overwrite: bool = False,
     resume: bool = False,
 ) -> Factor:
-    """`factorize` for a table and settings, in a session."""
+    """`factorize` for a table and settings, in a session; `plan` is that of `checked_plan`."""
     if columns not in COLUMNS:
         raise ParameterError(f"{option('columns')} must be 'G' or 'none', not {columns!r}", value=columns)
     if str(dtype) not in ("float32", "float64"):
@@ -165,6 +166,7 @@ def make_factor(
         session,
         memory_limit,
         driver_bytes,
+        plan,
     )
     with measured(session, plan) as run:
         kept = stopped(choose_basis(table, settings, session, n), stop, settings, session)

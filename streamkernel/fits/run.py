@@ -31,6 +31,7 @@ def checked_plan(
     session: Session,
     memory_limit: int | None,
     driver_bytes: int | None,
+    plan: Plan | None = None,
 ) -> Plan:
     """Return the plan of a run, after a check that it stays within the limits.
 
@@ -39,24 +40,21 @@ def checked_plan(
     plan_of : function that plans for a machine and a basis size.
     memory_limit : bytes of all processes together; None for what the machines have (`memory_limits`).
     driver_bytes : bytes resident in the driver before the run.
+    plan : plan for the session's machine that the caller has made and checked; no other is made.
 
     Raises
     ------
     ResourceLimitError
         The plan exceeds a limit.
     """
-    machine = machine_of(session.executor, driver_bytes)
-    plan = plan_of(machine, n)
-    check_memory(plan, memory_limits(session.executor, memory_limit), lambda size: plan_of(machine, size), n)
-    note_plan(plan, table, session)
-    return plan
-
-
-def note_plan(plan: Plan, table: Table, session: Session) -> None:
-    """Tell the user what the run will cost."""
+    if plan is None:
+        machine = machine_of(session.executor, driver_bytes)
+        plan = plan_of(machine, n)
+        check_memory(plan, memory_limits(session.executor, memory_limit), lambda size: plan_of(machine, size), n)
     session.progress.note(
         f"{plan.sweeps} sweeps over {table.n_rows} rows, {format_bytes(plan.memory_bytes)} of memory at most"
     )
+    return plan
 
 
 @contextmanager

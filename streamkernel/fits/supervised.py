@@ -12,7 +12,7 @@ from streamkernel.engine import Machine, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.fits.check_rows import CheckRows, Mask, check_rows
 from streamkernel.fits.choose_basis import Chosen
-from streamkernel.fits.run import checked_plan, measured, note_plan
+from streamkernel.fits.run import checked_plan, measured
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import Run
 from streamkernel.settings.basis import BasisSettings
@@ -72,8 +72,8 @@ class SupervisedRun:
         it is refused before anything is read.
     driver_bytes : bytes resident in the driver before the fit.
     targets_are_2d : whether predictions of a single target have shape (m, 1); several targets always have columns.
-    plan : plan for the session's machine, from a caller that has checked it; `memory_limit` and `driver_bytes` are then
-        not used.
+    plan : plan for the session's machine that the caller has made and checked; `memory_limit` and `driver_bytes` are
+        then not used.
 
     Attributes
     ----------
@@ -106,23 +106,21 @@ class SupervisedRun:
         if table.n_targets == 0:
             raise ParameterError(f"the table has no targets; ingest it with {option('target')}, or give y")
         self.n = settings.components(table)
-        if plan is None:
-            plan = checked_plan(
-                lambda machine, n: plan_of(table, settings, machine, n),
-                self.n,
-                table,
-                session,
-                memory_limit,
-                driver_bytes,
-            )
-        else:
-            note_plan(plan, table, session)
+        self._plan = checked_plan(
+            lambda machine, n: plan_of(table, settings, machine, n),
+            self.n,
+            table,
+            session,
+            memory_limit,
+            driver_bytes,
+            plan,
+        )
         if table.classes is not None and len(table.classes) < 2:
             raise SingleClassError(
                 f"y holds one class only, {table.classes.tolist()[0]!r}; a classifier needs rows of at least two "
                 "classes"
             )
-        self._session, self._plan, self._whole, self._estimator = session, plan, whole, estimator
+        self._session, self._whole, self._estimator = session, whole, estimator
         self._targets_are_2d = targets_are_2d or (table.n_targets > 1 and table.classes is None)
         self._record: Callable[[], Run]  # once the steps are taken
 

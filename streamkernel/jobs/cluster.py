@@ -11,7 +11,7 @@ from distributed import Client
 from distributed.security import Security
 from distributed.worker import Worker
 
-from streamkernel.engine import MemoryLimits, Plan, format_bytes
+from streamkernel.engine import MemoryLimits, Plan, format_bytes, memory_limits
 from streamkernel.engine.cluster import DASK_CONFIG, ClusterExecutor
 from streamkernel.engine.peak_memory import peak_resident_bytes
 from streamkernel.engine.plan import WORKER_BYTES
@@ -66,6 +66,12 @@ def _as_client(security: Security) -> Security:
 @dataclass(frozen=True)
 class DriverLimits(MemoryLimits):
     """Limits of a run whose driver is a task on a worker: this worker must hold the driver and its tasks."""
+
+    @classmethod
+    def of(cls, executor: DriverExecutor, asked: int | None) -> DriverLimits:
+        """The limits of `memory_limits`, and of the driver's worker."""
+        found = memory_limits(executor, asked)
+        return cls(found.total, found.driver, found.worker, found.by)
 
     def exceeded(self, plan: Plan) -> str | None:
         both = plan.driver_bytes + plan.worker_bytes - WORKER_BYTES  # the libraries are loaded once

@@ -35,6 +35,7 @@ from streamkernel.jobs.records import (
     JobRecords,
     Stopped,
 )
+from streamkernel.jobs.specification import JobSpecification
 from streamkernel.jobs.warning_log import warnings_to
 
 __all__ = ["drive"]
@@ -78,7 +79,7 @@ def drive(jobs: str, id: str) -> str:
     atexit.register(lease.release)
     try:
         with lease:
-            ended = _Driver(records, lease, worker, taken_over=before).run()
+            ended = _Driver(records, work, lease, worker, taken_over=before).run()
     finally:
         atexit.unregister(lease.release)
     if ended in (INTERRUPTED, LOST):
@@ -88,9 +89,10 @@ def drive(jobs: str, id: str) -> str:
 
 
 class _Driver:
-    def __init__(self, records: JobRecords, lease: Lease, worker: Worker, *, taken_over: Record | None) -> None:
-        self.records, self.lease, self.worker = records, lease, worker
-        self.work = records.work()
+    def __init__(
+        self, records: JobRecords, work: JobSpecification, lease: Lease, worker: Worker, *, taken_over: Record | None
+    ) -> None:
+        self.records, self.work, self.lease, self.worker = records, work, lease, worker
         self.steps_at = steps_of(records.id, self.work.model)
         self._before = taken_over
 

@@ -6,9 +6,8 @@ from typing import Any
 
 from streamkernel.atomic import canonical_json, text_digest
 from streamkernel.blobs import Lease, Record, joined, parent_of
-from streamkernel.engine import Machine, Plan, Session, check_memory, resident_bytes
+from streamkernel.engine import Session, check_memory, machine_of, resident_bytes
 from streamkernel.errors import InputChangedError, StoreError, StoreExistsError
-from streamkernel.fits.run import checked_plan
 from streamkernel.jobs.checkpoints import JobCheckpoints
 from streamkernel.jobs.cluster import DriverExecutor, DriverLimits
 from streamkernel.jobs.progress_watch import ProgressWatch
@@ -106,23 +105,18 @@ class Fitting:
         self._executor = executor
         before = resident_bytes()
         kind, table, settings = self.work.kind, self.table, self.settings
-        n = settings.components(table)
-
-        def plan_of(machine: Machine, size: int) -> Plan:
-            return kind.plan(table, settings, machine, size)
-
-        plan = checked_plan(plan_of, n, table, Session(executor), self.work.memory_limit, before)
-        limits = DriverLimits(total=self.work.memory_limit, worker=executor.worker_limit())
-        check_memory(plan, limits, lambda size: plan_of(plan.machine, size), n)
+        n, machine = settings.components(table), machine_of(executor, before)
+        plan = kind.plan(table, settings, machine, n)
+        limits = DriverLimits.of(executor, self.work.memory_limit)
+        check_memory(plan, limits, lambda size: kind.plan(table, settings, machine, size), n)
         watch.planned(plan)
         return kind.fit(
             table,
             settings,
             Session(executor, progress=watch, checkpoints=self.steps),
             whole=self.whole,
-            memory_limit=self.work.memory_limit,
             estimator=self.work.estimator,
-            driver_bytes=before,
+            plan=plan,
         )
 
     def publish(self, model: PredictingModel, watch: ProgressWatch) -> dict[str, Any]:

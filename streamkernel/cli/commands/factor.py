@@ -17,7 +17,7 @@ from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.cli.sigterm import ends_after_sweep
-from streamkernel.engine import Session, resident_bytes
+from streamkernel.engine import Session
 from streamkernel.factors import Factor, checked_folder
 from streamkernel.fits.factor import COLUMNS, make_factor, plan_of_factor
 from streamkernel.fits.factor_stop import STOPS
@@ -77,28 +77,28 @@ def command(
     given = {name: value for name, value in settings_given(options).items() if value is not None}
     settings = BasisSettings(**{**FACTOR_DEFAULTS, **given})
     wanted = fit_request(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
-    with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
-        before = resident_bytes() if not wanted.place.workers else None
-        with (
-            kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
-            ends_after_sweep(bar, quiet) as watcher,
-        ):
-            began = time.perf_counter()
-            made = make_factor(
-                wanted.table,
-                wanted.settings,
-                Session(executor, progress=watcher, checkpoints=checkpoints),
-                target,
-                dtype=dtype,
-                columns=columns,
-                stop=stop,
-                memory_limit=wanted.memory,
-                driver_bytes=before,
-                overwrite=overwrite,
-                resume=resume,
-            )
-            seconds = time.perf_counter() - began
-            checkpoints.discard()
+    with (
+        SweepBar(quiet) as bar,
+        wanted.place.executor(bar.note, wanted.worker_bytes) as executor,
+        kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
+        ends_after_sweep(bar, quiet) as watcher,
+    ):
+        began = time.perf_counter()
+        made = make_factor(
+            wanted.table,
+            wanted.settings,
+            Session(executor, progress=watcher, checkpoints=checkpoints),
+            target,
+            dtype=dtype,
+            columns=columns,
+            stop=stop,
+            memory_limit=wanted.memory,
+            plan=wanted.plan_of_run,
+            overwrite=overwrite,
+            resume=resume,
+        )
+        seconds = time.perf_counter() - began
+        checkpoints.discard()
     _print(made, factor, seconds, as_json)
 
 

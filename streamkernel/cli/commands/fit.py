@@ -16,7 +16,7 @@ from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.cli.sigterm import ends_after_sweep
-from streamkernel.engine import Session, resident_bytes
+from streamkernel.engine import Session
 from streamkernel.store import check_target
 
 __all__ = ["command"]
@@ -42,24 +42,24 @@ def command(
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
     kind, wanted = planned_request(store, options)
-    with SweepBar(quiet) as bar, wanted.place.executor(bar.note, wanted.worker_bytes) as executor:
-        before = resident_bytes() if not wanted.place.workers else None
-        with (
-            kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
-            ends_after_sweep(bar, quiet) as watcher,
-        ):
-            began = time.perf_counter()
-            fitted = kind.fit(
-                wanted.table,
-                wanted.settings,
-                Session(executor, progress=watcher, checkpoints=checkpoints),
-                whole=wanted.whole,
-                memory_limit=wanted.memory,
-                estimator=wanted.estimator,
-                driver_bytes=before,
-            )
-            fitted.save(target, overwrite=overwrite)
-            seconds = time.perf_counter() - began
-            checkpoints.discard()
+    with (
+        SweepBar(quiet) as bar,
+        wanted.place.executor(bar.note, wanted.worker_bytes) as executor,
+        kept_if_useful(checkpoints_of(target, wanted, resume)) as checkpoints,
+        ends_after_sweep(bar, quiet) as watcher,
+    ):
+        began = time.perf_counter()
+        fitted = kind.fit(
+            wanted.table,
+            wanted.settings,
+            Session(executor, progress=watcher, checkpoints=checkpoints),
+            whole=wanted.whole,
+            memory_limit=wanted.memory,
+            estimator=wanted.estimator,
+            plan=wanted.plan_of_run,
+        )
+        fitted.save(target, overwrite=overwrite)
+        seconds = time.perf_counter() - began
+        checkpoints.discard()
     result = fitted.fit_summary(model, seconds)
     emit(result, as_json=as_json, title="model", shown=readable(result))
