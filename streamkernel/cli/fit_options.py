@@ -85,7 +85,7 @@ def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> 
         "help": _with_default(_in_words(helps, " For {}: {}"), _in_words(defaults, "; for {}: {}")),
         "by_estimator": {kind: _with_default(helps[kind], defaults[kind]) for kind in used},
     }
-    section = _SECTIONS.get(parameter.group, f"Options of {_listed([*stated])}")
+    section = _SECTIONS.get(parameter.group, f"Options of {_listed([*used])}")
     if parameter.kind is bool:
         return section_option(section, f"--{flag}/--no-{flag}", **attributes)
     metavar = _METAVARS.get(name, "INTEGER" if parameter.kind is int else None)

@@ -65,33 +65,7 @@ class PursuitEstimator(SupervisedEstimator):
         client: Any = None,
         progress: Progress | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.variant = variant
-        self.shrinkage = shrinkage
-        self.pool = pool
-        self.draw = draw
-        self.candidates = candidates
-        self.picks = picks
-        self.eps = eps
-        self.quantile = quantile
-        self.validation = validation
-        self.patience = patience
-        self.choose_by = choose_by
-        self.bound_gamma = bound_gamma
-        self.loss = loss
-        self.tol = tol
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.client = client
-        self.progress = progress
+        self._set_parameters(locals())
 
     def _settings(self) -> PursuitSettings:
         given = {**self.get_params(deep=False), "rule_options": None}

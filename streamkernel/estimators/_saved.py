@@ -27,6 +27,10 @@ class SavedEstimator(ABC):
     def _adopt(self, model: Any) -> Self:
         """Set the fitted attributes from a model's parts."""
 
+    def _set_parameters(self, given: dict[str, Any]) -> None:
+        """Set the parameters as attributes, as scikit-learn wants it; `given` are the locals of a constructor."""
+        vars(self).update({name: value for name, value in given.items() if name != "self"})
+
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the fitted model as a Zarr group with JSON beside it: no pickle.
 

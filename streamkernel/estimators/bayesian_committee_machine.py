@@ -33,9 +33,9 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
     queries : (q, p) array, default None
         Points where predictions will be asked for. They join the landmarks, so that the committee predicts there at
         query points.
-    kernel, lengthscale, ard, gamma, degree, coef0, kernel_params, signal_variance, noise_variance, tune, rule,
-    objective, rule_options, tol, scale, fit_intercept, random_state, memory_limit, client, progress
-        As in `GaussianProcessRegressor`.
+    kernel, lengthscale, ard, gamma, degree, coef0, kernel_params : as in `GaussianProcessRegressor`
+    signal_variance, noise_variance, tune, rule, objective, rule_options : as in `GaussianProcessRegressor`
+    tol, scale, fit_intercept, random_state, memory_limit, client, progress : as in `GaussianProcessRegressor`
 
     Attributes
     ----------
@@ -87,30 +87,7 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
         client: Any = None,
         progress: Progress | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.block_size = block_size
-        self.partition = partition
-        self.queries = queries
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.ard = ard
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.signal_variance = signal_variance
-        self.noise_variance = noise_variance
-        self.tune = tune
-        self.rule = rule
-        self.objective = objective
-        self.rule_options = rule_options
-        self.tol = tol
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.client = client
-        self.progress = progress
+        self._set_parameters(locals())
 
     def _adopt(self, model: GaussianModel) -> Self:
         super()._adopt(model)

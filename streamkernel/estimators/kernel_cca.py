@@ -116,26 +116,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         client: Any = None,
         progress: Progress | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.basis_size = basis_size
-        self.view_columns = view_columns
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.regularization = regularization
-        self.pool = pool
-        self.picks = picks
-        self.candidates = candidates
-        self.bound_gamma = bound_gamma
-        self.delta = delta
-        self.scale = scale
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.client = client
-        self.progress = progress
+        self._set_parameters(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the functions and decompose.

@@ -64,6 +64,8 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
         For one target: Theorem 3 of Hussain & Shawe-Taylor (`model_.bound`) counts the rows whose error is larger than
         this. The gamma must be fixed before the data are seen. Costs one sweep. Two classes always have a bound, on the
         wrongly classified rows.
+    loss : "squared" or "logistic", default "squared"
+        For classes, "logistic" fits probabilities; see `KernelMatchingPursuitClassifier`.
     tol : float, default 0
         End when the residual sum of squares is ``tol`` times that of a constant.
     scale, fit_intercept, random_state, memory_limit, client, progress : as in `KernelRidge`

@@ -96,23 +96,7 @@ class KernelPCA(BasisTransformer):
         client: Any = None,
         progress: Progress | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.basis_size = basis_size
-        self.sparse = sparse
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.rule = rule
-        self.rule_options = rule_options
-        self.tol = tol
-        self.scale = scale
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.client = client
-        self.progress = progress
+        self._set_parameters(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the basis and decompose.

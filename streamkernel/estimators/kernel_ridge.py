@@ -50,25 +50,7 @@ class RidgeEstimator(UpdatingEstimator):
         client: Any = None,
         progress: Progress | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.lengthscale = lengthscale
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.solver = solver
-        self.rule = rule
-        self.objective = objective
-        self.rule_options = rule_options
-        self.tol = tol
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.memory_limit = memory_limit
-        self.client = client
-        self.progress = progress
+        self._set_parameters(locals())
 
     def _adopt(self, model: RidgeModel) -> Self:
         self.alpha_ = model.record.alpha

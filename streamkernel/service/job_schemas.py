@@ -8,6 +8,7 @@ from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from streamkernel.kinds import PREDICTORS
 from streamkernel.service.schemas import ErrorDetail, Strict
+from streamkernel.settings.parameter import parameters_in
 
 __all__ = ["JobList", "JobLogs", "JobRequest", "JobStatus"]
 
@@ -18,17 +19,36 @@ _KINDS = "; ".join(f"{kind.name}: {kind.title}" for kind in PREDICTORS.values())
 _Estimator = Annotated[StrictStr, Field(description=_KINDS, json_schema_extra={"enum": list(PREDICTORS)})]
 
 
+def _properties() -> dict[str, Any]:
+    """JSON schema of each parameter; where estimators state it differently, one for each statement."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for kind in PREDICTORS.values():
+        for name, (parameter, default) in parameters_in(kind.settings).items():
+            if name != "queries":  # It is a field of the request.
+                found.setdefault(name, {})[kind.name] = parameter.json_schema(default)
+    return {name: _joined(by_kind) for name, by_kind in found.items()}
+
+
+def _joined(by_kind: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    schemas: list[dict[str, Any]] = []
+    for schema in by_kind.values():
+        if schema not in schemas:
+            schemas.append(schema)
+    whole = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return whole if len(by_kind) == len(PREDICTORS) else whole | {"title": f"Of {', '.join(by_kind)}"}
+
+
 class JobRequest(Strict):
     """A fit. A location is a name below a root of the service, or a path or URL that lies below one.
 
-    `options` are the options of `streamkernel fit`, by name. `rows` is a half-open range [first, last). `queries` is
+    `options` are the parameters of the estimator, by name. `rows` is a half-open range [first, last). `queries` is
     the table of query points, for estimators that have them.
     """
 
     estimator: _Estimator
     table: _Location
     model: _Location
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict, json_schema_extra={"properties": _properties()})
     rows: Annotated[list[_Row], Field(min_length=2, max_length=2)] | None = None
     queries: _Location | None = None
     overwrite: StrictBool = False

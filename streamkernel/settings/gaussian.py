@@ -180,6 +180,8 @@ class GaussianSettings(TunedSettings):
 class CommitteeSettings(GaussianSettings):
     """A Bayesian committee machine, whose members are the blocks of `GaussianSettings`."""
 
+    UNUSED: ClassVar[tuple[str, ...]] = ("approximation",)
+
     approximation: str = parameter(
         "pitc",
         "The model of the covariance of the targets given the basis: blocks, which are the members (pitc).",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from streamkernel.settings.gaussian import TunedSettings
 from streamkernel.settings.parameter import parameter
@@ -14,6 +14,8 @@ __all__ = ["GeneralisedSettings"]
 @dataclass(frozen=True)
 class GeneralisedSettings(TunedSettings):
     """Generalised Gaussian process regression."""
+
+    UNUSED: ClassVar[tuple[str, ...]] = ("fit_intercept",)  # The constant is always free.
 
     newton_tol: float = parameter(
         1e-6,

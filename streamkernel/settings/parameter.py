@@ -79,6 +79,7 @@ class Parameter:
 
     def _range(self) -> str:
         least = "" if self.least == -math.inf else f" {'>' if self.above else '>='} {self.least:g}"
+        least = " > 0" if self.kind is int and self.least == 1 else least
         return least + ("" if self.most == math.inf else f"{' and' if least else ''} <= {self.most:g}")
 
     def json_schema(self, default: Any) -> dict[str, Any]:
