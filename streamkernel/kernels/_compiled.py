@@ -94,7 +94,7 @@ class Compiled:
         except NumbaError:  # an error in our code, not in the cache
             raise
         except Exception as error:  # a truncated file may raise any error while it is unpickled
-            for path in Path(folder).glob("_writer.*.nb[ci]"):
+            for path in Path(folder).glob("_writer.write_*.nb[ci]"):
                 path.unlink(missing_ok=True)
             self.warn_once(folder, error)
             return compiled_writer(write, kind, cache=True)

@@ -43,6 +43,7 @@ GROUP = 4 * ROWS
 @njit(**INNER)
 def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]
     """Squared norms, ``out[i] = |x_i|^2``; `rows` and `out` are padded to a multiple of ROWS."""
+    stay_separate()
     for i in range(0, len(out), ROWS):
         row_norms(rows, i, rows.shape[1], out)
 
@@ -97,8 +98,7 @@ def directions(metric, rows, size, squares, norms, opposite):  # type: ignore[no
         if largest > 0:
             for j in range(p):
                 row[j] /= largest
-    for i in range(0, size, ROWS):
-        row_norms(rows, i, p, squares)
+    norms_of_rows(rows, squares)
     for i in range(size):
         root = np.sqrt(squares[i])
         norms[i] *= root
@@ -161,8 +161,7 @@ def fill_block(X, metric, writer, constants, degree, scale, weights, panels, lim
                 source, target = X[start + i], centred_rows[i]
                 for j in range(p):
                     target[j] = (source[j] - centre[j]) * centred_scale[j]
-            for i in range(0, size, ROWS):
-                row_norms(centred_rows, i, p, row_squares)
+            norms_of_rows(centred_rows, row_squares)
         for panel in range(n_panels):
             column = panel * width
             kept = min(width, out.shape[1] - column)

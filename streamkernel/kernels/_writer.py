@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, cfunc, njit, types
+from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
 from streamkernel.kernels._functions import INNER, OPTIONS
@@ -24,7 +24,7 @@ CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula
 def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[..., None]:
     """The loop of one transform, as a function that is still to be compiled.
 
-    `version` is not used: the variables of a closure are part of the key of Numba's cache, so that a change of any
+    `version` makes no difference to it: the variables of a closure are part of the key of Numba's cache, so that a change of any
     source compiles the loop again (see `_loops.entry_points`).
     """
 
@@ -34,24 +34,26 @@ def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[...
         stay_separate()
         if version < 0:
             return
-        tile, target, marks = carray(sums, (size, width)), carray(out, (size, stride)), carray(wanted, size)
-        row_norms, point_norms, given = carray(rows, size), carray(points, width), carray(constants, CONSTANTS)
-        # Local variables are loaded before the loop; the compiler cannot know that `out` does not overlap an array.
-        parameters = (given[0], given[1], given[2], given[3], given[4], given[5], given[6])
+        # Local variables are loaded once; in the loop, the compiler could not know that `out` does not overlap them.
+        parameters = (
+            constants[0], constants[1], constants[2], constants[3], constants[4], constants[5], constants[6]
+        )  # fmt: skip
         if power:
-            raise_to_degree(carray(sums, size * width), carray(scratch, size * width), parameters, degree)
+            raise_to_degree(sums, scratch, size * width, parameters, degree)
         for i in range(size):
             # A row whose sums come from differences after its tile was written from products is written twice.
-            if marks[i]:
-                source, values, x = tile[i, :kept], target[i, :kept], row_norms[i]
+            if wanted[i] != 0:
+                source, target, x = i * width, i * stride, rows[i]
                 for c in range(kept):
-                    values[c] = value(source[c], x, point_norms[c], parameters)
+                    out[target + c] = value(sums[source + c], x, points[c], parameters)
 
+    # The name of its files in Numba's cache: one index for each, since two processes that write one lose an entry.
+    write.__qualname__ = f"write_{value.__name__}{'_of_power' if power else ''}"
     return write
 
 
 @njit(**INNER)
-def raise_to_degree(tile, base, parameters, degree):  # type: ignore[no-untyped-def]
+def raise_to_degree(tile, base, count, parameters, degree):  # type: ignore[no-untyped-def]
     """``tile <- t^degree``, ``t = factor tile + offset``, by repeated squaring over the degree's bits, highest first.
 
     It passes over the whole tile for each bit: a loop over the bits inside would keep the outer one from vector code,
@@ -59,26 +61,26 @@ def raise_to_degree(tile, base, parameters, degree):  # type: ignore[no-untyped-
     """
     full_width()
     factor, offset = parameters[0], parameters[1]
-    for c in range(len(tile)):
+    for c in range(count):
         tile[c] = fused(factor, tile[c], offset)
     bit = 1
     while 2 * bit <= degree:
         bit *= 2
     if bit > 1:
-        for c in range(len(tile)):
+        for c in range(count):
             base[c] = tile[c]
     while bit > 1:
         bit //= 2
-        for c in range(len(tile)):
+        for c in range(count):
             tile[c] *= tile[c]
         if degree & bit:
-            for c in range(len(tile)):
+            for c in range(count):
                 tile[c] *= base[c]
 
 
 def writer_signature(kind: Any) -> Any:
     """The signature of every writer for `kind`, numba's float32 or float64; in C, with pointers."""
-    data, marks, whole = types.CPointer(kind), types.CPointer(types.boolean), types.int64
+    data, marks, whole = types.CPointer(kind), types.CPointer(types.uint8), types.int64
     return types.void(data, data, marks, whole, whole, whole, data, whole, data, whole, data, data)
 
 

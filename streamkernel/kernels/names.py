@@ -60,6 +60,9 @@ def parameters_of_class(kind: type[FormulaKernel]) -> tuple[str, ...]:
 
 PARAMETERS = {kind: parameters_of_class(kind) for kind, _ in NAMES.values()}
 
+# Each transform once, though kernels share some.
+TRANSFORMS = tuple(dict.fromkeys(transform for kind in PARAMETERS for transform in kind.transforms))
+
 
 def parameters_of(name: str) -> tuple[str, ...]:
     """Parameters of `as_kernel` that the kernel with this name takes; none for an unknown name."""
@@ -68,7 +71,7 @@ def parameters_of(name: str) -> tuple[str, ...]:
 
 def compile_all() -> None:
     """Compile the loops and the transforms of every kernel, or load them from Numba's cache."""
-    _compiled.compile_all(dict.fromkeys(transform for kind in PARAMETERS for transform in kind.transforms))
+    _compiled.compile_all(TRANSFORMS)
 
 
 def as_kernel(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kernels.formulas import FORMULAS, examples
 
 from streamkernel.errors import DTypeError, ModelFormatError, ParameterError, ShapeError
 from streamkernel.kernels import (
@@ -120,6 +121,13 @@ def test_names_and_aliases() -> None:
     assert as_kernel(Gaussian(3.0).to_config()) == Gaussian(3.0)
     for name in KERNEL_NAMES:
         assert kernel_from_config(as_kernel(name).to_config()) == as_kernel(name)
+
+
+def test_every_kernel_has_a_name_an_oracle_and_examples() -> None:
+    kinds = {type(as_kernel(name)) for name in KERNEL_NAMES}
+    assert kinds <= FORMULAS.keys()
+    assert kinds <= {type(kernel) for kernel in examples(3)}
+    assert {kind.name for kind in kinds} <= set(KERNEL_NAMES)
 
 
 def test_sums_and_products() -> None:

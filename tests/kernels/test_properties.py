@@ -36,7 +36,7 @@ def kernels(draw: st.DrawFn, p: int, *, depth: int = 1) -> Kernel:
         st.builds(Matern, st.just(lengthscale), st.sampled_from([0.5, 1.5, 2.5])),
         st.builds(RationalQuadratic, st.just(lengthscale), st.floats(0.1, 100.0)),
         st.builds(Polynomial, st.integers(1, 7), st.one_of(st.none(), st.floats(0.001, 0.1)), st.floats(0.0, 2.0)),
-        st.just(Linear()),
+        st.sampled_from([kernel for kernel in examples(p) if kernel.positive_definite]),
     ]
     if depth:
         part = kernels(p, depth=depth - 1)
