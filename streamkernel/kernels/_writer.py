@@ -24,8 +24,8 @@ CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula
 def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[..., None]:
     """The loop of one transform, as a function that is still to be compiled.
 
-    `version` makes no difference to it: the variables of a closure are part of the key of Numba's cache, so that a change of any
-    source compiles the loop again (see `_loops.entry_points`).
+    `version` makes no difference to it: the variables of a closure are part of the key of Numba's cache, so that a
+    change of any source compiles the loop again (see `_loops.entry_points`).
     """
 
     def write(sums, scratch, wanted, size, width, kept, out, stride, constants, degree, rows, points):  # type: ignore[no-untyped-def]

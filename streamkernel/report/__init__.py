@@ -22,6 +22,9 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.facts.factors import PcaCurve, pca_optimum
 from streamkernel.report.facts.fit import Absent
+from streamkernel.report.pages.factors import factors_page, factors_picture
+from streamkernel.report.pages.kinds import page_of, picture_of
+from streamkernel.report.publish import PICTURE, checked_output, publish_file
 
 __all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", "write_report"]
 
@@ -55,14 +58,10 @@ def write_report(
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
-    if isinstance(model, (KernelPCAModel, KernelCCAModel)):
-        if pairs is not None:
-            raise ParameterError("pairs are of models that predict, which this is not; leave them out")
-        page = _drawn_with("bokeh", "report", "streamkernel.report.pages.subspace")
-        page.write_subspace_html(model, path, title=title, overwrite=overwrite)
-        return
-    page = _drawn_with("bokeh", "report", "streamkernel.report.pages.models")
-    page.write_html(model, path, title=title, overwrite=overwrite, pairs=pairs)
+    document = _module("bokeh", "report", "streamkernel.report.pages.document")
+    target = checked_output(path, overwrite=overwrite)
+    page = document.html_of(page_of(model, pairs), title)
+    publish_file(target, page.encode(), overwrite=overwrite)
 
 
 def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
@@ -77,7 +76,10 @@ def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    _drawn_with("matplotlib", "png", "streamkernel.report.matplotlib_renderer").write_png(model, path)
+    renderer = _module("matplotlib", "png", "streamkernel.report.matplotlib_renderer")
+    target = checked_output(path, overwrite=True, mark=PICTURE)
+    lead, figures = picture_of(model)
+    publish_file(target, renderer.png_of(figures, (10.0, 3.6), lead), overwrite=True, mark=PICTURE)
 
 
 def write_factor_report(
@@ -103,8 +105,10 @@ def write_factor_report(
     StoreExistsError, StoreNotFoundError
         The file exists, or its folder does not; raised before any work.
     """
-    page = _drawn_with("bokeh", "report", "streamkernel.report.pages.factors")
-    page.write_factor_html(factors, path, title=title, overwrite=overwrite, optimum=optimum)
+    document = _module("bokeh", "report", "streamkernel.report.pages.document")
+    target = checked_output(path, overwrite=overwrite)
+    page = document.html_of(factors_page(factors, optimum), title)
+    publish_file(target, page.encode(), overwrite=overwrite)
 
 
 def draw_factor_png(
@@ -119,10 +123,13 @@ def draw_factor_png(
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    _drawn_with("matplotlib", "png", "streamkernel.report.matplotlib_renderer").write_factor_png(factors, path, optimum)
+    renderer = _module("matplotlib", "png", "streamkernel.report.matplotlib_renderer")
+    target = checked_output(path, overwrite=True, mark=PICTURE)
+    picture = renderer.png_of([factors_picture(factors, optimum)], (7.2, 4.4))
+    publish_file(target, picture, overwrite=True, mark=PICTURE)
 
 
-def _drawn_with(library: str, extra: str, module: str) -> ModuleType:
+def _module(library: str, extra: str, module: str) -> ModuleType:
     # Imported on call: each library is an extra, and users who only fit need neither.
     if find_spec(library) is None:
         raise ParameterError(f"{library} is not installed, and this draws with it; pip install streamkernel[{extra}]")

@@ -1,13 +1,18 @@
-"""Bokeh figures in the style of this report: quiet axes, text in one size, nothing that needs the network."""
+"""Figures of a page, drawn by Bokeh: quiet axes, text in one size, nothing that needs the network."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any
 
+import numpy as np
+from bokeh.embed import components
 from bokeh.models import (
     BasicTicker,
     BasicTickFormatter,
+    ColumnDataSource,
     FixedTicker,
     HoverTool,
     LinearAxis,
@@ -17,52 +22,63 @@ from bokeh.models import (
     PlainText,
     PrintfTickFormatter,
     Range1d,
-    TickFormatter,
 )
 from bokeh.models.annotations import BoxAnnotation, Label, Span
 from bokeh.plotting import figure
+from bokeh.resources import Resources
 
 from streamkernel.report.figures.axes import decades, log_ticks
-from streamkernel.report.figures.palette import BAND, GRID, INK, MUTED, ORANGE, PAPER, RULE
+from streamkernel.report.figures.figure import (
+    Area,
+    Axis,
+    Boxes,
+    Field,
+    Figure,
+    Hover,
+    Line,
+    Lines,
+    Note,
+    Points,
+    Rule,
+    Segments,
+    Series,
+    Texts,
+    Zone,
+)
+from streamkernel.report.figures.palette import GRID, INK, PAPER, RULE
 
-__all__ = [
-    "FONT",
-    "dashed",
-    "hover",
-    "name_ticks",
-    "new_plot",
-    "note",
-    "percent_axis",
-    "second_axis",
-    "vacuous_zone",
-]
+__all__ = ["drawn", "scripts_and_elements"]
 
-FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+_RIGHT = "right"  # name of the range of the second vertical axis
+_TURNED = 60  # characters of the names below an axis, from which they are turned
+_FEW = 6
+_MARKERS = {"circle": "circle", "dash": "dash", "triangle": "inverted_triangle"}
 
 
-def new_plot(
-    x_label: str,
-    y_label: str,
-    x: tuple[float, float],
-    y: tuple[float, float],
-    *,
-    height: int = 330,
-    x_log: bool = False,
-    y_log: bool = False,
-) -> figure:
-    """An empty figure between the given limits.
+def scripts_and_elements(figures: Sequence[Figure]) -> tuple[list[str], dict[str, str]]:
+    """The scripts that draw the figures (library first), and an element of HTML for each figure, by its name."""
+    if not figures:
+        return [], {}
+    script, elements = components({each.name: drawn(each) for each in figures}, wrap_script=False)
+    # Only the core library: no widgets, no WebGL, and no typesetter, which would be fetched from the network.
+    library = Resources(mode="inline", components=["bokeh"], log_level="warn").js_raw
+    return ["\n".join(library), script], elements
 
-    Labels may hold text of the user. They are `PlainText`, because Bokeh reads ``$$...$$`` in a str as TeX, and would
-    fetch a typesetter for it.
+
+def drawn(described: Figure) -> figure:
+    """One figure.
+
+    Texts are `PlainText`, because Bokeh reads ``$$...$$`` in a str as TeX, and would fetch a typesetter for it.
     """
+    x, y = described.x, described.y
     # A dictionary, because Bokeh's types lack half of the arguments of `figure`.
     options: dict[str, Any] = {
-        "height": height,
+        "height": described.height,
         "sizing_mode": "stretch_width",
-        "x_range": _limits(x),
-        "y_range": _limits(y),
-        "x_axis_type": "log" if x_log else "linear",
-        "y_axis_type": "log" if y_log else "linear",
+        "x_range": _range(x),
+        "y_range": _range(y),
+        "x_axis_type": "log" if x.log else "linear",
+        "y_axis_type": "log" if y.log else "linear",
         "tools": "box_zoom,reset,save",
         "active_drag": None,
         "toolbar_location": "above",
@@ -77,41 +93,85 @@ def new_plot(
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.xgrid.grid_line_color = None
-    plot.ygrid.grid_line_color = GRID
-    for axis, label in ((plot.xaxis, x_label), (plot.yaxis, y_label)):
-        axis.axis_label = PlainText(text=label)
-        dress_axis(axis)
-    for axis, is_log, (low, high) in ((plot.xaxis, x_log, x), (plot.yaxis, y_log, y)):
-        if is_log:
-            set_log_axis(axis, low, high)
-        else:
-            axis.formatter = linear_formatter(low, high)
+    plot.ygrid.grid_line_color = None if y.names else GRID
+    _dress(plot.xaxis, x)
+    _dress(plot.yaxis, y)
+    if y.names and not x.names:
+        _list_names(plot)
+    if x.names and max(map(len, x.names)) * len(x.names) > _TURNED:
+        plot.xaxis.major_label_orientation = 0.8
+    if described.right is not None:
+        plot.extra_y_ranges = {_RIGHT: _range(described.right)}
+        axis = LinearAxis(y_range_name=_RIGHT)
+        _dress(axis, described.right)
+        plot.add_layout(axis, "right")
+    hovers: dict[tuple[Any, ...], list[Any]] = {}
+    for series in described.series:
+        renderer = _draw(series, plot)
+        hover = getattr(series, "hover", None)
+        if isinstance(series, Lines):
+            hovers.setdefault(((("@name", "$y{0.[0000]}"), (x.label.lower(), "$x{0}")), False), []).append(renderer)
+        elif hover is not None:
+            hovers.setdefault((_tooltips(series, hover), hover.across), []).append(renderer)
+    # Series with the same fields share a tool: each tool has a button.
+    for (tooltips, across), renderers in hovers.items():
+        mode = "vline" if across else "mouse"
+        tool = HoverTool(renderers=renderers, tooltips=list(tooltips), mode=mode, attachment="above")  # type: ignore[arg-type]
+        tool.formatters = {shown[: shown.index("{")]: "printf" for _, shown in tooltips if "{%" in shown}
+        plot.add_tools(tool)
     return plot
 
 
-def _limits(ends: tuple[float, float]) -> Range1d:
-    return Range1d(start=ends[0], end=ends[1])
+def _range(axis: Axis) -> Range1d:
+    return Range1d(start=axis.limits[0], end=axis.limits[1])
 
 
-def dress_axis(axis: Any, colour: str = MUTED) -> None:
-    """Set the type and the lines of an axis."""
-    axis.axis_label_text_font = FONT
+# --- axes -------------------------------------------------------------------------------------------------------------
+
+
+def _dress(axis: Any, described: Axis) -> None:
+    """Set label, ticks, type and lines of an axis."""
+    axis.axis_label = PlainText(text=described.label) if described.label else None
     axis.axis_label_text_font_style = "normal"
     axis.axis_label_text_font_size = "12px"
-    axis.axis_label_text_color = colour
+    axis.axis_label_text_color = described.colour
     axis.axis_label_standoff = 8
-    axis.major_label_text_font = FONT
-    axis.major_label_text_font_size = "11px"
-    axis.major_label_text_color = colour
+    axis.major_label_text_font_size = "11px" if described.numbered else "0px"
+    axis.major_label_text_color = described.colour
     axis.axis_line_color = RULE
-    axis.major_tick_line_color = RULE
+    axis.major_tick_line_color = RULE if described.numbered else None
     axis.major_tick_in = 0
     axis.major_tick_out = 4
     axis.minor_tick_line_color = None
+    if described.log:
+        _log_ticks(axis, *described.limits)
+    else:
+        axis.formatter = _number_formatter(*described.limits)
+    if described.percent and described.log:
+        axis.formatter = PrintfTickFormatter(format="%g %%")
+    if described.ticks:
+        axis.ticker = FixedTicker(ticks=list(described.ticks))
+    if described.names:
+        # By position, so that equal names stay apart.
+        axis.ticker = FixedTicker(ticks=list(range(len(described.names))))
+        axis.major_label_overrides = {index: PlainText(text=name) for index, name in enumerate(described.names)}
+        axis.major_tick_line_color = None
+        axis.axis_line_color = None
 
 
-def linear_formatter(low: float, high: float) -> TickFormatter:
-    """Ticks with thousands separators, or as powers of ten if the numbers are very large or small."""
+def _list_names(plot: figure) -> None:
+    """A list of names with their values: there is nothing to zoom into."""
+    plot.toolbar_location = None
+    names: Any = plot.yaxis
+    names.major_label_text_font_size = "12px"
+    names.major_label_text_color = INK
+    names.axis_line_color = RULE
+    numbers: Any = plot.xaxis
+    numbers.axis_line_color = None
+
+
+def _number_formatter(low: float, high: float) -> Any:
+    """Thousands separators, or powers of ten if the numbers are very large or small."""
     largest, span = max(abs(low), abs(high)), high - low
     if largest >= 1e8 or span < 1e-3:
         return BasicTickFormatter()
@@ -119,7 +179,7 @@ def linear_formatter(low: float, high: float) -> TickFormatter:
     return NumeralTickFormatter(format="0,0" + (f".[{'0' * places}]" if places else ""))
 
 
-def set_log_axis(axis: Any, low: float, high: float) -> None:
+def _log_ticks(axis: Any, low: float, high: float) -> None:
     """Ticks at powers of ten, or plain numbers if the axis is shorter than two of them."""
     if decades(low, high) >= 2.0:
         axis.ticker = LogTicker(desired_num_ticks=6, num_minor_ticks=0)
@@ -130,60 +190,160 @@ def set_log_axis(axis: Any, low: float, high: float) -> None:
         axis.formatter = PrintfTickFormatter(format="%.4g")
 
 
-def percent_axis(axis: Any, low: float, high: float) -> None:
-    """Make an axis logarithmic, in percent."""
-    set_log_axis(axis, low, high)
-    axis.formatter = PrintfTickFormatter(format="%g %%")
+# --- series -----------------------------------------------------------------------------------------------------------
 
 
-def name_ticks(axis: Any, names: list[str]) -> None:
-    """Put names at 0, 1, 2, ...: by position, so that equal names stay apart, and as plain text."""
-    axis.ticker = FixedTicker(ticks=list(range(len(names))))
-    axis.major_label_overrides = {index: PlainText(text=name) for index, name in enumerate(names)}
+@singledispatch
+def _draw(series: Series, plot: figure) -> Any:
+    """Draw a series; the result is what the pointer meets."""
+    raise TypeError(series)
 
 
-def second_axis(plot: figure, name: str, label: str, limits: tuple[float, float], colour: str) -> None:
-    """Add a second vertical axis, on the right."""
-    plot.extra_y_ranges = {name: _limits(limits)}
-    axis: Any = LinearAxis(y_range_name=name, axis_label=PlainText(text=label))
-    axis.formatter = linear_formatter(*limits)
-    dress_axis(axis, colour)
-    plot.add_layout(axis, "right")
+def _source(series: Any, *names: str, **more: Any) -> tuple[ColumnDataSource, list[Any]]:
+    """The columns of a series, and its coordinates: names of columns, or numbers that all points share."""
+    found = {name: np.asarray(getattr(series, name)) for name in names}
+    data = {name: _column(each) for name, each in found.items() if each.ndim} | more
+    hover: Hover | None = getattr(series, "hover", None)
+    for number, field in enumerate(hover.fields if hover is not None else ()):
+        if _coordinate(series, field) is None:
+            data[f"field{number}"] = _column(np.asarray(field.values))
+    return ColumnDataSource(data), [name if each.ndim else float(each) for name, each in found.items()]
 
 
-def hover(
-    plot: figure, renderers: list[Any], tooltips: list[tuple[str, str]], mode: Literal["mouse", "vline"] = "mouse"
-) -> None:
-    """Show values under the pointer; Bokeh escapes values that it takes from a column."""
-    plot.add_tools(HoverTool(renderers=renderers, tooltips=tooltips, mode=mode, attachment="above"))
+def _column(values: np.ndarray) -> Any:
+    # The binary form of a few numbers is longer than their text.
+    return values.tolist() if values.dtype.kind == "U" or len(values) < _FEW else values
 
 
-def dashed(plot: figure, dimension: Literal["width", "height"], location: float) -> None:
-    """Draw a dashed line across the plot at the ideal value."""
-    plot.add_layout(Span(dimension=dimension, location=location, line_color=ORANGE, line_dash=[5, 4], line_width=1.2))
+def _coordinate(series: Any, field: Field) -> str | None:
+    """The coordinate whose values a field shows, if any: these are not stored twice."""
+    values = np.asarray(field.values)
+    if values.dtype.kind == "U":
+        return None
+    names = ("x", "y", "left", "right", "low", "high", "top")
+    return next((name for name in names if np.array_equal(getattr(series, name, ""), values)), None)
 
 
-def note(plot: figure, x: float, y: float, text: str, **style: Any) -> None:
-    """Write text beside a point."""
-    options = {
-        "text_font": FONT,
-        "text_font_size": "12px",
-        "text_color": INK,
-        "background_fill_color": PAPER,
-        "background_fill_alpha": 0.85,
-        **style,
-    }
-    plot.add_layout(Label(x=x, y=y, text=PlainText(text=text), **options))
+def _tooltips(series: Any, hover: Hover) -> tuple[tuple[str, str], ...]:
+    """Labels and templates; Bokeh escapes values that it takes from a column."""
+    found = []
+    for number, field in enumerate(hover.fields):
+        name = _coordinate(series, field) or f"field{number}"
+        found.append((field.label, f"@{name}{{{field.form}}}" if field.form else f"@{name}"))
+    return tuple(found)
 
 
-def vacuous_zone(plot: figure, last: float, third: int = 2) -> None:
-    """Shade the zone in which a bound is 1 or more; its label stands in a third (0, 1, 2) of the axis 0 .. last."""
-    band = BoxAnnotation(bottom=1.0, fill_color=BAND, fill_alpha=1.0, line_color=None)
+def _where(right: bool = False, below: bool = False) -> dict[str, Any]:
+    return ({"y_range_name": _RIGHT} if right else {}) | ({"level": "underlay"} if below else {})
+
+
+def _colour(source: ColumnDataSource, name: str, colour: Any) -> Any:
+    """A colour for all points, or the name of the column with one for each."""
+    if isinstance(colour, str) or colour is None:
+        return colour
+    source.data[name] = list(colour)
+    return name
+
+
+@_draw.register
+def _line(series: Line, plot: figure) -> Any:
+    source, (x, y) = _source(series, "x", "y")
+    style: dict[str, Any] = {"line_color": series.colour, "line_width": series.width, "line_dash": list(series.dash)}
+    style |= _where(series.right, series.below)
+    line = plot.step(x, y, source=source, mode="after", **style) if series.stepped else (
+        plot.line(x, y, source=source, **style)
+    )  # fmt: skip
+    if not series.rings:
+        return line
+    rings = plot.scatter(
+        x, y, source=source, size=series.rings, fill_color=PAPER, line_color=series.colour, line_width=1.5
+    )
+    return line if series.hover is None or series.hover.across else rings
+
+
+@_draw.register
+def _lines(series: Lines, plot: figure) -> Any:
+    source = ColumnDataSource({"x": [series.x] * len(series.y), "y": list(series.y), "name": list(series.names)})
+    return plot.multi_line(
+        "x", "y", source=source, line_color=series.colour, line_width=series.width, line_alpha=series.opacity
+    )
+
+
+@_draw.register
+def _points(series: Points, plot: figure) -> Any:
+    source, (x, y) = _source(series, "x", "y")
+    return plot.scatter(
+        x, y, source=source, marker=_MARKERS[series.marker], size=series.size,
+        fill_color=_colour(source, "fill", series.fill), fill_alpha=series.opacity, line_color=series.edge,
+        line_width=series.edge_width,
+    )  # fmt: skip
+
+
+@_draw.register
+def _boxes(series: Boxes, plot: figure) -> Any:
+    source, (left, right, bottom, top) = _source(series, "left", "right", "bottom", "top")
+    return plot.quad(
+        left=left, right=right, bottom=bottom, top=top, source=source, fill_color=_colour(source, "fill", series.fill),
+        fill_alpha=series.opacity, line_color=series.edge, line_width=series.edge_width,
+        **_where(series.on_right, series.below),
+    )  # fmt: skip
+
+
+@_draw.register
+def _segments(series: Segments, plot: figure) -> Any:
+    source, (x, low, high) = _source(series, "x", "low", "high")
+    ends = (x, low, x, high) if series.along == "y" else (low, x, high, x)
+    return plot.segment(
+        *ends, source=source, line_color=series.colour, line_width=series.width, line_alpha=series.opacity
+    )
+
+
+@_draw.register
+def _area(series: Area, plot: figure) -> Any:
+    source, ends = _source(series, "x", "low", "high")
+    return plot.varea(*ends, source=source, fill_color=series.colour, level="underlay")
+
+
+@_draw.register
+def _zone(series: Zone, plot: figure) -> None:
+    low, high = ("left", "right") if series.axis == "x" else ("bottom", "top")
+    ends: dict[str, Any] = {low: series.low, high: series.high}
+    band = BoxAnnotation(
+        **{name: end for name, end in ends.items() if end is not None},
+        fill_color=series.colour, fill_alpha=1.0, line_color=None,
+    )  # fmt: skip
     band.level = "image"
     plot.add_layout(band)
-    plot.add_layout(Span(dimension="width", location=1.0, line_color=MUTED, line_dash=[2, 3], line_width=1))
-    align, offset = (("left", 2), ("center", 0), ("right", -2))[third]
-    note(
-        plot, 0.5 * third * last, 1.0, "vacuous above this line", x_offset=offset, y_offset=4, text_align=align,
-        text_font_size="11px", text_color=MUTED, background_fill_alpha=0.0,
+
+
+@_draw.register
+def _rule(series: Rule, plot: figure) -> None:
+    plot.add_layout(
+        Span(
+            dimension="height" if series.axis == "x" else "width", location=series.at, line_color=series.colour,
+            line_dash=list(series.dash), line_width=series.width,
+        )
+    )  # fmt: skip
+
+
+@_draw.register
+def _texts(series: Texts, plot: figure) -> None:
+    source, (x, y) = _source(series, "x", "y", text=list(series.text))
+    plot.text(
+        x,
+        y, text="text", source=source, x_offset=series.offset, text_baseline="middle",
+        text_font_size=f"{series.size:g}px", text_color=_colour(source, "colour", series.colour),
+        text_align=series.align,
+    )  # fmt: skip
+
+
+@_draw.register
+def _note(series: Note, plot: figure) -> None:
+    plot.add_layout(
+        Label(
+            x=series.x, y=series.y, text=PlainText(text=series.text), x_offset=series.offset[0],
+            y_offset=series.offset[1], text_font_size=f"{series.size:g}px", text_color=series.colour,
+            text_align=series.align, text_baseline=series.baseline, background_fill_color=PAPER,
+            background_fill_alpha=0.0 if series.plain else 0.85,
+        )
     )  # fmt: skip

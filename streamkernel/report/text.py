@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
+    "capitalised",
     "count",
     "duration",
-    "kernel_words",
+    "kernel_text",
     "percent",
     "plain",
     "plural",
@@ -42,6 +43,11 @@ def plain(text: object, longest: int = 60) -> str:
 def shortened(text: str, longest: int) -> str:
     """At most `longest` characters; the last one is an ellipsis if the text was cut."""
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def capitalised(text: str) -> str:
+    """The text with a capital as its first letter."""
+    return text[:1].upper() + text[1:]
 
 
 def count(number: float) -> str:
@@ -101,12 +107,12 @@ def duration(seconds: float | None) -> str:
     return f"{count(hours)} h {minutes} min" if minutes else f"{count(hours)} h"
 
 
-def kernel_words(config: Mapping[str, Any]) -> str:
+def kernel_text(config: Mapping[str, Any]) -> str:
     """A kernel's configuration as a phrase without its lengthscale: "Matérn 3/2"."""
     name = str(config.get("kernel", "unknown"))
     if "left" in config and "right" in config:
         sign = {"sum": " + ", "product": " × "}.get(name, f" {plain(name)} ")
-        parts = [kernel_words(config[side]) for side in ("left", "right")]
+        parts = [kernel_text(config[side]) for side in ("left", "right")]
         return sign.join(f"({part})" if " + " in part else part for part in parts)
     words = _KERNELS.get(name, plain(name))
     if name == "matern":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from report.rendered import render_factors
 
 from streamkernel import Factor, factorize, open_table
 from streamkernel.bounds import compression_bound
@@ -30,7 +31,6 @@ from streamkernel.report.facts.factors import (
 )
 from streamkernel.report.facts.fit import Absent
 from streamkernel.report.figures.palette import MOST_LINES, line_style
-from streamkernel.report.pages.factors import render_factors
 
 Made = Callable[..., Factor]
 
@@ -146,8 +146,8 @@ def test_what_is_rounding_is_called_so(made: Made) -> None:
     assert curve.vanished
     assert (curve.relative[-2:] == 2.0**-23).all()
     text = Page(render_factors([gone])).text
-    assert "nothing but rounding left at rank 20" in text
-    assert "are rounding, and drawn there" in text
+    assert "only rounding errors left at rank 20" in text
+    assert "are rounding errors, and are drawn there" in text
 
 
 def test_the_bound_is_that_of_bounds(made: Made) -> None:

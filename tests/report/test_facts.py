@@ -21,7 +21,7 @@ from streamkernel.report.facts.fit import (
 )
 from streamkernel.report.facts.pairs import ClassPairs, Margins, Targets, check_pairs
 from streamkernel.report.figures.predictions import histogram
-from streamkernel.report.pages.notices import notices
+from streamkernel.report.pages.ridge import ridge_notices as notices
 
 
 def test_trace_curve_ends_at_the_certificate(regression: RidgeModel) -> None:

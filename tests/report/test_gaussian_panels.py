@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gaussian_models import Drawn, committee_of, counts_of, gaussian_of, labels_of, with_parts, with_tuning
 from matplotlib.image import imread
+from report.rendered import render
 from scipy import stats
 
 from streamkernel.errors import ShapeMismatchError
@@ -26,7 +27,6 @@ from streamkernel.report.facts.calibration import (
 )
 from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
-from streamkernel.report.pages import models as html
 from streamkernel.report.pages.gaussian import calibration_notice
 
 
@@ -147,7 +147,7 @@ GAUSSIAN = [
 @pytest.fixture(scope="module")
 def pages(gaussian: Drawn, committee: Drawn, labels: Drawn, counts: Drawn) -> dict[str, str]:
     """One of each kind."""
-    return {name: html.render(model) for name, model in locals().items()}
+    return {name: render(model) for name, model in locals().items()}
 
 
 def test_all_panels(pages: dict[str, str]) -> None:
@@ -196,20 +196,20 @@ def test_panels_only_where_the_arrays_are(gaussian: Drawn, committee: Drawn, reg
         committee, {"tuning": None, "lengthscale": 1.0}, check_std=None, rotation=None, member_weights=None,
         tuning_values=None,
     )  # fmt: skip
-    assert panels(html.render(bare)) == ["trace", "predictions-1", "residuals", "time", "memory"]
-    assert cards(html.render(bare))["NLPD"] == "–"
+    assert panels(render(bare)) == ["trace", "predictions-1", "residuals", "time", "memory"]
+    assert cards(render(bare))["NLPD"] == "–"
     unchecked = with_parts(gaussian, check_true=None, check_predicted=None)
-    page = html.render(unchecked)
+    page = render(unchecked)
     assert not {"intervals", "calibration", "predictions-1"} & set(panels(page))
     assert "as the model keeps no rows to compare predictions with" in words(page)
-    ridge = panels(html.render(regression))
+    ridge = panels(render(regression))
     assert ridge == ["trace", "gcv", "lengthscale", "predictions-1", "residuals", "time", "memory"]
 
 
 def test_narrow_intervals_are_noticed_and_right_ones_are_not(pages: dict[str, str], gaussian: Drawn) -> None:
     assert "The 95 % intervals hold" not in words(pages["gaussian"])
     narrow = with_parts(gaussian, check_std=0.5 * gaussian.arrays["check_std"])
-    assert re.search(r"The 95 % intervals hold \d\d\.\d % .* too narrow", words(html.render(narrow)))
+    assert re.search(r"The 95 % intervals hold \d\d\.\d % .* too narrow", words(render(narrow)))
     wide = with_parts(gaussian, check_std=3.0 * gaussian.arrays["check_std"])
     assert "too wide. A larger basis" in calibration_notice(distribution_check(wide))[0]
     few = with_parts(
@@ -222,15 +222,15 @@ def test_other_rows_take_the_place_of_the_check_rows(gaussian: Drawn, labels: Dr
     rng = np.random.default_rng(0)
     true = rng.standard_normal((30, 1))
     pairs = {"kind": "rows 0:30 of store", "true": true, "predicted": 0.0 * true, "std": np.ones_like(true)}
-    page = html.render(gaussian, pairs=pairs)
+    page = render(gaussian, pairs=pairs)
     assert "30 of 30 rows (rows 0:30 of store)" in words(page)
     assert "calibration" in panels(page)
     del pairs["std"]
-    assert "calibration" not in panels(html.render(gaussian, pairs=pairs))
+    assert "calibration" not in panels(render(gaussian, pairs=pairs))
     with pytest.raises(ShapeMismatchError, match="std ones"):
-        html.render(gaussian, pairs={**pairs, "std": np.ones((29, 1))})
+        render(gaussian, pairs={**pairs, "std": np.ones((29, 1))})
     P = rng.dirichlet(np.ones(4), 30)
-    page = html.render(labels, pairs={"kind": "held-out", "true": np.eye(4)[[0, 1, 2] * 10], "probability": P})
+    page = render(labels, pairs={"kind": "held-out", "true": np.eye(4)[[0, 1, 2] * 10], "probability": P})
     assert {"confusion", "reliability"} <= set(panels(page))
 
 
@@ -238,7 +238,7 @@ def test_labels_are_text_and_never_markup(fitted: Callable[..., RidgeModel], nas
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 2))
     two = fitted(X, np.array(nasty[1:3])[(X[:, 0] > 0).astype(int)], rows=100, classify=True)
-    page = html.render(labels_of(two))
+    page = render(labels_of(two))
     assert "the class $$" in words(page) or "the class &lt;/script&gt;" in words(page)
     assert "<img" not in page
     assert len(re.findall("<script", page)) == 2
@@ -247,7 +247,7 @@ def test_labels_are_text_and_never_markup(fitted: Callable[..., RidgeModel], nas
 @pytest.mark.slow
 @pytest.mark.parametrize("members", [1, 2, 299, 301, 5000])
 def test_few_and_many_members(gaussian: Drawn, members: int) -> None:
-    page = html.render(committee_of(gaussian, members=members))
+    page = render(committee_of(gaussian, members=members))
     assert "members" in panels(page)
     assert len(page) < 3_000_000
 
@@ -255,7 +255,7 @@ def test_few_and_many_members(gaussian: Drawn, members: int) -> None:
 def test_hundreds_of_features(gaussian: Drawn) -> None:
     wide = with_parts(gaussian, {"columns": [f"column {i}" for i in range(300)]})
     wide = with_tuning(wide, lengthscales=300)
-    page = html.render(wide)
+    page = render(wide)
     assert "276 features with lengthscales from" in words(page)
     assert len(page) < 3_000_000
 
@@ -266,18 +266,18 @@ def test_hundreds_of_features(gaussian: Drawn) -> None:
     ids=["flat", "far down", "rounding"],
 )
 def test_searches_that_are_hard_to_draw(gaussian: Drawn, value: Any) -> None:
-    assert "tuning" in panels(html.render(with_parts(gaussian, tuning_values=value)))
+    assert "tuning" in panels(render(with_parts(gaussian, tuning_values=value)))
 
 
 def test_a_search_without_a_finite_value(gaussian: Drawn) -> None:
-    page = html.render(with_parts(gaussian, tuning_values=np.full(48, np.nan)))
+    page = render(with_parts(gaussian, tuning_values=np.full(48, np.nan)))
     assert "fewer than two points have a finite evidence" in page
     assert not {"tuning", "parameters"} & set(panels(page))
 
 
 @pytest.mark.parametrize(("sample", "full"), [(2, 0), (0, 7)])
 def test_searches_of_one_stage(gaussian: Drawn, sample: int, full: int) -> None:
-    page = html.render(with_tuning(gaussian, sample=sample, full=full))
+    page = render(with_tuning(gaussian, sample=sample, full=full))
     assert panels(page)[:2] == ["tuning", "parameters"]
     assert "not to be compared" not in words(page)
 
@@ -323,7 +323,7 @@ def test_several_targets(fitted: Callable[..., RidgeModel]) -> None:
     for d, drawn in ((3, "y2"), (8, "The mean over targets is drawn")):
         Y = np.stack([np.sin(k * X[:, 0]) for k in range(1, d + 1)], axis=1) + 0.1 * rng.standard_normal((600, d))
         model = gaussian_of(fitted(X, Y, rows=400), X[:400], Y[:400], X[400:], signal=1.0, noise=0.01)
-        page = html.render(model)
+        page = render(model)
         assert drawn in words(page)
         assert f"Mean over {d} targets; the band is that of one" in words(page)
         assert panels(page)[-5:] == ["intervals", "calibration", "transform", "time", "memory"]

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from report.rendered import render
 
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.models import RidgeModel
 from streamkernel.report import write_report
-from streamkernel.report.pages import models as html
 from streamkernel.report.publish import PAGE
 
 
@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
 
 def test_all_panels_of_a_regression(regression: RidgeModel) -> None:
-    page = Page(html.render(regression))
+    page = Page(render(regression))
     assert page.panels() == ["trace", "gcv", "lengthscale", "predictions-1", "residuals", "time", "memory"]
     assert "Not drawn" not in page.text
     assert f"{len(regression.arrays['check_true'])} held-out rows: RMSE" in page.text
@@ -75,13 +75,13 @@ def test_all_panels_of_a_regression(regression: RidgeModel) -> None:
 
 
 def test_all_panels_of_a_classifier(classifier: RidgeModel) -> None:
-    page = Page(html.render(classifier))
+    page = Page(render(classifier))
     assert page.panels() == ["trace", "gcv", "confusion", "margins", "time", "memory"]
     assert "Not drawn: choice of the lengthscale, as the lengthscale is the median distance" in page.text
 
 
 def test_the_first_of_several_targets_and_a_table_of_all(several: RidgeModel) -> None:
-    page = Page(html.render(several))
+    page = Page(render(several))
     assert [name for name in page.panels() if name.startswith("predictions")] == [
         f"predictions-{k}" for k in (1, 2, 3, 4)
     ]
@@ -91,7 +91,7 @@ def test_the_first_of_several_targets_and_a_table_of_all(several: RidgeModel) ->
 
 def test_training_rows_are_called_so(fitted: Callable[..., RidgeModel]) -> None:
     X = np.random.default_rng(0).standard_normal((60, 2))
-    text = Page(html.render(fitted(X, X[:, 0]))).text
+    text = Page(render(fitted(X, X[:, 0]))).text
     assert re.search(r"\d+ training rows, as none were held out", text)
     assert "held-out rows" not in text
 
@@ -100,7 +100,7 @@ def test_names_of_the_users_are_text_and_never_markup(
     classifier: RidgeModel, changed: Any, nasty: tuple[str, ...]
 ) -> None:
     columns = [*nasty[:3]]
-    page = html.render(changed(classifier, {"columns": columns}), title=nasty[1])
+    page = render(changed(classifier, {"columns": columns}), title=nasty[1])
     parsed = Page(page)
     assert not any(tag == "img" for tag, _ in parsed.elements)
     assert sum(tag == "script" for tag, _ in parsed.elements) == 2
@@ -114,14 +114,14 @@ def test_names_of_the_users_are_text_and_never_markup(
 
 def test_names_that_look_like_tex_are_plain_text(classifier: RidgeModel) -> None:
     found = re.findall(
-        r'"type":"object","name":"(\w+)","id":"\w+","attributes":\{"text":"[^"]*frac', html.render(classifier)
+        r'"type":"object","name":"(\w+)","id":"\w+","attributes":\{"text":"[^"]*frac', render(classifier)
     )
     assert found
     assert set(found) == {"PlainText"}
 
 
 def test_nothing_is_fetched(regression: RidgeModel) -> None:
-    page = html.render(regression)
+    page = render(regression)
     parsed = Page(page)
     for tag, attributes in parsed.elements:
         assert "src" not in attributes, tag
@@ -141,7 +141,7 @@ def test_nothing_is_fetched(regression: RidgeModel) -> None:
 
 def test_other_pairs_take_the_place_of_the_check_rows(regression: RidgeModel) -> None:
     pairs = {"kind": "rows 0:3 of <b>store</b>", "true": np.zeros((3, 1)), "predicted": np.ones((3, 1))}
-    page = Page(html.render(regression, pairs=pairs))
+    page = Page(render(regression, pairs=pairs))
     assert "3 rows (rows 0:3 of <b>store</b>): RMSE 1.00" in page.text
     assert "R² undefined, as the target is constant" in page.text
 
@@ -158,7 +158,7 @@ def test_a_model_with_nothing_to_draw_says_why(regression: RidgeModel, changed: 
         },
         without=("check_true", "check_predicted", "gcv_scores", "run", "software"),
     )
-    page = Page(html.render(bare))
+    page = Page(render(bare))
     assert page.panels() == []
     assert page.scripts == []
     assert page.text.count("Not drawn:") == 6
@@ -169,14 +169,14 @@ def test_zero_residual(regression: RidgeModel, changed: Any) -> None:
     path = np.zeros_like(regression.arrays["residual_path"])
     path[0] = regression.arrays["residual_path"][0]
     exact = {"trace": path[0], "residual_trace": 0.0, "relative_residual_trace": 0.0}
-    page = html.render(changed(regression, {"certificate": exact}, {"residual_path": path}))
+    page = render(changed(regression, {"certificate": exact}, {"residual_path": path}))
     assert "zero to rounding" in page
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-30, 1e30, 0.5])
 def test_alpha_that_was_given(regression: RidgeModel, changed: Any, alpha: float) -> None:
     settings = {**regression.config["settings"], "alpha": alpha}
-    page = Page(html.render(changed(regression, {"alpha": alpha, "settings": settings})))
+    page = Page(render(changed(regression, {"alpha": alpha, "settings": settings})))
     assert "Alpha was given, not searched for." in page.text
     assert ("a logarithmic axis cannot show" in page.text) == (alpha == 0.0)
 
@@ -186,15 +186,15 @@ def test_equal_predictions_and_infinite_ones(regression: RidgeModel, changed: An
     for value in (0.0, 5.0, 1e300, 1e-300):
         assert (
             "predictions-1"
-            in Page(html.render(changed(regression, arrays={"check_predicted": np.full_like(true, value)}))).panels()
+            in Page(render(changed(regression, arrays={"check_predicted": np.full_like(true, value)}))).panels()
         )
-    page = Page(html.render(changed(regression, arrays={"check_predicted": np.full_like(true, np.inf)})))
+    page = Page(render(changed(regression, arrays={"check_predicted": np.full_like(true, np.inf)})))
     assert "as no prediction of y is finite" in page.text
 
 
 def test_many_rows_are_drawn_as_a_density_of_bounded_size(regression: RidgeModel) -> None:
     true = np.random.default_rng(0).standard_normal((200_000, 1))
-    page = html.render(regression, pairs={"kind": "held-out", "true": true, "predicted": true + 0.1})
+    page = render(regression, pairs={"kind": "held-out", "true": true, "predicted": true + 0.1})
     assert "darker where there are more" in page
     assert len(page) < 2_500_000
 
@@ -204,7 +204,7 @@ def test_many_sweeps_and_resumed_ones(regression: RidgeModel, changed: Any) -> N
     for number in (1, 3, 500):
         run = {**regression.config["run"], "seconds": 1.0, "sweeps": [sweep] * number}
         rounds = [{"start": k, "stop": k + 1, "residual_trace": None} for k in range(number)]
-        page = Page(html.render(changed(regression, {"run": run, "rounds": rounds})))
+        page = Page(render(changed(regression, {"run": run, "rounds": rounds})))
         assert "taken from a checkpoint" in page.texts
         assert "time" in page.panels()
 
@@ -212,29 +212,29 @@ def test_many_sweeps_and_resumed_ones(regression: RidgeModel, changed: Any) -> N
 def test_one_row_one_function_and_thousands_of_columns(fitted: Callable[..., RidgeModel]) -> None:
     rng = np.random.default_rng(0)
     one = fitted(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 2.0]), n_components=1, lengthscale=1.0)
-    assert "1 basis function, fitted to 2 rows" in Page(html.render(one)).text
+    assert "1 basis function, fitted to 2 rows" in Page(render(one)).text
     single = fitted(np.array([[1.0, 2.0]]), np.array([1.0]), n_components=1, lengthscale=1.0)
-    assert "fitted to 1 row of 2 features" in Page(html.render(single)).text
+    assert "fitted to 1 row of 2 features" in Page(render(single)).text
     X = rng.standard_normal((30, 3000))
-    wide = html.render(fitted(X, X[:, 0], n_components=5))
+    wide = render(fitted(X, X[:, 0], n_components=5))
     assert "and 2,988 more" in wide
     assert len(wide) < 2_000_000
 
 
 def test_constant_target_and_kernels_without_a_lengthscale(fitted: Callable[..., RidgeModel]) -> None:
     X = np.random.default_rng(0).standard_normal((50, 3))
-    assert "as the target is constant" in Page(html.render(fitted(X, np.full(50, 7.0), n_components=5))).text
-    linear = Page(html.render(fitted(X, X[:, 0], kernel="linear", n_components=3)))
+    assert "as the target is constant" in Page(render(fitted(X, np.full(50, 7.0), n_components=5))).text
+    linear = Page(render(fitted(X, X[:, 0], kernel="linear", n_components=3)))
     assert "Linear kernel on 3 basis functions" in linear.text
     assert "the kernel has no lengthscale" in linear.text
-    each = Page(html.render(fitted(X, X[:, 0], lengthscale=[1.0, 2.0, 3.0], n_components=3)))
+    each = Page(render(fitted(X, X[:, 0], lengthscale=[1.0, 2.0, 3.0], n_components=3)))
     assert "1.00 to 3.00" in each.text
 
 
 def test_a_single_class_on_the_check_rows(classifier: RidgeModel, changed: Any) -> None:
     true = np.zeros_like(classifier.arrays["check_true"])
     true[:, 0] = 1.0
-    page = Page(html.render(changed(classifier, arrays={"check_true": true, "check_predicted": true})))
+    page = Page(render(changed(classifier, arrays={"check_true": true, "check_predicted": true})))
     assert "100 % are right" in page.text
 
 
@@ -258,7 +258,7 @@ def test_an_existing_file_is_replaced_only_when_asked(regression: RidgeModel, tm
 def test_a_missing_folder_and_a_folder_are_refused_before_any_work(
     regression: RidgeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html, "render", lambda *_, **__: pytest.fail("work was done"))
+    monkeypatch.setattr("streamkernel.report.pages.document.html_of", lambda *_, **__: pytest.fail("work was done"))
     with pytest.raises(StoreNotFoundError, match="there is no folder"):
         write_report(regression, tmp_path / "none" / "report.html")
     with pytest.raises(StoreExistsError, match="is a folder"):
@@ -291,7 +291,7 @@ def test_a_file_made_meanwhile_is_not_replaced(
         path.write_text("theirs")
         return "ours"
 
-    monkeypatch.setattr(html, "render", slow)
+    monkeypatch.setattr("streamkernel.report.pages.document.html_of", slow)
     with pytest.raises(StoreExistsError):
         write_report(regression, path)
     assert path.read_text() == "theirs"

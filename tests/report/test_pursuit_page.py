@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from report.rendered import render
 from report.test_html import Page
 
 from streamkernel import KernelCCA, KernelMatchingPursuit, KernelMatchingPursuitClassifier, KernelPCA
@@ -26,9 +27,8 @@ from streamkernel.report.facts.pursuit import (
     variates_bound,
     weakness,
 )
-from streamkernel.report.figures.pursuit import pursuit_bound_panel
-from streamkernel.report.pages import models as html
-from streamkernel.report.pages.subspace import render_subspace
+from streamkernel.report.figures.figure import Line
+from streamkernel.report.figures.pursuit import error_bound_figure
 
 RNG = np.random.default_rng(6)
 X = RNG.standard_normal((700, 3))
@@ -62,7 +62,7 @@ def models() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_panel_is_there_or_says_why_not(name: str, models: dict[str, Any]) -> None:
-    page = Page(html.render(models[name]))
+    page = Page(render(models[name]))
     assert page.panels() == PANELS[name]
     reasons = {
         "plain": "a gamma, by how much a target may be missed, that was named before the fit",
@@ -102,9 +102,9 @@ def test_the_bound_stands_beside_the_shares_that_it_bounds(models: dict[str, Any
     assert found.bound.rows == 500
     np.testing.assert_array_equal(found.held_out, model.path.errors[1:, 1] / 200)
     assert found.fitted == ("the lengthscale", "the scaling")
-    figure = pursuit_bound_panel(found, "a theorem").figure
-    drawn = {name for renderer in figure.renderers for name in renderer.data_source.data}
-    assert {"bound", "share"} <= drawn
+    lines = [each for each in error_bound_figure(found, "a theorem").series if isinstance(each, Line)]
+    np.testing.assert_array_equal(lines[0].y, found.bound.values)
+    np.testing.assert_array_equal(np.nan_to_num(lines[1].y), found.bound.observed)
 
 
 def test_it_says_where_the_bound_is_not_vacuous(models: dict[str, Any]) -> None:
@@ -112,20 +112,20 @@ def test_it_says_where_the_bound_is_not_vacuous(models: dict[str, Any]) -> None:
     large = matching_pursuit_bound(10**6, np.arange(1, 16), np.linspace(10**6 // 2, 10**3, 15).astype(np.int64))
     assert large.vacuous.any()
     assert not large.says_nothing
-    caption = pursuit_bound_panel(replace(found, bound=large), "a theorem").caption
+    caption = error_bound_figure(replace(found, bound=large), "a theorem").caption
     first = int(np.flatnonzero(~large.vacuous)[0]) + 1
-    assert f"vacuous but from {first} to 15 terms" in caption
+    assert f"below 1 from {first} to 15 terms, and vacuous elsewhere" in caption
     few = matching_pursuit_bound(20, np.arange(10, 25 - 10 + 1), np.full(6, 4))
-    assert "infinite at every size" in pursuit_bound_panel(replace(found, bound=few, at=few.functions), "").reason
+    assert "infinite at every size" in error_bound_figure(replace(found, bound=few, at=few.functions), "").reason
 
 
 @pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
 def test_what_is_hard_to_draw() -> None:
     """Nothing is left, and nothing is to be explained."""
     exact = KernelMatchingPursuit(30, pool="full", lengthscale=1.0).fit(X[:30], Y[:30, 0]).model_
-    assert "path" in Page(html.render(exact)).panels()
+    assert "path" in Page(render(exact)).panels()
     flat = KernelMatchingPursuitClassifier(3, pool="full", lengthscale=1.0).fit(X[:9] * 0.0, TWO[:9]).model_
-    assert "Matching pursuit classifier" in html.render(flat)
+    assert "Matching pursuit classifier" in render(flat)
 
 
 def test_the_small_picture(models: dict[str, Any], tmp_path: Path) -> None:
@@ -138,14 +138,14 @@ def test_the_small_picture(models: dict[str, Any], tmp_path: Path) -> None:
 
 def test_sparse_kernel_pca(tmp_path: Path) -> None:
     model = KernelPCA(4, sparse=25).fit(X).model_
-    page = Page(render_subspace(model))
+    page = Page(render(model))
     assert page.panels() == ["trace", "bound", "eigenvalues", "time", "memory"]
     found = bound_curve(model, "sgma")
     assert found.best == pytest.approx(model.bound.minimum)
     assert f"least at rank {found.best_size}" in page.text
     small = KernelPCA(2, sparse=5, lengthscale=0.05).fit(X[:30]).model_
-    assert "vacuous along the whole path" in Page(render_subspace(small)).text
-    assert "not bounded" in render_subspace(KernelPCA(2, sparse=3, kernel="linear").fit(X).model_)
+    assert "vacuous along the whole path" in Page(render(small)).text
+    assert "not bounded" in render(KernelPCA(2, sparse=3, kernel="linear").fit(X).model_)
     write_report(model, tmp_path / "page.html", title="A title")
     assert re.search("<title>A title</title>", (tmp_path / "page.html").read_text())
     with pytest.raises(ParameterError, match="pairs are of models that predict"):
@@ -154,7 +154,7 @@ def test_sparse_kernel_pca(tmp_path: Path) -> None:
 
 def test_kernel_cca() -> None:
     model = KernelCCA(2, basis_size=20, bound_gamma=1.0).fit(X, Y).model_
-    page = Page(render_subspace(model, "Two views"))
+    page = Page(render(model, "Two views"))
     assert page.panels() == ["correlations", "residual", "quotients", "bound", "time", "memory"]
     assert "Theorem 4" in page.text
     assert "It is vacuous" in page.text
@@ -162,4 +162,4 @@ def test_kernel_cca() -> None:
     assert "Lengthscales" in page.texts
     assert variates_bound(model).bound.minimum == model.bound.minimum
     plain = KernelCCA(1, basis_size=10).fit(X, Y).model_
-    assert "Not drawn: bound on the error, as it takes a gamma" in Page(render_subspace(plain)).text
+    assert "Not drawn: bound on the error, as it takes a gamma" in Page(render(plain)).text

@@ -16,7 +16,7 @@ from streamkernel.kinds import transformer_class
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import KernelPCAModel, TransformerModel
-from streamkernel.report.text import count, kernel_words, percent
+from streamkernel.report.text import count, kernel_text, percent
 from streamkernel.table.info import table_info
 
 __all__ = ["command"]
@@ -43,7 +43,7 @@ def command(path: str, as_json: bool, quiet: bool, debug: bool) -> None:
 def _emit(path: str, saved: SavedBasis, title: str, as_json: bool) -> None:
     result = {"path": path, **_fields(saved), "digest": saved.digest}
     shown = readable(result)
-    shown["kernel"] = kernel_words(result["kernel"])
+    shown["kernel"] = kernel_text(result["kernel"])
     shown["rule_options"] = ", ".join(f"{name} {value}" for name, value in result["rule_options"].items()) or None
     shown["relative_residual_at_rank"] = ", ".join(
         f"{count(int(rank))}: {percent(left)}" for rank, left in result["relative_residual_at_rank"].items()

@@ -15,6 +15,7 @@ from streamkernel.factors import SavedBasis
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.records import BasisRecord, ModelRecord
+from streamkernel.records.json_types import JsonObject
 from streamkernel.report.text import count, plain, plural
 
 __all__ = [
@@ -161,6 +162,9 @@ class Recorded(Protocol):
 
     @property
     def record(self) -> BasisRecord: ...
+
+    @property
+    def config(self) -> JsonObject: ...
 
     @property
     def lengthscale(self) -> float | list[float] | None: ...

@@ -20,7 +20,7 @@ __all__ = [
     "PathCurve",
     "PursuitBound",
     "error_rates",
-    "error_words",
+    "error_text",
     "fitted_to_rows",
     "loss_curve",
     "path_curve",
@@ -107,7 +107,7 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
     return PathCurve(np.arange(path.terms + 1), training, held_out, model.terms, label, unit)
 
 
-def error_words(model: PursuitModel) -> str:
+def error_text(model: PursuitModel) -> str:
     """The condition under which a row counts as wrong."""
     gamma = model.record.settings.bound_gamma
     return "its class is told wrongly" if gamma is None else f"its target is missed by more than {gamma:g}"
@@ -164,7 +164,7 @@ def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
         assert path.errors is not None
         held_out = path.errors[1:, 1] / path.validation_rows if path.validation_rows > 0.0 else None
         at = np.arange(1, len(path.errors))
-        return PursuitBound(found, at, held_out, error_words(model), fitted_to_rows(model.record))
+        return PursuitBound(found, at, held_out, error_text(model), fitted_to_rows(model.record))
     if model.classes is not None and len(model.classes) != 2:
         return Absent(f"Theorem 3 is about two classes, and there are {len(model.classes)}")
     if model.classes is None and model.target_count > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["decades", "log_range", "log_ticks", "padded"]
+__all__ = ["counts_from_zero", "decades", "log_range", "log_ticks", "padded"]
 
 _ROOM = 0.05  # share of an axis, left free beyond the data
 
@@ -40,3 +40,8 @@ def log_range(low: float, high: float, below: float = 0.06, above: float = 0.06)
     """Limits of a logarithmic axis, with room below and above as shares of its length, at least a fifth of a decade."""
     length = max(decades(low, high), 0.2)
     return low * 10.0 ** (-below * length), high * 10.0 ** (above * length)
+
+
+def counts_from_zero(last: int) -> tuple[float, float]:
+    """Limits of an axis of counts from 0 to `last`."""
+    return -0.012 * last, 1.02 * last

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from bokeh.core.properties import value
-from bokeh.models import ColumnDataSource
-from bokeh.plotting import figure
+from collections.abc import Sequence
+
+import numpy as np
 
 from streamkernel.engine import format_bytes
-from streamkernel.report.bokeh_renderer import FONT, hover, name_ticks, new_plot
 from streamkernel.report.facts.fit import Absent, Memory, Sweep, Sweeps
-from streamkernel.report.figures.figure import Key, Panel
-from streamkernel.report.figures.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE
+from streamkernel.report.figures.figure import Axis, Boxes, Drawing, Field, Figure, Hover, Key, Missing, Texts
+from streamkernel.report.figures.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE, PAPER
 from streamkernel.report.text import duration, percent, plural, shortened, significant
 
-__all__ = ["memory_panel", "pace", "time_panel", "time_unit"]
+__all__ = ["memory_figure", "sweeps_figure", "time_figure"]
 
 _NAMED_SWEEPS = 16
 _BETWEEN = "between sweeps"
 
 
-def time_panel(times: Sweeps | Absent, between: str = "picking, algebra, check") -> Panel:
+def time_figure(times: Sweeps | Absent, between: str = "picking, algebra, check") -> Drawing:
     """Seconds of each sweep, and of the work between sweeps; `between` names this work."""
-    title = "Time"
     if isinstance(times, Absent):
-        return Panel("time", title, reason=times.reason)
+        return Missing("time", "Time", times.reason)
     resumed = sum(sweep.resumed for sweep in times.sweeps)
-    keys = [Key(BLUE, "box", "sweep over the rows")]
-    if resumed:
-        keys.append(Key(ORANGE, "box", "taken from a checkpoint"))
-    keys.append(Key(GREY, "box", f"between sweeps: {between}"))
-    if len(times.sweeps) > _NAMED_SWEEPS:
-        keys.pop()
     caption = (
         f"{duration(times.total)} in all for {plural(len(times.sweeps), 'sweep')}, "
         f"{duration(times.between)} of it between them."
@@ -38,29 +30,40 @@ def time_panel(times: Sweeps | Absent, between: str = "picking, algebra, check")
     if len(times.sweeps) > 1 and times.each is not None:
         caption += f" A sweep took {duration(times.each)} on average."
     if resumed:
-        caption += f" {plural(resumed, 'sweep')} of an earlier run {'was' if resumed == 1 else 'were'} not made again."
-    plot = _named(times, between) if len(times.sweeps) <= _NAMED_SWEEPS else _numbered(times)
-    return Panel("time", title, caption, plot, keys=tuple(keys))
-
-
-def _named(times: Sweeps, between: str) -> figure:
+        caption += (
+            f" {plural(resumed, 'sweep')} {'was' if resumed == 1 else 'were'} taken from the checkpoint of an earlier "
+            "run."
+        )
+    keys = [Key(BLUE, "box", "sweep over the rows")]
+    if resumed:
+        keys.append(Key(ORANGE, "box", "taken from a checkpoint"))
+    colours = [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps]
+    seconds = [sweep.seconds for sweep in times.sweeps]
+    if len(times.sweeps) > _NAMED_SWEEPS:
+        return _numbered(times, seconds, colours, caption, keys)
+    keys.append(Key(GREY, "box", f"{_BETWEEN}: {between}"))
     names = [shortened(sweep.name, 40) for sweep in times.sweeps] + [_BETWEEN]
-    seconds = [sweep.seconds for sweep in times.sweeps] + [times.between]
-    colours = [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps] + [GREY]
-    details = [pace(sweep) for sweep in times.sweeps] + [between]
-    return _bars(names, seconds, [duration(spent) for spent in seconds], colours, details, *time_unit(max(seconds)))
+    seconds, colours = [*seconds, times.between], [*colours, GREY]
+    unit, label = _time_unit(max(seconds))
+    texts = [duration(each) for each in seconds]
+    fields = [
+        Field("sweep", names),
+        Field("time", texts),
+        Field("", [_pace(sweep) for sweep in times.sweeps] + [between]),
+    ]
+    return _bars("time", caption, keys, names, [each / unit for each in seconds], texts, colours, label, fields)
 
 
-def pace(sweep: Sweep) -> str:
+def _pace(sweep: Sweep) -> str:
     """Rows of a sweep, and rows per second."""
     if sweep.resumed or sweep.seconds <= 0.0:
         return f"{plural(sweep.rows, 'row')}, from a checkpoint" if sweep.resumed else plural(sweep.rows, "row")
     pace = sweep.rows / sweep.seconds
-    words = f"{significant(pace / 1e6)} million" if pace >= 1e6 else significant(pace)
-    return f"{plural(sweep.rows, 'row')}, {words} a second"
+    text = f"{significant(pace / 1e6)} million" if pace >= 1e6 else significant(pace)
+    return f"{plural(sweep.rows, 'row')}, {text} a second"
 
 
-def time_unit(longest: float) -> tuple[float, str]:
+def _time_unit(longest: float) -> tuple[float, str]:
     """Unit for an axis that ends at `longest` seconds: its length in seconds, and its name."""
     if longest >= 7200.0:
         return 3600.0, "Hours"
@@ -70,93 +73,113 @@ def time_unit(longest: float) -> tuple[float, str]:
 
 
 def _bars(
+    name: str,
+    caption: str,
+    keys: Sequence[Key],
     names: list[str],
     values: list[float],
-    words: list[str],
+    texts: list[str],
     colours: list[str],
-    details: list[str],
-    unit: float,
     label: str,
-) -> figure:
+    fields: list[Field],
+) -> Figure:
     """Horizontal bars, the first at the top, with their numbers at the end."""
-    k = len(names)
-    source = ColumnDataSource(
-        {
-            "y": list(range(k)),
-            "value": [value / unit for value in values],
-            "words": words,
-            "colour": colours,
-            # A bar that is too short to be seen still shows its colour in its number.
-            "ink": [ORANGE if colour == ORANGE else INK for colour in colours],
-            "name": names,
-            "detail": details,
-        }
-    )
-    longest = max(values) / unit or 1.0
-    # The words stand to the right of the bars, the longest bar included.
-    plot = new_plot(label, "", (0.0, 1.45 * longest), (k - 0.4, -0.6), height=70 + 34 * max(k, 3))
-    plot.yaxis.axis_label = None
-    plot.toolbar_location = None
-    bars = plot.hbar("y", height=0.62, right="value", source=source, fill_color="colour", line_color=None)
-    hover(plot, [bars], [("@name", "@words"), ("", "@detail")])
-    plot.text(
-        "value", "y", text="words", source=source, x_offset=7, text_baseline="middle", text_font=value(FONT),
-        text_font_size="12px", text_color="ink",
-    )  # fmt: skip
-    name_ticks(plot.yaxis, names)
-    plot.yaxis.major_label_text_font_size = "12px"
-    plot.yaxis.major_label_text_color = INK
-    plot.yaxis.major_tick_line_color = None
-    plot.ygrid.grid_line_color = None
-    plot.xaxis.axis_line_color = None
-    return plot
+    y = np.arange(len(names))
+    # A bar that is too short to be seen still shows its colour in its number.
+    inks = [ORANGE if colour == ORANGE else INK for colour in colours]
+    bars = Boxes(0.0, values, y - 0.31, y + 0.31, fill=colours, edge=None, hover=Hover(fields))
+    # The texts stand to the right of the bars, the longest bar included.
+    x = Axis(label, (0.0, 1.45 * (max(values) or 1.0)))
+    series = [bars, Texts(values, y, texts, inks, offset=7.0)]
+    return Figure(name, name.capitalize(), caption, x, _list(names), series, keys, height=70 + 34 * max(len(names), 3))
 
 
-def _numbered(times: Sweeps) -> figure:
+def _list(names: Sequence[str]) -> Axis:
+    """An axis of names, the first at the top."""
+    return Axis("", (len(names) - 0.4, -0.6), names=tuple(names))
+
+
+def _numbered(times: Sweeps, seconds: list[float], colours: list[str], caption: str, keys: list[Key]) -> Figure:
     """Many sweeps: one thin bar for each, in their order."""
-    k = len(times.sweeps)
-    longest = max(sweep.seconds for sweep in times.sweeps) or 1.0
-    unit, label = time_unit(longest)
-    plot = new_plot("Sweep", f"{label} a sweep", (0.5, k + 0.5), (0.0, 1.08 * longest / unit), height=280)
-    source = ColumnDataSource(
-        {
-            "number": list(range(1, k + 1)),
-            "value": [sweep.seconds / unit for sweep in times.sweeps],
-            "words": [duration(sweep.seconds) for sweep in times.sweeps],
-            "name": [sweep.name for sweep in times.sweeps],
-            "colour": [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps],
-        }
-    )
-    bars = plot.vbar("number", width=0.9 if k < 200 else 1.0, top="value", source=source, color="colour", line_width=0)
-    hover(plot, [bars], [("sweep", "@number{0,0}: @name"), ("time", "@words")])
-    return plot
+    k, longest = len(seconds), max(seconds) or 1.0
+    unit, label = _time_unit(longest)
+    number, half = np.arange(1, k + 1), 0.45 if k < 200 else 0.5
+    fields = [
+        Field("sweep", [f"{index}: {sweep.name}" for index, sweep in enumerate(times.sweeps, 1)]),
+        Field("time", [duration(each) for each in seconds]),
+    ]
+    heights = np.array(seconds) / unit
+    bars = Boxes(number - half, number + half, 0.0, heights, colours, edge=None, hover=Hover(fields))
+    x, y = Axis("Sweep", (0.5, k + 0.5)), Axis(f"{label} a sweep", (0.0, 1.08 * longest / unit))
+    return Figure("time", "Time", caption, x, y, [bars], keys, height=280)
 
 
-def memory_panel(memory: Memory | Absent) -> Panel:
+def memory_figure(memory: Memory | Absent) -> Drawing:
     """Memory promised before the fit, and memory measured."""
-    title = "Memory"
     if isinstance(memory, Absent):
-        return Panel("memory", title, reason=memory.reason)
+        return Missing("memory", "Memory", memory.reason)
     share = memory.measured / memory.promised
-    kept = share <= 1.0
+    colour = BLUE if share <= 1.0 else ORANGE
     unit, label = (1e9, "Gigabytes") if max(memory.promised, memory.measured) >= 2e9 else (1e6, "Megabytes")
-    plot = _bars(
-        ["promised", "measured"],
-        [float(memory.promised), float(memory.measured)],
-        [format_bytes(memory.promised), format_bytes(memory.measured)],
-        [PALE_BLUE, BLUE if kept else ORANGE],
-        ["before the fit, by the plan", "all processes together, at the peak"],
-        unit,
-        label,
-    )
     caption = (
         "Resident memory of all processes together at its peak, against the bound that the plan gave before any row "
         "was read."
     )
-    if not kept:
+    if share > 1.0:
         caption += f" The bound was exceeded by {format_bytes(memory.measured - memory.promised)}."
-    keys = (
-        Key(PALE_BLUE, "box", "promised"),
-        Key(BLUE if kept else ORANGE, "box", f"measured, {percent(share, 2)} of it"),
+    keys = Key(PALE_BLUE, "box", "promised"), Key(colour, "box", f"measured, {percent(share, 2)} of it")
+    names, sizes = ["promised", "measured"], [memory.promised, memory.measured]
+    texts = [format_bytes(size) for size in sizes]
+    fields = [
+        Field("memory", names),
+        Field("size", texts),
+        Field("", ["before the fit, by the plan", "all processes together, at the peak"]),
+    ]
+    return _bars(
+        "memory", caption, keys, names, [size / unit for size in sizes], texts, [PALE_BLUE, colour], label, fields
     )
-    return Panel("memory", title, caption, plot, keys=keys)
+
+
+def sweeps_figure(labels: Sequence[str], times: Sequence[Sweeps | Absent]) -> Drawing:
+    """Sweeps and seconds of several factors: one bar for each factor, divided into its sweeps."""
+    title = "Sweeps and seconds"
+    shown = [(label, spent) for label, spent in zip(labels, times, strict=True) if isinstance(spent, Sweeps)]
+    if not shown:
+        return Missing("sweeps", title, next(t.reason for t in times if isinstance(t, Absent)))
+    k, longest = len(shown), max(spent.total for _, spent in shown) or 1.0
+    unit, label = _time_unit(longest)
+    pieces: list[tuple[int, float, float, str, str, str]] = []  # factor, start, seconds, colour, name, detail
+    for y, (_, spent) in enumerate(shown):
+        at = 0.0
+        for index, sweep in enumerate(spent.sweeps):
+            colour = ORANGE if sweep.resumed else (BLUE, PALE_BLUE)[index % 2]
+            pieces.append((y, at, sweep.seconds, colour, f"{index + 1}: {sweep.name}", _pace(sweep)))
+            at += sweep.seconds
+        pieces.append((y, at, spent.between, GREY, _BETWEEN, "picking and algebra"))
+    factor, start, seconds, colours, names, details = zip(*pieces, strict=True)
+    rows, left, right = np.array(factor), np.array(start) / unit, np.add(start, seconds) / unit
+    fields = [
+        Field("sweep", names),
+        Field("time", [duration(each) for each in seconds]),
+        Field("", details),
+    ]
+    series = [
+        Boxes(left, right, rows - 0.3, rows + 0.3, colours, PAPER, 0.5, hover=Hover(fields)),
+        Texts([s.total / unit for _, s in shown], np.arange(k), [_spent_text(s) for _, s in shown], offset=7.0),
+    ]
+    keys = [Key(BLUE, "box", "sweeps over the rows, two blues in turn"), Key(GREY, "box", _BETWEEN)]
+    if any(sweep.resumed for _, spent in shown for sweep in spent.sweeps):
+        keys.insert(1, Key(ORANGE, "box", "taken from a checkpoint"))
+    caption = (
+        "From the first read to the last column written. Seconds a sweep are the mean over the sweeps of this run, "
+        "without those from a checkpoint."
+    )
+    # The text stands to the right of the longest bar.
+    x, y_axis = Axis(label, (0.0, 1.55 * longest / unit)), _list([shortened(label, 40) for label, _ in shown])
+    return Figure("sweeps", title, caption, x, y_axis, series, keys, height=70 + 40 * max(k, 3))
+
+
+def _spent_text(spent: Sweeps) -> str:
+    """ "6 sweeps, 12 s, 1.8 s a sweep" """
+    text = f"{plural(len(spent.sweeps), 'sweep')}, {duration(spent.total)}"
+    return text if spent.each is None else f"{text}, {duration(spent.each)} a sweep"

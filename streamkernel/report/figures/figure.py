@@ -1,12 +1,48 @@
-"""One figure of the page with its text, or the reason why it is absent."""
+"""The vocabulary of figures: axes, series and notes as data, which any renderer can draw.
+
+Sizes, widths and offsets are in pixels of a page; upward offsets are positive. Texts may hold names of the user: they
+are neither markup nor TeX.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from bokeh.models import Model
+import numpy as np
+from numpy.typing import ArrayLike
 
-__all__ = ["Key", "Panel"]
+from streamkernel.report.figures.palette import BAND, BLUE, DASHED, DOTTED, INK, MUTED, ORANGE, PALE_BLUE, PAPER
+
+__all__ = [
+    "Area",
+    "Axis",
+    "Boxes",
+    "Drawing",
+    "Field",
+    "Figure",
+    "Hover",
+    "Key",
+    "Line",
+    "Lines",
+    "Missing",
+    "Note",
+    "Points",
+    "Rule",
+    "Segments",
+    "Series",
+    "Texts",
+    "Zone",
+    "columns",
+    "dot",
+    "ideal",
+    "rings",
+]
+
+Dash = tuple[int, ...]
+Colours = str | Sequence[str]  # one for all points, or one for each
+XY = Literal["x", "y"]
 
 
 @dataclass(frozen=True)
@@ -19,19 +55,247 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """A figure with its caption, or the reason why there is none.
+class Axis:
+    """An axis with its label and limits; limits in descending order turn it round.
 
     Parameters
     ----------
-    name : identifier, the panel's anchor on the page.
-    title, caption : plain text, escaped by the page.
-    figure : figure that Bokeh draws, or None with a `reason`.
+    percent : whether the numbers are percentages.
+    names : names at 0, 1, 2, ... in place of numbers.
+    ticks : places of the ticks; chosen by the renderer if there are none.
+    numbered : whether numbers are written.
+    """
+
+    label: str
+    limits: tuple[float, float]
+    log: bool = False
+    percent: bool = False
+    names: tuple[str, ...] = ()
+    ticks: tuple[float, ...] = ()
+    numbered: bool = True
+    colour: str = MUTED
+
+
+@dataclass(frozen=True)
+class Field:
+    """A line of the text under the pointer: a label, and a value for each point.
+
+    `values` are texts, or numbers with a `form`: "0,0.[00]" (numeral.js) or "%.3g" (printf).
+    """
+
+    label: str
+    values: ArrayLike
+    form: str = ""
+
+
+@dataclass(frozen=True)
+class Hover:
+    """Fields of the point under the pointer or, with `across`, of the point above or below it."""
+
+    fields: Sequence[Field]
+    across: bool = False
+
+
+@dataclass(frozen=True)
+class Series:
+    """Base of what a figure draws."""
+
+
+@dataclass(frozen=True)
+class Line(Series):
+    """A line through points; `stepped` keeps each value up to the next point.
+
+    Parameters
+    ----------
+    rings : diameter of a ring at each point; 0 for none.
+    right : whether y is read on the right axis.
+    below : whether other series are drawn over it.
+    """
+
+    x: ArrayLike
+    y: ArrayLike
+    colour: str = BLUE
+    width: float = 2.0
+    dash: Dash = ()
+    rings: float = 0.0
+    stepped: bool = False
+    right: bool = False
+    below: bool = False
+    hover: Hover | None = None
+
+
+@dataclass(frozen=True)
+class Lines(Series):
+    """Lines of one colour over the same x: `y` (k, t). The pointer meets the name, x and y of each."""
+
+    x: np.ndarray
+    y: np.ndarray
+    names: Sequence[str]
+    colour: str
+    width: float = 2.0
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True)
+class Points(Series):
+    """Points with a fill and an edge; `marker` is their form."""
+
+    x: ArrayLike
+    y: ArrayLike
+    fill: Colours = BLUE
+    edge: str | None = PAPER
+    edge_width: float = 1.5
+    size: float = 6.0
+    opacity: float = 1.0
+    marker: Literal["circle", "dash", "triangle"] = "circle"
+    hover: Hover | None = None
+
+
+@dataclass(frozen=True)
+class Boxes(Series):
+    """Rectangles: columns, bars and cells. Ends that are numbers are those of all."""
+
+    left: ArrayLike
+    right: ArrayLike
+    bottom: ArrayLike
+    top: ArrayLike
+    fill: Colours = PALE_BLUE
+    edge: str | None = PAPER
+    edge_width: float = 1.0
+    opacity: float = 1.0
+    on_right: bool = False
+    below: bool = False
+    hover: Hover | None = None
+
+
+@dataclass(frozen=True)
+class Segments(Series):
+    """Straight lines from (x, low) to (x, high); with ``along="x"`` from (low, x) to (high, x)."""
+
+    x: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+    colour: str = PALE_BLUE
+    width: float = 3.0
+    opacity: float = 1.0
+    along: XY = "y"
+    hover: Hover | None = None
+
+
+@dataclass(frozen=True)
+class Area(Series):
+    """The area between two lines."""
+
+    x: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+    colour: str
+
+
+@dataclass(frozen=True)
+class Zone(Series):
+    """The background from `low` to `high` of an axis; None is the end of the axis."""
+
+    axis: XY
+    low: float | None
+    high: float | None
+    colour: str = BAND
+
+
+@dataclass(frozen=True)
+class Rule(Series):
+    """A line across the figure, at a value of an axis."""
+
+    axis: XY
+    at: float
+    colour: str = ORANGE
+    dash: Dash = DOTTED
+    width: float = 1.0
+
+
+@dataclass(frozen=True)
+class Texts(Series):
+    """A text beside, or at, each point."""
+
+    x: ArrayLike
+    y: ArrayLike
+    text: Sequence[str]
+    colour: Colours = INK
+    size: float = 12.0
+    offset: float = 0.0
+    align: Literal["left", "center"] = "left"
+
+
+@dataclass(frozen=True)
+class Note(Series):
+    """A text beside one place, in front of all series; `plain` leaves out its white background."""
+
+    x: float
+    y: float
+    text: str
+    colour: str = ORANGE
+    offset: tuple[float, float] = (0.0, 0.0)
+    align: Literal["left", "center", "right"] = "left"
+    baseline: Literal["top", "middle", "bottom", "alphabetic"] = "bottom"
+    size: float = 12.0
+    plain: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure with its text.
+
+    Parameters
+    ----------
+    name : identifier, the figure's anchor on a page.
+    series : in the order in which they are drawn.
+    right : a second vertical axis.
+    summary : the caption in a few words, for a picture, which has no captions.
+    legend : whether a picture shows the keys, too.
+    square : whether a picture gives both axes the same length.
     """
 
     name: str
     title: str
-    caption: str = ""
-    figure: Model | None = None
-    reason: str = ""
-    keys: tuple[Key, ...] = field(default=())
+    caption: str
+    x: Axis
+    y: Axis
+    series: Sequence[Series]
+    keys: Sequence[Key] = ()
+    right: Axis | None = None
+    height: int = 330
+    summary: str = ""
+    legend: bool = False
+    square: bool = False
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The reason why a figure is not drawn."""
+
+    name: str
+    title: str
+    reason: str
+
+
+Drawing = Figure | Missing
+
+
+def columns(edges: np.ndarray, heights: ArrayLike, **style: Any) -> Boxes:
+    """Columns of a histogram, from zero."""
+    return Boxes(edges[:-1], edges[1:], 0.0, heights, **style)
+
+
+def dot(x: float, y: float, colour: str = ORANGE, size: float = 10.0) -> Points:
+    """One large dot: the value that was taken."""
+    return Points([x], [y], fill=colour, size=size)
+
+
+def rings(x: ArrayLike, y: ArrayLike, colour: str = BLUE, size: float = 7.0, **style: Any) -> Points:
+    """White points with a coloured edge."""
+    return Points(x, y, fill=PAPER, edge=colour, size=size, **style)
+
+
+def ideal(axis: XY, at: float) -> Rule:
+    """A dashed line at the value that would be right."""
+    return Rule(axis, at, ORANGE, DASHED, 1.2)

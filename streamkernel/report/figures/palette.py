@@ -10,6 +10,8 @@ import math
 __all__ = [
     "BAND",
     "BLUE",
+    "DASHED",
+    "DOTTED",
     "FAINT",
     "GREY",
     "GRID",
@@ -19,7 +21,9 @@ __all__ = [
     "ORANGE",
     "PALE_BLUE",
     "PAPER",
+    "PURPLE",
     "RULE",
+    "TEAL",
     "blend",
     "line_style",
     "shade",
@@ -39,7 +43,9 @@ GREY = "#b6bfca"
 
 # Colours of lines side by side; they differ in lightness too, so that most pairs survive grey print.
 _LINES = (BLUE, ORANGE, "#3a9d8f", "#8d4a9e", "#b3941c", "#7c2f2f", "#6fa8dc", "#5b6878")
-_DASHES: tuple[list[int], ...] = ([], [8, 3], [3, 2])
+TEAL, PURPLE = _LINES[2:4]
+_DASHES: tuple[tuple[int, ...], ...] = ((), (8, 3), (3, 2))
+DASHED, DOTTED = (5, 4), (2, 3)
 MOST_LINES = len(_LINES) * len(_DASHES)
 
 
@@ -50,7 +56,7 @@ def blend(share: float, low: str = "#f4f7fb", high: str = BLUE) -> str:
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in ends)
 
 
-def line_style(index: int) -> tuple[str, list[int]]:
+def line_style(index: int) -> tuple[str, tuple[int, ...]]:
     """Colour and dashes (empty: solid) of a line by its index; no two indices below `MOST_LINES` give the same."""
     return _LINES[index % len(_LINES)], _DASHES[index // len(_LINES) % len(_DASHES)]
 

@@ -6,48 +6,34 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
-from streamkernel.report.figures.figure import Key, Panel
-from streamkernel.report.pages.tables import Card, Table
+from streamkernel.report.bokeh_renderer import scripts_and_elements
+from streamkernel.report.figures.figure import Figure, Key, Missing
+from streamkernel.report.pages.tables import Card, Page, Section, Table
+from streamkernel.report.text import plain
 
-__all__ = ["Section", "assemble"]
+__all__ = ["html_of"]
 
 _POWER = re.compile("(?<=10)[⁻⁰¹²³⁴-⁹]+")
 _PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 
-@dataclass(frozen=True)
-class Section:
-    """Panels under one heading; `drawn` holds Bokeh's element for each panel that has a figure."""
+def html_of(page: Page, title: str | None = None) -> str:
+    """The whole page as text; `title` stands in place of its own.
 
-    title: str
-    panels: Sequence[Panel]
-    drawn: dict[str, str]
-    tables: Sequence[Table] = ()
-
-
-def assemble(
-    title: str,
-    lead: str,
-    cards: Sequence[Card],
-    notices: Sequence[str],
-    sections: Sequence[Section],
-    tables: Sequence[Table],
-    scripts: Sequence[str],
-    footer: str,
-) -> str:
-    """The whole page.
-
-    Its content security policy forbids every request, and every script but those given here, known by their digests.
-    So nothing in the page can send a network request, whatever the model's names and labels contain.
+    Its content security policy forbids every request, and every script but its own, known by their digests. So nothing
+    in the page can send a network request, whatever the model's names and labels contain.
     """
+    title = page.title if title is None else plain(title, 200)
+    drawings = [each for section in page.sections for each in section.figures]
+    scripts, elements = scripts_and_elements([each for each in drawings if isinstance(each, Figure)])
     digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
     style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
-    body = "\n".join(_section(section) for section in sections)
+    body = "\n".join(_section(each, elements) for each in page.sections if each.figures or each.tables)
+    version = plain((page.config.get("software") or {}).get("streamkernel", ""))
     code = "\n".join(f"<script>{script}</script>" for script in scripts)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -64,19 +50,19 @@ def assemble(
 <body>
 <header>
 <h1>{escape(title)}</h1>
-<p class="lead">{_text(lead)}</p>
-{_cards(cards)}
-{_notices(notices)}<noscript><p class="reason">The figures need JavaScript, which is off.</p></noscript>
+<p class="lead">{_text(page.lead)}</p>
+{_cards(page.cards)}
+{_notices(page.notices)}<noscript><p class="reason">The figures need JavaScript, which is off.</p></noscript>
 </header>
 <main>
 {body}
 <section>
 <h2>Settings and software</h2>
 <div class="tables">
-{"".join(_table(table) for table in tables)}</div>
+{"".join(_table(table) for table in page.settings)}</div>
 </section>
 </main>
-<footer>{_text(footer)}</footer>
+<footer>{_text(f"Made by streamkernel {version}.")} This page is complete in itself and sends no request.</footer>
 {code}
 </body>
 </html>
@@ -107,27 +93,27 @@ def _notices(notices: Sequence[str]) -> str:
     return '<ul class="notices">\n' + "".join(f"<li>{_text(notice)}</li>\n" for notice in notices) + "</ul>\n"
 
 
-def _section(section: Section) -> str:
-    drawn = [panel for panel in section.panels if panel.name in section.drawn]
+def _section(section: Section, elements: dict[str, str]) -> str:
+    drawn = [_figure(each, elements[each.name]) for each in section.figures if isinstance(each, Figure)]
+    reasons = "".join(_reason(each) for each in section.figures if isinstance(each, Missing))
     odd = " odd" if len(drawn) % 2 else ""
-    panels = "\n".join(_panel(panel, section.drawn[panel.name]) for panel in drawn)
-    reasons = "".join(_reason(panel) for panel in section.panels if panel.name not in section.drawn)
-    grid = f'<div class="panels{odd}">\n{panels}\n</div>\n' if drawn else ""
+    figures = "\n".join(drawn)
+    grid = f'<div class="panels{odd}">\n{figures}\n</div>\n' if drawn else ""
     tables = "".join(_table(table) for table in section.tables)
     return f"<section>\n<h2>{_text(section.title)}</h2>\n{grid}{reasons}{tables}</section>"
 
 
-def _reason(panel: Panel) -> str:
-    title = panel.title[:1].lower() + panel.title[1:]
-    return f'<p class="reason">Not drawn: {_text(title)}, as {_text(panel.reason)}.</p>\n'
+def _reason(missing: Missing) -> str:
+    title = missing.title[:1].lower() + missing.title[1:]
+    return f'<p class="reason">Not drawn: {_text(title)}, as {_text(missing.reason)}.</p>\n'
 
 
-def _panel(panel: Panel, drawn: str) -> str:
-    keys = "".join(f"<li>{_swatch(key)}{_text(key.text)}</li>" for key in panel.keys)
+def _figure(figure: Figure, element: str) -> str:
+    keys = "".join(f"<li>{_swatch(key)}{_text(key.text)}</li>" for key in figure.keys)
     legend = f'<ul class="keys">{keys}</ul>\n' if keys else ""
     return (
-        f'<article class="panel" id="{escape(panel.name)}">\n<h3>{_text(panel.title)}</h3>\n'
-        f'<p class="caption">{_text(panel.caption)}</p>\n{legend}{drawn}\n</article>'
+        f'<article class="panel" id="{escape(figure.name)}">\n<h3>{_text(figure.title)}</h3>\n'
+        f'<p class="caption">{_text(figure.caption)}</p>\n{legend}{element}\n</article>'
     )
 
 

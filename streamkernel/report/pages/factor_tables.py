@@ -9,20 +9,20 @@ from streamkernel.engine import format_bytes
 from streamkernel.factors import Factor
 from streamkernel.report.facts.factors import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
 from streamkernel.report.facts.fit import Absent, Memory, Sweeps, memory_use, sweep_times
-from streamkernel.report.pages.tables import Table, lengthscale_words, scaling_words
-from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.pages.tables import Table, lengthscale_text, scaling_text
+from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
 
 __all__ = [
     "ENDED",
-    "Drawn",
-    "disk_words",
+    "FactorCurves",
+    "disk_text",
     "factor_headline",
     "factor_notices",
     "factor_tables",
-    "memory_words",
-    "rules_words",
-    "sweeps_words",
-    "time_words",
+    "memory_text",
+    "rules_text",
+    "sweeps_text",
+    "time_text",
 ]
 
 _BESIDE = 5  # most columns of text that fit side by side
@@ -36,7 +36,7 @@ ENDED = {
 
 
 @dataclass(frozen=True)
-class Drawn:
+class FactorCurves:
     """A factor and its curves."""
 
     factor: Factor
@@ -61,35 +61,34 @@ class Drawn:
         return self.factor.relative_residual_trace
 
 
-def factor_headline(drawn: Sequence[Drawn]) -> tuple[str, str]:
+def factor_headline(factors: Sequence[FactorCurves]) -> tuple[str, str]:
     """Title of the page, and one sentence about its content."""
-    first = drawn[0].factor
-    (rows, n), features = first.shape, len(first.record.column_names)
-    kernel = kernel_words(first.record.kernel)
+    first = factors[0].factor
+    (rows, n), features = first.shape, len(first.config["column_names"])
+    kernel = kernel_text(first.config["kernel"])
     kernel = kernel[:1].upper() + kernel[1:]
-    if len(drawn) == 1:
-        run = first.record.run
-        sweeps = plural(0 if run is None else len(run.sweeps), "sweep")
+    if len(factors) == 1:
+        sweeps = plural(len((first.config.get("run") or {}).get("sweeps", [])), "sweep")
         return "Low-rank factor", (
             f"{kernel} kernel matrix of {plural(rows, 'row')} of {plural(features, 'feature')}, as G Gᵀ with "
             f"{plural(n, 'column')}, in {sweeps} over the data."
         )
-    kept = differences([one.factor for one in drawn])
+    kept = differences([one.factor for one in factors])
     matrix = (
         f"a {kernel} kernel matrix of {plural(rows, 'row')} of {plural(features, 'feature')}"
         if not kept
         else f"kernel matrices that differ in {' and '.join(kept)}"
     )
-    return f"{len(drawn)} low-rank factors", f"Factors G, G Gᵀ ~ K, of {matrix}, by {rules_words(drawn)}."
+    return f"{len(factors)} low-rank factors", f"Factors G, G Gᵀ ~ K, of {matrix}, by {rules_text(factors)}."
 
 
-def rules_words(drawn: Sequence[Drawn]) -> str:
+def rules_text(factors: Sequence[FactorCurves]) -> str:
     """The rules, each named once."""
-    rules = list(dict.fromkeys(plain(one.factor.record.rule, 40) for one in drawn))
+    rules = list(dict.fromkeys(plain(one.factor.config.get("rule", "–"), 40) for one in factors))
     return rules[0] if len(rules) == 1 else f"{', '.join(rules[:-1])} and {rules[-1]}"
 
 
-def sweeps_words(one: Drawn) -> tuple[str, str]:
+def sweeps_text(one: FactorCurves) -> tuple[str, str]:
     """Number of sweeps, and seconds per sweep."""
     times = one.times
     if isinstance(times, Absent):
@@ -97,7 +96,7 @@ def sweeps_words(one: Drawn) -> tuple[str, str]:
     return count(len(times.sweeps)), "from checkpoints" if times.each is None else f"{duration(times.each)} a sweep"
 
 
-def time_words(one: Drawn) -> tuple[str, str]:
+def time_text(one: FactorCurves) -> tuple[str, str]:
     """Seconds of the run, and the part of the run that they measure."""
     times = one.times
     return (
@@ -107,7 +106,7 @@ def time_words(one: Drawn) -> tuple[str, str]:
     )
 
 
-def memory_words(one: Drawn) -> tuple[str, str]:
+def memory_text(one: FactorCurves) -> tuple[str, str]:
     """Memory measured, and memory promised."""
     memory = one.memory
     if isinstance(memory, Absent):
@@ -115,16 +114,16 @@ def memory_words(one: Drawn) -> tuple[str, str]:
     return format_bytes(memory.measured), f"{format_bytes(memory.promised)} promised"
 
 
-def disk_words(one: Drawn) -> tuple[str, str]:
+def disk_text(one: FactorCurves) -> tuple[str, str]:
     """Size of G on disk, and its dtype."""
-    stored = one.factor.record.columns
+    stored = one.factor.config.get("columns")
     if stored is None:
         return "–", "columns were not stored"
     rows, n = one.factor.shape
-    return format_bytes(rows * n * (4 if stored.dtype == "float32" else 8)), plain(stored.dtype)
+    return format_bytes(rows * n * (4 if stored["dtype"] == "float32" else 8)), plain(stored["dtype"])
 
 
-def _bound_words(one: Drawn) -> str:
+def _bound_text(one: FactorCurves) -> str:
     if isinstance(one.bound, Absent):
         return "none"
     if one.bound.vacuous:
@@ -132,21 +131,21 @@ def _bound_words(one: Drawn) -> str:
     return f"{significant(one.bound.best, 4)} of k(x, x) at rank {count(one.bound.best_size)}"
 
 
-def _facts(one: Drawn, first: Factor, pca: PcaCurve | Absent | None) -> list[tuple[str, str]]:
-    record, (rows, n) = one.factor.record, one.factor.shape
-    settings, certificate = record.settings, record.certificate
-    lengthscale, how = lengthscale_words(one.factor)
-    disk, dtype = disk_words(one)
-    options = "".join(f", {plain(k)} {plain(v)}" for k, v in settings.rule_options.items())
+def _facts(one: FactorCurves, first: Factor, pca: PcaCurve | Absent | None) -> list[tuple[str, str]]:
+    config, (rows, n) = one.factor.config, one.factor.shape
+    settings, certificate = config.get("settings", {}), config["certificate"]
+    lengthscale, how = lengthscale_text(one.factor)
+    disk, dtype = disk_text(one)
+    options = "".join(f", {plain(k)} {plain(v)}" for k, v in (settings.get("rule_options") or {}).items())
     facts = [
-        ("Rows", f"{count(rows)} ({count(record.rows.start)} to {count(record.rows.stop)})"),
-        ("Rank", f"{count(n)} of {count(record.requested_basis)}"),
-        ("Ended by", ENDED.get(record.ended, plain(record.ended))),
-        ("Rule", plain(record.rule, 40) + options),
-        ("Kernel", kernel_words(record.kernel)),
+        ("Rows", f"{count(rows)} ({count(config['rows']['start'])} to {count(config['rows']['stop'])})"),
+        ("Rank", f"{count(n)} of {count(config.get('requested_basis', n))}"),
+        ("Ended by", ENDED.get(str(config.get("ended")), plain(config.get("ended", "–")))),
+        ("Rule", plain(config.get("rule", "–"), 40) + options),
+        ("Kernel", kernel_text(config["kernel"])),
         ("Lengthscale", f"{lengthscale} ({how})"),
-        ("Features", f"{count(len(record.column_names))}, {scaling_words(one.factor)}"),
-        ("Trace", significant(certificate.trace, 6)),
+        ("Features", f"{count(len(config['column_names']))}, {scaling_text(one.factor)}"),
+        ("Trace", significant(certificate["trace"], 6)),
         ("Residual trace", significant(one.factor.residual_trace, 4)),
         ("Certificate", f"{percent(one.relative, 4)} of the trace"),
     ]
@@ -154,55 +153,55 @@ def _facts(one: Drawn, first: Factor, pca: PcaCurve | Absent | None) -> list[tup
         # The optimum is known for the first factor's matrix only.
         times = None if differences([first, one.factor]) else times_the_optimum(one.curve, pca, n)
         facts.append(("Times the PCA optimum", significant(times)))
-    sweeps, each = sweeps_words(one)
+    sweeps, each = sweeps_text(one)
     return [
         *facts,
-        ("Compression bound", _bound_words(one)),
+        ("Compression bound", _bound_text(one)),
         ("Columns on disk", f"{dtype}, {disk}" if disk != "–" else "none"),
         ("Sweeps", f"{sweeps}, {each}"),
-        ("Time", time_words(one)[0]),
+        ("Time", time_text(one)[0]),
         ("Memory promised", format_bytes(one.memory.promised) if isinstance(one.memory, Memory) else "–"),
         ("Memory measured", format_bytes(one.memory.measured) if isinstance(one.memory, Memory) else "–"),
-        ("Seed", plain(settings.seed)),
+        ("Seed", plain(settings.get("seed", "–"))),
         ("Digest", one.factor.digest),
     ]
 
 
-def factor_tables(drawn: Sequence[Drawn], pca: PcaCurve | Absent | None) -> tuple[list[Table], list[Table]]:
+def factor_tables(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None) -> tuple[list[Table], list[Table]]:
     """The facts side by side (only for several factors), and the tables of settings and software."""
-    first = drawn[0].factor
-    facts = [_facts(one, first, pca) for one in drawn]
-    data = [("Fingerprint of the table", plain(first.record.table_fingerprint, 64))]
-    software = {plain(name): plain(value) for name, value in (first.record.software or {}).items()}
+    first = factors[0].factor
+    facts = [_facts(one, first, pca) for one in factors]
+    data = [("Fingerprint of the table", plain(first.config.get("table_fingerprint", "–"), 64))]
+    software = {plain(name): plain(value) for name, value in (first.config.get("software") or {}).items()}
     if software:
         machine = software.pop("machine", "")
         data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
         data.append(("Machine", machine or "–"))
-    paths = [(one.label, "in memory" if one.factor.path is None else plain(one.factor.path, 200)) for one in drawn]
-    if len(drawn) == 1:
+    paths = [(one.label, "in memory" if one.factor.path is None else plain(one.factor.path, 200)) for one in factors]
+    if len(factors) == 1:
         return [], [Table("Facts", tuple(facts[0])), Table("Data and software", (("Path", paths[0][1]), *data))]
     beside = []
-    for start in range(0, len(drawn), _BESIDE):
+    for start in range(0, len(factors), _BESIDE):
         some = slice(start, start + _BESIDE)
         rows = tuple((names[0][0], *(value for _, value in names)) for names in zip(*facts[some], strict=True))
-        beside.append(Table("Side by side", rows, ("", *(one.label for one in drawn[some])), wide=True))
+        beside.append(Table("Side by side", rows, ("", *(one.label for one in factors[some])), wide=True))
     return beside, [Table("Paths", tuple(paths)), Table("Data and software of the first", tuple(data))]
 
 
-def factor_notices(drawn: Sequence[Drawn]) -> list[str]:
+def factor_notices(factors: Sequence[FactorCurves]) -> list[str]:
     """Sentences about facts that look wrong, or that make the lines incomparable."""
     found = []
-    kept = differences([one.factor for one in drawn])
+    kept = differences([one.factor for one in factors])
     if kept:
         of = " or ".join(kept)
         found.append(
             f"These factors are not all of one {of}: the lines are shares of the traces of different matrices, and a "
             "PCA optimum is that of the first."
         )
-    for one in drawn:
-        asked = int(one.factor.record.requested_basis)
-        who = one.label if len(drawn) > 1 else "The selection"
-        if one.factor.record.ended == "rank" and one.rank < asked:
+    for one in factors:
+        asked = int(one.factor.config.get("requested_basis", one.rank))
+        who = one.label if len(factors) > 1 else "The selection"
+        if one.factor.config.get("ended") == "rank" and one.rank < asked:
             found.append(f"{who} stopped at rank {count(one.rank)} of {count(asked)}: no independent row was left.")
         if isinstance(one.memory, Memory) and one.memory.measured > one.memory.promised:
             over = f"{format_bytes(one.memory.measured)} against {format_bytes(one.memory.promised)}"

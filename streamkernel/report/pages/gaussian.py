@@ -1,31 +1,48 @@
-"""Key numbers and settings of models that predict distributions: Gaussian processes, committees and similar models."""
+"""The page and the picture of models that predict distributions: Gaussian processes, committees and similar models."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from streamkernel.models.gaussian import GaussianModel
-from streamkernel.models.generalised import GeneralisedModel
-from streamkernel.records import GaussianSettingsRecord, GaussianSolutionRecord
-from streamkernel.report.facts.calibration import CountCheck, GaussianCheck, ProbabilityCheck, binomial_band
-from streamkernel.report.facts.fit import Absent, target_names
-from streamkernel.report.facts.pairs import ClassPairs, Targets
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.report.facts.calibration import (
+    CountCheck,
+    GaussianCheck,
+    ProbabilityCheck,
+    binomial_band,
+    distribution_check,
+    row_intervals,
+)
+from streamkernel.report.facts.fit import Absent, lengthscale_curve, target_names, trace_curve
+from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
+from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
+from streamkernel.report.figures.calibration import distribution_figures, rows_figures
+from streamkernel.report.figures.committee import freedom_figures, members_figures
+from streamkernel.report.figures.figure import Drawing, Missing
+from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
+from streamkernel.report.figures.predictions import prediction_figures
+from streamkernel.report.figures.tuning import lengthscales_figures, tuning_figures
+from streamkernel.report.pages.sections import cost_section, fit_notices, prediction_section
 from streamkernel.report.pages.tables import (
     Card,
+    Page,
+    Section,
     Table,
+    common_settings,
+    cost_cards,
     data_table,
+    fitted_text,
     heading,
-    lengthscale_words,
-    memory_card,
-    place_words,
-    scaling_words,
-    seconds_of,
+    lengthscale_text,
+    scaling_text,
 )
-from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
 
-__all__ = ["Check", "TunedModel", "calibration_notice", "gaussian_cards", "gaussian_headline", "gaussian_settings"]
+__all__ = ["Check", "calibration_notice", "gaussian_page", "gaussian_picture"]
 
-TunedModel = GaussianModel | GeneralisedModel
 Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
 
 _APPROXIMATIONS = {"dtc": "DTC", "fitc": "FITC", "pitc": "PITC", "exact": "exact"}
@@ -33,68 +50,92 @@ _FAR_OFF = 0.03  # difference from 0.95 at which intervals are clearly too narro
 _FEW_ROWS = 100
 
 
-def gaussian_headline(model: TunedModel) -> tuple[str, str]:
-    """Kind of the model, and one sentence about it."""
-    record = model.record
-    kernel, n = kernel_words(record.kernel), record.basis_size
-    rows, how = int(record.totals.rows), _approximation(model)
-    if record.estimator == "committee":
+def gaussian_page(model: PredictingModel, pairs: Mapping[str, Any] | None) -> Page:
+    """The whole page."""
+    checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
+    standardised = model.config.get("scaler") is not None
+    parameters = [
+        *tuning_figures(tuning_path(model)),
+        *lengthscales_figures(lengthscales(model), standardised=standardised),
+    ]
+    if (model.config.get("lengthscale_choice") or {}).get("grid"):
+        parameters.append(lengthscale_figure(lengthscale_curve(model), standardised=standardised))
+    sections = [
+        Section("Hyper-parameters", parameters),
+        Section("Basis", [trace_figure(trace_curve(model)), *freedom_figures(freedom_curve(model))]),
+        Section("Committee", members_figures(member_weights(model))),
+        prediction_section(checked),
+        Section("Uncertainty", [*rows_figures(row_intervals(model, pairs)), *distribution_figures(check)]),
+        cost_section(model),
+    ]
+    return Page(
+        heading(model), _lead(model), _cards(model, checked, check), [*calibration_notice(check), *fit_notices(model)],
+        sections, _settings(model), model.config,
+    )  # fmt: skip
+
+
+def gaussian_picture(model: PredictingModel) -> tuple[str, list[Drawing]]:
+    """Lead and figures of the small picture."""
+    none = Missing("calibration", "Calibration", "no rows with predicted distributions")
+    middle = [*distribution_figures(distribution_check(model)), none][0]
+    return _lead(model), [trace_figure(trace_curve(model)), middle, prediction_figures(check_pairs(model))[0]]
+
+
+def _lead(model: PredictingModel) -> str:
+    config = model.config
+    kernel, n = kernel_text(config["kernel"]), int(config["basis_size"])
+    settings = config.get("settings") or {}
+    how = _APPROXIMATIONS.get(str(settings.get("approximation")), "")
+    if config.get("estimator") == "committee":
         members = model.arrays.get("member_weights")
         of = "of members" if members is None else f"of {plural(len(members), 'member')}"
         opening = f"A committee {of} that meets at {plural(n, 'query point')}, with a {kernel} kernel"
     else:
-        opening = (
-            f"{kernel[:1].upper()}{kernel[1:]} kernel on {plural(n, 'basis function')}{f' ({how})' if how else ''}"
-        )
-    return heading(model), (
-        f"{opening}, fitted to {plural(rows, 'row')} of {plural(len(record.columns), 'feature')} in "
-        f"{plural(record.sweep_count, 'sweep')} over the data."
-    )
+        opening = f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}{f' ({how})' if how else ''}"
+    return fitted_text(f"{opening}, fitted to", model)
 
 
-def gaussian_cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+def _cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     """Twelve numbers, as on every page."""
-    record, n = model.record, model.record.basis_size
-    committee = record.estimator == "committee"
-    asked = record.requested_basis
-    certificate = record.certificate
+    config, n = model.config, int(model.config["basis_size"])
+    committee = config.get("estimator") == "committee"
+    asked = int(config.get("requested_basis", n))
+    certificate = config["certificate"]
     return [
         Card(
             "Rows",
-            count(record.totals.rows),
-            f"{plural(len(record.columns), 'feature')}, {scaling_words(model)}",
+            count(config["totals"]["rows"]),
+            f"{plural(len(config['columns']), 'feature')}, {scaling_text(model)}",
         ),
         Card(
             "Query points" if committee else "Basis functions",
             count(n),
             f"of {count(asked)} asked for" if n < asked else "chosen rows",
         ),
-        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
-        Card("Residual trace", percent(certificate.relative_residual_trace), "of the kernel's trace, exact"),
+        Card("Sweeps", count(config["sweep_count"]), f"{plural(len(config.get('rounds', [])), 'round')} of choosing"),
+        Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
         Card("Lengthscale", *_lengthscale(model)),
         _noise_card(model),
         _evidence_card(model),
         *_check_cards(pairs, check),
-        Card("Time", duration(seconds_of(record)), place_words(model)),
-        memory_card(model),
+        *cost_cards(model),
     ]
 
 
-def _lengthscale(model: TunedModel) -> tuple[str, str]:
-    value, how = lengthscale_words(model)
-    settings = model.record.settings
-    by_evidence = settings.lengthscale == "evidence" and model.record.tuning is not None
+def _lengthscale(model: PredictingModel) -> tuple[str, str]:
+    value, how = lengthscale_text(model)
+    settings = model.config.get("settings") or {}
+    by_evidence = settings.get("lengthscale") == "evidence" and model.config.get("tuning") is not None
     return value, f"by evidence{', one for each feature' if 'to' in value else ''}" if by_evidence else how
 
 
-def _variances(model: TunedModel, name: str) -> np.ndarray | None:
+def _variances(model: PredictingModel, name: str) -> np.ndarray | None:
     # For classes and counts the model has one number, for all functions.
-    if isinstance(model, GeneralisedModel):
-        return np.array([model.record.signal_variance]) if name == "signal_variance" else None
-    return model.arrays[name]
+    values = np.atleast_1d(model.arrays[name] if name in model.arrays else model.config.get(name, ()))
+    return np.asarray(values, dtype=np.float64) if len(values) else None
 
 
-def _noise_card(model: TunedModel) -> Card:
+def _noise_card(model: PredictingModel) -> Card:
     """Standard deviation of the noise; of the signal if the model has no noise variance (classes, counts)."""
     signal, noise = _variances(model, "signal_variance"), _variances(model, "noise_variance")
     if noise is None:
@@ -108,13 +149,15 @@ def _range(values: np.ndarray) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _evidence_card(model: TunedModel) -> Card:
-    solution = model.record.solution
-    values = max(int(model.record.totals.rows) * model.target_count, 1)
+def _evidence_card(model: PredictingModel) -> Card:
+    solution = model.config.get("solution") or {}
+    values = max(int(model.config["totals"]["rows"]) * model.target_count, 1)
     unit = "nats a row" if model.target_count == 1 else "nats a row and target"
-    if isinstance(solution, GaussianSolutionRecord) and solution.bound is not None:
-        return Card("Evidence", significant(solution.bound / values), f"variational bound, {unit}")
-    return Card("Evidence", significant(solution.log_evidence / values), unit)
+    for name, words in (("bound", "variational bound, "), ("log_evidence", "")):
+        value = solution.get(name)
+        if value is not None:
+            return Card("Evidence", significant(float(value) / values), words + unit)
+    return Card("Evidence", "–", "not kept")
 
 
 def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
@@ -167,44 +210,40 @@ def calibration_notice(check: Check) -> list[str]:
     ]
 
 
-def gaussian_settings(model: TunedModel) -> list[Table]:
+def _settings(model: PredictingModel) -> list[Table]:
     """Tables of the user's choices, the results, the data, and the software and machine."""
-    record = model.record
-    settings, tuning = record.settings, record.tuning
-    blocks = settings if isinstance(settings, GaussianSettingsRecord) and settings.approximation == "pitc" else None
-    value, how = _lengthscale(model)
+    config = model.config
+    settings = config.get("settings") or {}
+    tuning = config.get("tuning") or {}
+    first, last = common_settings(model, _lengthscale(model))
     asked = [
-        ("Kernel", kernel_words(record.kernel)),
-        ("Lengthscale", f"{value} ({how})"),
+        *first,
         *_variance_rows(model),
-        ("Approximation", _approximation(model)),
+        ("Approximation", _APPROXIMATIONS.get(str(settings.get("approximation")), "")),
         ("Tuned on", {"sample": "a sample", "full": "a sample, then all rows", "none": "nothing"}.get(
-            settings.tune, "")),
-        ("Objective of the tuning", "" if tuning is None else plain(tuning.objective)),
-        ("Rows of a block", "" if blocks is None else count(blocks.block_size)),
-        ("Blocks", "" if blocks is None else {"order": "in the order of the rows", "cells": "cells of near rows"}.get(
-            blocks.partition, "")),
-        ("Basis functions asked for", count(record.requested_basis)),
-        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
-        ("Rule", plain(record.rule)),
-        *((f"Rule's {plain(name)}", plain(each)) for name, each in settings.rule_options.items()),
-        ("Features", scaling_words(model)),
-        ("Seed", plain(settings.seed)),
+            str(settings.get("tune")), "")),
+        ("Objective of the tuning", plain(tuning.get("objective", ""))),
+        ("Rows of a block", count(settings["block_size"]) if _in_blocks(settings) else ""),
+        ("Blocks", {"order": "in the order of the rows", "cells": "cells of near rows"}.get(
+            str(settings.get("partition")), "") if _in_blocks(settings) else ""),
+        ("Basis functions asked for", count(config["requested_basis"])),
+        ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
+        *last,
     ]  # fmt: skip
     return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
-def _approximation(model: TunedModel) -> str:
-    return _APPROXIMATIONS.get(model.record.approximation, "") if isinstance(model, GaussianModel) else ""
+def _in_blocks(settings: dict[str, Any]) -> bool:
+    return settings.get("approximation") == "pitc" and "block_size" in settings
 
 
-def _variance_rows(model: TunedModel) -> list[tuple[str, str]]:
+def _variance_rows(model: PredictingModel) -> list[tuple[str, str]]:
     rows = []
     for name, words in (("signal_variance", "Signal variance"), ("noise_variance", "Noise variance")):
         values = _variances(model, name)
         if values is not None:
-            given = getattr(model.record.settings, name)
-            found = " (by evidence)" if given == "evidence" else " (as given)"
+            asked = (model.config.get("settings") or {}).get(name)
+            found = "" if asked is None else " (by evidence)" if asked == "evidence" else " (as given)"
             names = target_names(model)
             each = ", ".join(
                 f"{target} {significant(float(value), 4)}" for target, value in zip(names, values[:8], strict=False)

@@ -1,31 +1,55 @@
-"""Key numbers and settings of a matching pursuit."""
+"""The page and the picture of a matching pursuit."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
-from streamkernel.records.pursuit import ValidationTable
-from streamkernel.report.facts.calibration import ProbabilityCheck
-from streamkernel.report.facts.fit import Absent
-from streamkernel.report.facts.pairs import ClassPairs, Targets
-from streamkernel.report.facts.pursuit import loss_curve
+from streamkernel.report.facts.calibration import ProbabilityCheck, distribution_check
+from streamkernel.report.facts.fit import Absent, TraceCurve, lengthscale_curve, memory_use, trace_curve
+from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
+from streamkernel.report.facts.pursuit import (
+    error_rates,
+    error_text,
+    loss_curve,
+    pursuit_bound,
+    squared_errors,
+    weakness,
+)
+from streamkernel.report.figures.calibration import distribution_figures
+from streamkernel.report.figures.figure import Drawing, Figure
+from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
+from streamkernel.report.figures.predictions import prediction_figures
+from streamkernel.report.figures.pursuit import (
+    error_bound_figure,
+    error_figure,
+    loss_figures,
+    rate_figures,
+    weakness_figure,
+)
 from streamkernel.report.pages.gaussian import Check
+from streamkernel.report.pages.sections import cost_section, prediction_section
 from streamkernel.report.pages.tables import (
     Card,
+    Page,
+    Section,
     Table,
     check_cards,
+    common_settings,
+    cost_cards,
     data_table,
+    fitted_text,
     heading,
-    lengthscale_words,
-    memory_card,
-    place_words,
-    scaling_words,
-    seconds_of,
+    lengthscale_text,
+    memory_notice,
+    scaling_text,
 )
-from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
 
-__all__ = ["pursuit_cards", "pursuit_headline", "pursuit_notices", "pursuit_settings"]
+__all__ = ["pursuit_page", "pursuit_picture"]
 
 _ENDED = {
     "terms": "as many as were asked for",
@@ -35,111 +59,144 @@ _ENDED = {
 }
 
 
-def pursuit_headline(model: PursuitModel) -> tuple[str, str]:
-    """Kind of the model, and one sentence about it."""
-    record, n = model.record, model.record.basis_size
-    kernel = kernel_words(record.kernel)
-    rows = round(record.totals.rows)
-    return heading(model), (
-        f"{plural(n, 'function')} of a {kernel} kernel, picked one by one ({plain(record.settings.variant)}) for "
-        f"{plural(rows, 'row')} of {plural(len(record.columns), 'feature')} in "
-        f"{plural(record.sweep_count, 'sweep')} over the data."
-    )
+def pursuit_page(model: PursuitModel, pairs: Mapping[str, Any] | None) -> Page:
+    """The whole page."""
+    checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
+    standardised = model.config.get("scaler") is not None
+    by_error = (model.config.get("settings") or {}).get("choose_by") == "error"
+    path = [
+        *(loss_figures(loss_curve(model)) or [error_figure(squared_errors(model), chose=not by_error)]),
+        *rate_figures(error_rates(model), error_text(model), chose=by_error),
+        error_bound_figure(pursuit_bound(model), "Hussain & Shawe-Taylor, Theorem 3"),
+        weakness_figure(weakness(model)),
+    ]
+    choice = lengthscale_figure(lengthscale_curve(model), standardised=standardised)
+    sections = [
+        Section("Path", path),
+        Section("Functions", [trace_figure(_trace(model)), choice]),
+        prediction_section(checked),
+        Section("Probabilities", distribution_figures(check)),
+        cost_section(model),
+    ]
+    return Page(
+        heading(model), _lead(model), _cards(model, checked, check),
+        [*_notices(model), *memory_notice(memory_use(model))], sections, _settings(model), model.config,
+    )  # fmt: skip
 
 
-def pursuit_cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+def pursuit_picture(model: PursuitModel) -> tuple[str, list[Drawing]]:
+    """Lead and figures of the small picture."""
+    rates = rate_figures(error_rates(model), error_text(model)) if model.classes is not None else []
+    middle = rates[0] if rates and isinstance(rates[0], Figure) else error_figure(squared_errors(model))
+    return _lead(model), [trace_figure(_trace(model)), middle, prediction_figures(check_pairs(model))[0]]
+
+
+def _trace(model: PursuitModel) -> TraceCurve | Absent:
+    if not model.basis.kernel.positive_definite:
+        return Absent("the kernel is not positive definite, and has no features whose trace a basis could explain")
+    return trace_curve(model)
+
+
+def _lead(model: PursuitModel) -> str:
+    config, n = model.config, int(model.config["basis_size"])
+    kernel = kernel_text(config["kernel"])
+    variant = plain(config["settings"]["variant"])
+    opening = f"{plural(n, 'function')} of a {kernel} kernel, picked one by one ({variant}) for"
+    return fitted_text(opening, model)
+
+
+def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     """Twelve numbers, as on every page."""
-    record, solution = model.record, model.record.solution
-    terms, tried = solution.terms, solution.terms_tried
+    config, solution = model.config, model.config["solution"]
+    terms, tried = int(solution["terms"]), int(solution["terms_tried"])
     cards = check_cards(model, pairs)
     if isinstance(check, ProbabilityCheck):
         cards = (cards[0], Card("Log loss", significant(check.found.scalars["log_loss"]), check.where))
     return [
-        Card("Rows", count(record.totals.rows), "of the fit"),
-        Card("Features", count(len(record.columns)), scaling_words(model)),
-        Card("Terms", count(terms), f"of {count(tried)} tried" if terms < tried else _ENDED.get(record.ended, "")),
-        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of picking"),
+        Card("Rows", count(float(config["totals"]["rows"])), "of the fit"),
+        Card("Features", count(len(config["columns"])), scaling_text(model)),
+        Card("Terms", count(terms), f"of {count(tried)} tried" if terms < tried else _ENDED.get(config["ended"], "")),
+        Card("Sweeps", count(config["sweep_count"]), f"{plural(len(config.get('rounds', [])), 'round')} of picking"),
         _loss_card(model),
         _validation_card(model),
-        Card("Least weakness", significant(solution.least_weakness), "1: always the best candidate"),
-        Card("Lengthscale", *lengthscale_words(model)),
+        Card("Least weakness", significant(solution["least_weakness"]), "1: always the best candidate"),
+        Card("Lengthscale", *lengthscale_text(model)),
         *cards,
-        Card("Time", duration(seconds_of(record)), place_words(model)),
-        memory_card(model),
+        *cost_cards(model),
     ]
 
 
 def _loss_card(model: PursuitModel) -> Card:
     losses = loss_curve(model)
     if losses is None:
-        return Card("Squares left", percent(float(np.mean(model.record.solution.relative_rss))), "of a constant's")
+        return Card(
+            "Squares left", percent(float(np.mean(model.config["solution"]["relative_rss"]))), "of a constant's"
+        )
     guess = significant(float(losses.training[0]))
     return Card("Logistic loss", significant(losses.at_kept(False)), f"nats a row of the fit; {guess} for a guess")
 
 
 def _validation_card(model: PursuitModel) -> Card:
-    solution, rows = model.record.solution, round(model.record.totals.validation_rows)
+    solution, rows = model.config["solution"], round(float(model.config["totals"]["validation_rows"]))
     if not rows:
         return Card("Validation error", "–", "no validation rows")
     where = f"of {plural(rows, 'validation row')}"
-    error = solution.validation_error
+    error = solution.get("validation_error")
     if model.classes is not None and error is not None:
         return Card("Validation error", percent(error), where)
-    values = solution.validation_rmse
+    values = solution["validation_rmse"]
     if values is None:
         return Card("Validation error", "–", "not kept")
     if len(values) > 1 and model.classes is None:
-        ratio = np.asarray(values) / np.asarray(model.record.target_scale)
-        mean = significant(float(np.sqrt((ratio**2).mean())))
-        return Card("Validation RMSE", mean, f"in standard deviations, {where}")
+        ratio = np.asarray(values) / np.asarray(model.config.get("target_scale") or [1.0] * len(values))
+        error = significant(float(np.sqrt((ratio**2).mean())))
+        return Card("Validation RMSE", error, f"in standard deviations, {where}")
     return Card("Validation RMSE", significant(float(np.mean(values))), where)
 
 
-def pursuit_notices(model: PursuitModel) -> list[str]:
+def _notices(model: PursuitModel) -> list[str]:
     """Warnings to read before trusting the report."""
-    record = model.record
-    if record.ended != "rank":
+    config = model.config
+    if config.get("ended") != "rank":
         return []
-    asked = record.requested_basis
+    asked = int(config.get("requested_basis", 0))
     return [
-        f"The pursuit ended at {count(record.solution.terms_tried)} of {count(asked)} terms: no candidate was "
+        f"The pursuit ended at {count(config['solution']['terms_tried'])} of {count(asked)} terms: no candidate was "
         "left that does not depend on the functions before it (duplicate rows, or a lengthscale that is large for the "
         "data)."
     ]
 
 
-def pursuit_settings(model: PursuitModel) -> list[Table]:
+def _settings(model: PursuitModel) -> list[Table]:
     """Tables of the user's choices, the data, and the software and machine."""
-    record = model.record
-    settings = record.settings
-    lengthscale, how = lengthscale_words(model)
+    config = model.config
+    settings: dict[str, Any] = config.get("settings", {})
+    first, last = common_settings(model, lengthscale_text(model))
     asked = [
-        ("Kernel", kernel_words(record.kernel)),
-        ("Lengthscale", f"{lengthscale} ({how})"),
-        ("Variant", plain(settings.variant)),
-        ("Loss", plain(settings.loss)),
-        ("Shrinkage", significant(settings.shrinkage) if settings.variant == "basic" else ""),
-        ("Pool", plain(settings.pool)),
+        *first,
+        ("Variant", plain(settings.get("variant", "–"))),
+        ("Loss", plain(settings.get("loss", "squared"))),
+        ("Shrinkage", significant(settings["shrinkage"]) if settings.get("variant") == "basic" else ""),
+        ("Pool", plain(settings.get("pool", "–"))),
         ("Candidates drawn", {"uniform": "at random", "residual": "by what was left of them"}.get(
-            settings.draw, "")),
-        ("Candidates of a pick", count(settings.candidates) if settings.candidates else "by default"),
-        ("Picks of a sweep", count(settings.picks) if settings.picks else "by default"),
-        ("Terms asked for", count(record.requested_basis)),
-        ("Tolerance of the squared error", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
-        ("Validation rows", _validation_words(settings.validation)),
+            str(settings.get("draw")), "")),
+        ("Candidates of a pick", count(settings["candidates"]) if settings.get("candidates") else "by default"),
+        ("Picks of a sweep", count(settings["picks"]) if settings.get("picks") else "by default"),
+        ("Terms asked for", count(config["requested_basis"])),
+        ("Tolerance of the squared error", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
+        ("Validation rows", _validation_text(settings.get("validation"))),
         ("Size chosen by", {"loss": "the loss of validation rows", "error": "the errors on validation rows"}.get(
-            settings.choose_by, "") if settings.validation else ""),
-        ("Patience", plural(settings.patience, "term") if settings.patience else ""),
-        ("Gamma of the bound", f"{settings.bound_gamma:g}" if settings.bound_gamma else ""),
-        ("Ended by", _ENDED.get(record.ended, plain(record.ended))),
-        ("Constant", "fitted" if settings.fit_intercept else "none"),
-        ("Features", scaling_words(model)),
-        ("Seed", plain(settings.seed)),
+            str(settings.get("choose_by")), "") if settings.get("validation") else ""),
+        ("Patience", plural(settings["patience"], "term") if settings.get("patience") else ""),
+        ("Gamma of the bound", f"{settings['bound_gamma']:g}" if settings.get("bound_gamma") else ""),
+        ("Ended by", _ENDED.get(str(config.get("ended")), plain(config.get("ended", "–")))),
+        ("Constant", "fitted" if settings.get("fit_intercept", True) else "none"),
+        *last[-2:],
     ]  # fmt: skip
     return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
-def _validation_words(validation: ValidationTable | str | float | None) -> str:
-    if isinstance(validation, ValidationTable):
-        return f"a table of {plural(validation.rows, 'row')}"
+def _validation_text(validation: Any) -> str:
+    if isinstance(validation, dict):
+        return f"a table of {plural(int(validation.get('rows', 0)), 'row')}"
     return "none" if not validation else f"{percent(float(validation))} of the table"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkernel.report.text import count, duration, kernel_words, percent, plain, plural, significant
+from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_plain_leaves_one_printable_line_of_bounded_length() -> None:
     text.encode()
 
 
-def test_kernel_words() -> None:
+def test_kernel_text() -> None:
     gaussian = {"kernel": "gaussian", "lengthscale": 2.0}
     matern = {"kernel": "matern", "lengthscale": 1.0, "nu": 1.5}
-    assert kernel_words(gaussian) == "Gaussian"
-    assert kernel_words(matern) == "Matérn 3/2"
+    assert kernel_text(gaussian) == "Gaussian"
+    assert kernel_text(matern) == "Matérn 3/2"
     both = {"kernel": "sum", "left": gaussian, "right": {"kernel": "linear"}}
-    assert kernel_words(both) == "Gaussian + linear"
-    assert kernel_words({"kernel": "product", "left": both, "right": matern}) == "(Gaussian + linear) × Matérn 3/2"
-    assert kernel_words({"kernel": "polynomial", "degree": 3, "coef0": 1.0}) == "polynomial (degree 3, coef0 1.000)"
+    assert kernel_text(both) == "Gaussian + linear"
+    assert kernel_text({"kernel": "product", "left": both, "right": matern}) == "(Gaussian + linear) × Matérn 3/2"
+    assert kernel_text({"kernel": "polynomial", "degree": 3, "coef0": 1.0}) == "polynomial (degree 3, coef0 1.000)"

@@ -1,0 +1,78 @@
+"""The page and the picture of each kind of model, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamkernel.errors import ParameterError
+from streamkernel.factors import SavedBasis
+from streamkernel.kinds import title_of
+from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
+from streamkernel.models.kernel_cca import KernelCCAModel
+from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.report.figures.figure import Drawing
+from streamkernel.report.pages.gaussian import gaussian_page, gaussian_picture
+from streamkernel.report.pages.pursuit import pursuit_page, pursuit_picture
+from streamkernel.report.pages.ridge import ridge_page, ridge_picture
+from streamkernel.report.pages.subspace import cca_page, pca_page
+from streamkernel.report.pages.tables import Page
+
+__all__ = ["page_of", "picture_of"]
+
+Picture = tuple[str, list[Drawing]]
+Pairs = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """``page(model, pairs)``, and ``picture(model)`` for models that predict."""
+
+    page: Callable[[Any, Pairs], Page]
+    picture: Callable[[Any], Picture] | None = None
+
+
+_REPORTS: dict[type[SavedBasis], Report] = {
+    RidgeModel: Report(ridge_page, ridge_picture),
+    PursuitModel: Report(pursuit_page, pursuit_picture),
+    GaussianModel: Report(gaussian_page, gaussian_picture),
+    GeneralisedModel: Report(gaussian_page, gaussian_picture),
+    KernelPCAModel: Report(pca_page),
+    KernelCCAModel: Report(cca_page),
+}
+
+
+def page_of(model: Any, pairs: Pairs = None) -> Page:
+    """The page of a model.
+
+    Raises
+    ------
+    ParameterError
+        There are no pages about this kind of model, or `pairs` are given for a model that does not predict.
+    """
+    report = _report_of(model)
+    if report.picture is None and pairs is not None:
+        raise ParameterError("pairs are of models that predict, which this is not; leave them out")
+    return report.page(model, pairs)
+
+
+def picture_of(model: Any) -> Picture:
+    """The text above a model's small picture, and its figures.
+
+    Raises
+    ------
+    ParameterError
+        The model does not predict.
+    """
+    report = _report_of(model)
+    if report.picture is None:
+        raise ParameterError(f"a picture is of a model that predicts; {title_of(model)} does not")
+    return report.picture(model)
+
+
+def _report_of(model: Any) -> Report:
+    for kind in type(model).__mro__:
+        if kind in _REPORTS:
+            return _REPORTS[kind]
+    raise ParameterError(f"there is no report about a {title_of(model)}")

@@ -1,0 +1,173 @@
+"""The page and the picture of a kernel ridge regression or classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from streamkernel.models.ridge import RidgeModel
+from streamkernel.report.facts.fit import (
+    Absent,
+    gcv_curve,
+    gcv_error,
+    lengthscale_curve,
+    solved_by_iterations,
+    target_names,
+    trace_curve,
+)
+from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
+from streamkernel.report.figures.figure import Drawing
+from streamkernel.report.figures.fit import gcv_figure, lengthscale_figure, trace_figure
+from streamkernel.report.figures.predictions import prediction_figures
+from streamkernel.report.pages.sections import cost_section, fit_notices, prediction_section
+from streamkernel.report.pages.tables import (
+    Card,
+    Page,
+    Section,
+    Table,
+    check_cards,
+    common_settings,
+    cost_cards,
+    data_table,
+    fitted_text,
+    heading,
+    lengthscale_text,
+    scaling_text,
+)
+from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+
+__all__ = ["ridge_notices", "ridge_page", "ridge_picture"]
+
+_FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred rows can explain
+_FEW_ROWS = 100
+
+
+def ridge_page(model: RidgeModel, pairs: Mapping[str, Any] | None) -> Page:
+    """The whole page."""
+    checked = check_pairs(model, pairs)
+    fit = [
+        trace_figure(trace_curve(model)),
+        gcv_figure(gcv_curve(model)),
+        lengthscale_figure(lengthscale_curve(model), standardised=model.config.get("scaler") is not None),
+    ]
+    sections = [Section("Basis and regularisation", fit), prediction_section(checked), cost_section(model)]
+    return Page(
+        heading(model), _lead(model), _cards(model, checked), ridge_notices(model, checked), sections, _settings(model),
+        model.config,
+    )  # fmt: skip
+
+
+def ridge_picture(model: RidgeModel) -> tuple[str, list[Drawing]]:
+    """Lead and figures of the small picture."""
+    return _lead(model), [
+        trace_figure(trace_curve(model)), gcv_figure(gcv_curve(model)), prediction_figures(check_pairs(model))[0],
+    ]  # fmt: skip
+
+
+def _lead(model: RidgeModel) -> str:
+    config = model.config
+    kernel = kernel_text(config["kernel"])
+    n = int(config["basis_size"])
+    return fitted_text(f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted to", model)
+
+
+def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
+    """Twelve numbers, because twelve fills rows of six, four, three and two."""
+    config = model.config
+    asked, n = int(config["requested_basis"]), int(config["basis_size"])
+    certificate, rounds = config["certificate"], len(config.get("rounds", []))
+    ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
+    basis_note = ended.get(str(config.get("ended")), "")
+    return [
+        Card("Rows", count(config["totals"]["rows"]), "of the fit"),
+        Card("Features", count(len(config["columns"])), scaling_text(model)),
+        Card(
+            "Basis functions",
+            count(n),
+            f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows",
+        ),
+        Card("Sweeps", count(config["sweep_count"]), f"{plural(rounds, 'round')} of choosing"),
+        Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
+        Card("Alpha", significant(config["alpha"]), _alpha_note(model)),
+        Card("Lengthscale", *lengthscale_text(model)),
+        _gcv_card(model),
+        *check_cards(model, pairs),
+        *cost_cards(model),
+    ]
+
+
+def _alpha_note(model: RidgeModel) -> str:
+    return "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
+
+
+def _solver_text(model: RidgeModel) -> str:
+    if not solved_by_iterations(model):
+        return "direct"
+    solution = model.config["solution"]
+    left = max(solution["relative_residual"], default=0.0)
+    iterations = plural(int(solution["iterations"]), "iteration")
+    return f"conjugate gradients, {iterations} to a relative residual of {left:.1g}"
+
+
+def _gcv_card(model: RidgeModel) -> Card:
+    # The score is None if the fit has no GCV error.
+    error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv"))
+    if solved_by_iterations(model):
+        note = "not known to conjugate gradients"
+    elif not np.isfinite(error):
+        note = "none is defined: no degrees of freedom are left"
+    elif model.config.get("classes") is not None:
+        note = "squared, per row"
+    elif model.target_count > 1:
+        note = "in standard deviations"
+    else:
+        note = f"in units of {plain(target_names(model)[0], 24)}"
+    return Card("GCV error", significant(float(error)), note)
+
+
+def _lost_digits(model: RidgeModel) -> str:
+    score = model.config.get("solution", {}).get("gcv")
+    if score != 0.0 or not (np.asarray(model.arrays["sum_YY"]).diagonal() > 0.0).any():
+        return ""
+    return (
+        "The GCV error is 0 to rounding. Unless the basis holds the targets without noise, digits were lost in the "
+        "sums: give a larger alpha or a smaller lengthscale."
+    )
+
+
+def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
+    if not isinstance(pairs, Targets) or pairs.where == "training rows" or len(pairs.targets) != 1:
+        return ""
+    target = pairs.targets[0]
+    expected = float(gcv_error(model, model.config.get("solution", {}).get("gcv"))[0])
+    if len(target.true) < _FEW_ROWS or not np.isfinite(expected) or target.rmse <= _FAR_ABOVE * expected:
+        return ""
+    return (
+        f"The RMSE on {pairs.where}, {significant(target.rmse)}, is far above the GCV error, {significant(expected)}: "
+        "these rows differ from those of the fit (are the rows sorted?), or the fit has lost digits."
+    )
+
+
+def _settings(model: RidgeModel) -> list[Table]:
+    """Tables of the user's choices, the data, and the software and machine."""
+    config = model.config
+    settings = config.get("settings", {})
+    first, last = common_settings(model, lengthscale_text(model))
+    asked = [
+        *first,
+        ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model)})"),
+        ("Solver", _solver_text(model)),
+        ("Basis functions asked for", count(config["requested_basis"])),
+        ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
+        ("Intercept", "fitted" if settings.get("fit_intercept", True) else "none"),
+        *last,
+    ]
+    return [Table("Settings", tuple(asked)), data_table(model)]
+
+
+def ridge_notices(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[str]:
+    """Warnings to read before trusting the report: one sentence each, none if all is well."""
+    found = [_lost_digits(model), _held_out(model, pairs)]
+    return [notice for notice in found if notice] + fit_notices(model)
