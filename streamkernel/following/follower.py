@@ -65,7 +65,7 @@ class Fold:
             residual_of_new=update.staleness.of_new,
             stale=update.stale,
             grown=update.grown,
-            basis_size=int(update.model.config["basis_size"]),
+            basis_size=update.model.record.basis_size,
             resumed_sweeps=update.resumed_sweeps,
             digest=digest,
         )

@@ -40,8 +40,8 @@ class LengthscaleChoice(Record, kw_only=False):
     value: float
     median: float
     sample_rows: Count
-    grid: tuple[float, ...] = ()
-    scores: tuple[float, ...] = ()
+    grid: tuple[float, ...]
+    scores: tuple[float, ...]
 
 
 class ScalerRecord(Record):

@@ -64,8 +64,8 @@ def _scalar(kind: Any) -> Reader:
     words, allowed = _SCALARS[kind]
 
     def read(value: Any, where: str) -> Any:
-        # bool is a subclass of int. Strict types: no number is text, no truth value a number.
-        if type(value) not in allowed or not _within(value):
+        # Strict types: no text is a number; and no truth value either, though bool is a subclass of int.
+        if not isinstance(value, allowed) or (kind is not bool and isinstance(value, bool)) or not _within(value):
             raise _wrong(value, where, words)
         return value
 
@@ -73,9 +73,9 @@ def _scalar(kind: Any) -> Reader:
 
 
 def _within(value: Any) -> bool:
-    if type(value) is int:
+    if isinstance(value, int):
         return -_LARGEST <= value < _LARGEST
-    return type(value) is not float or math.isfinite(value)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _object(value: Any, where: str) -> Any:

@@ -95,7 +95,7 @@ def choose_lengthscale(
     """
     median = median_lengthscale(sample.X, kernel)
     if not search:
-        return LengthscaleChoice(median, median, min(len(sample), _MEDIAN_ROWS))
+        return LengthscaleChoice(median, median, min(len(sample), _MEDIAN_ROWS), (), ())
     scores = [_gcv(sample, kernel.with_lengthscale(step * median), intercept, scale) for step in _STEPS]
     grid = [step * median for step in _STEPS]
     equal = np.asarray(scores) <= _EQUAL * min(scores)

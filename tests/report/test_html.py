@@ -203,7 +203,10 @@ def test_many_sweeps_and_resumed_ones(regression: RidgeModel, changed: Any) -> N
     sweep = {"name": "look", "seconds": 0.5, "rows": 10, "tasks": 1, "resumed": True}
     for number in (1, 3, 500):
         run = {**regression.config["run"], "seconds": 1.0, "sweeps": [sweep] * number}
-        rounds = [{"start": k, "stop": k + 1, "residual_trace": None} for k in range(number)]
+        rounds = [
+            {"start": k, "stop": k + 1, "residual_trace": None, "candidates": 9, "scoring_rows": 9}
+            for k in range(number)
+        ]
         page = Page(render(changed(regression, {"run": run, "rounds": rounds})))
         assert "taken from a checkpoint" in page.texts
         assert "time" in page.panels()

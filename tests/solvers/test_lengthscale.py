@@ -52,7 +52,7 @@ def test_without_a_search_the_median_is_taken() -> None:
     X = np.random.default_rng(0).standard_normal((100, 2))
     found = choose_lengthscale(sample_of(X, X[:, :1]), Gaussian(1.0), search=False, intercept=True, scale=np.ones(1))
     assert found.value == found.median == median_lengthscale(X, Gaussian(1.0))
-    assert found.grid == found.scores == []
+    assert found.grid == found.scores == ()
     assert found.to_config()["sample_rows"] == 100
 
 
