@@ -35,13 +35,13 @@ __all__ = [
     "canonical_json",
     "folder_generation",
     "fsync_path",
+    "json_content",
     "parsed_json",
     "partial_sibling",
     "publish_folder",
     "read_file",
     "refuse_other_names",
     "text_digest",
-    "write_json",
 ]
 
 _MANY_FOLDERS = 64
@@ -61,6 +61,11 @@ def folder_generation(folder: Path) -> tuple[int, int, int] | None:
 def canonical_json(value: Any) -> str:
     """JSON text with sorted keys and no spaces: equal values give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def json_content(value: Any) -> bytes:
+    """JSON as our files hold it, with lines for people."""
+    return json.dumps(value, indent=1, allow_nan=False).encode()
 
 
 def parsed_json(text: str | bytes, **options: Any) -> Any:
@@ -126,22 +131,6 @@ def refuse_other_names(descriptor: int, path: Path) -> None:
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
         raise OSError(errno.ELOOP, "not a file of its own", str(path))
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Replace the file at `path` by `value` as JSON. A reader sees the old or the new text, never a part."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        # Mode "x" creates a new file: an existing file of this name is not written to.
-        with open(temporary, "x", encoding="utf-8") as handle:
-            json.dump(value, handle, indent=1, allow_nan=False)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    fsync_path(path.parent)
 
 
 def partial_sibling(target: Path) -> Path:

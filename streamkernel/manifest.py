@@ -16,12 +16,11 @@ that chunk. All other chunks stay the same.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamkernel.atomic import parsed_json, text_digest
+from streamkernel.atomic import json_content, parsed_json, text_digest
 from streamkernel.errors import CorruptMetadataError
 
 __all__ = [
@@ -157,7 +156,7 @@ def manifest_content(
     }
     if history:
         config["history"] = [ancestor.to_config() for ancestor in history[-KEPT_GENERATIONS:]]
-    return json.dumps(config, indent=1, allow_nan=False).encode()
+    return json_content(config)
 
 
 def parse_manifest(text: str, path: str) -> Manifest:

@@ -11,7 +11,14 @@ from __future__ import annotations
 from streamkernel.blobs.blobs import Blobs, Level, Stamp
 from streamkernel.blobs.clock import place_time
 from streamkernel.blobs.direct_file import Bytes, page_aligned
-from streamkernel.blobs.generations import Generation, Generations, Layer, content_digest, generation_of
+from streamkernel.blobs.generations import (
+    MOST_FOLLOWED,
+    Generation,
+    Generations,
+    Layer,
+    content_digest,
+    generation_of,
+)
 from streamkernel.blobs.lease import Lease
 from streamkernel.blobs.local import LocalBlobs
 from streamkernel.blobs.locations import (
@@ -30,6 +37,7 @@ from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.blobs.transfer import at_once, download, upload
 
 __all__ = [
+    "MOST_FOLLOWED",
     "Blobs",
     "Bytes",
     "Generation",

@@ -28,13 +28,15 @@ from streamkernel.blobs.normal_form import normalised
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import CorruptMetadataError
 
-__all__ = ["Generation", "Generations", "Layer", "content_digest", "generation_of"]
+__all__ = ["MOST_FOLLOWED", "Generation", "Generations", "Layer", "content_digest", "generation_of"]
 
 CURRENT, FOLDER = "CURRENT", "generations"
 
 # Prefixes of records, of generations, and of running writers: appends and unfinished outputs (`store`).
 _OURS = (f"{CURRENT}/", f"{FOLDER}/", "APPEND/", "UNFINISHED/", PROBE)
 _NAME = re.compile(r"[0-9a-f]{12}|")
+# Number of new generations that a reader follows before it gives up on writers that keep overwriting.
+MOST_FOLLOWED = 10
 _STRAY_NS = 24 * 3600 * 10**9
 # Each of these files marks a plain copy of a folder, and changes when the copy changes.
 _MARKS = ("COMPLETE", "zarr.json", ".zgroup", ".zarray", "config.json")
@@ -118,6 +120,18 @@ class Generations:
         stamps = self.blobs.level().stamps if self.blobs.listable else {}
         return tuple((mark, *stamps[mark]) for mark in _MARKS if mark in stamps) or None
 
+    def read(self, name: str, most: int | None = None) -> bytes | None:
+        """One file of the current generation, or its first `most` bytes; None if there is none."""
+        for _ in range(MOST_FOLLOWED):
+            generation = self.latest_or_plain()
+            key = generation.prefix + name
+            whole = most is None or self.blobs.size(key) <= most
+            content = self.blobs.read(key) if whole else self.blobs.read_part(key, 0, most)
+            # If the generation was removed meanwhile, there is a newer one.
+            if content is not None or generation.record is None:
+                return content
+        return None
+
     def taken(self) -> bool:
         """Whether the URL holds more than the remains of writers that did not finish."""
         if self.latest() is not None:
@@ -131,7 +145,7 @@ class Generations:
             _NAME.fullmatch(name.removeprefix(f"{FOLDER}/").rstrip("/")) for name in (*inner.stamps, *inner.prefixes)
         )
 
-    def strangers(self, owned: Callable[[str], bool]) -> Iterator[str]:
+    def foreign_keys(self, owned: Callable[[str], bool]) -> Iterator[str]:
         """Keys below the URL that our writers did not make and that `owned` does not accept as part of a plain copy."""
         latest = self.latest()
         plain = latest is None or any(not layer.name for layer in latest.layers)
@@ -143,7 +157,7 @@ class Generations:
                 names = [*inner.stamps, *inner.prefixes]
                 yield from (name for name in names if not _NAME.fullmatch(name.removeprefix(prefix).rstrip("/")))
             elif prefix not in _OURS:
-                # The remains of a replaced plain copy are not strangers, and nobody removes them.
+                # The remains of a replaced plain copy are not foreign, and nobody removes them.
                 known = owned if plain else _of_a_group
                 yield from (key for key in self.blobs.keys(prefix) if not known(key))
 

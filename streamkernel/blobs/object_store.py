@@ -29,7 +29,7 @@ from streamkernel.errors import ParameterError, StoreAccessError, StoreError, St
 
 __all__ = ["ObjectBlobs", "object_store"]
 
-# obstore does not retry: all retries are ours (`patience`).
+# obstore does not retry: all retries are ours (`retries`).
 _NO_RETRIES: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
 _CONNECT_TIMEOUT = "4s"
 # Name of a bucket; for Azure, with its account.

@@ -63,8 +63,7 @@ class CachedModel(Generic[M]):
     def _saved_config(self) -> Any:
         try:
             if is_url(self.location):
-                place = Generations(self.location)
-                content = place.blobs.read(place.latest_or_plain().prefix + _CONFIG) or b""
+                content = Generations(self.location).read(_CONFIG) or b""
             else:
                 content = (Path(self.location) / _CONFIG).read_bytes()
             return parsed_json(content)["config"]

@@ -14,7 +14,7 @@ from streamkernel.jobs.records import ENDED, REMOVING, JobRecords
 
 __all__ = ["remove_job"]
 
-_PATIENCE = 25.0  # seconds to wait for a driver that is ending
+_LONGEST_WAIT = 25.0  # seconds to wait for a driver that is ending
 
 
 def remove_job(records: JobRecords) -> None:
@@ -60,7 +60,7 @@ def _mark(records: JobRecords, lease_seconds: float) -> None:
                 f"job {records.id} is {status}, and only ended jobs are removed; wait for its end, or cancel it"
             )
         # A driver records the end of the job before it has finished its cleaning up.
-        wait = min(1.5 * lease_seconds, _PATIENCE)
+        wait = min(1.5 * lease_seconds, _LONGEST_WAIT)
         lease = Lease.acquire(records.blobs, "lease", ttl=lease_seconds, wait=wait, about={"removes": True})
         if lease is None:
             raise ParameterError(f"the driver of job {records.id} has not let go of it yet; remove it in some seconds")

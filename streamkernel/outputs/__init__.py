@@ -11,7 +11,7 @@ from streamkernel.outputs.complete import FACTOR_PARTS, CompleteOutput, Kind, re
 from streamkernel.outputs.files import refuse_link
 from streamkernel.outputs.generation import GenerationBuilding, building_at
 from streamkernel.outputs.partial import PartialFolder, publish, remove_any, remove_stray_partials
-from streamkernel.outputs.replace import check_name_length, check_output, remove_former
+from streamkernel.outputs.replace import check_name_length, check_output, check_target, remove_former
 
 __all__ = [
     "FACTOR_PARTS",
@@ -23,6 +23,7 @@ __all__ = [
     "building_at",
     "check_name_length",
     "check_output",
+    "check_target",
     "publish",
     "read_complete",
     "refuse_link",

@@ -1,4 +1,4 @@
-"""No output is made inside of another one: it would be a stranger there, which makes that one's replacement fail."""
+"""No output is made inside of another one: it would be a foreign key there, which makes that one's replacement fail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refuse_inside(target: str | Path) -> None:
     part = str(target).rpartition("/")[2].lstrip(".").partition(".")[0] in FACTOR_PARTS
     places: Sequence[str | Path] = target.parents if isinstance(target, Path) else _prefixes(target)
     for depth, around in enumerate(places):
-        found = _described(around)
+        found = _words_for(around)
         # A factor's folder is no Zarr group itself. Of the nearest folder only: each costs a request at a URL.
         if depth == 0 and found is None and not part and _is_factor(around):
             found = "a factor"
@@ -56,7 +56,7 @@ def _is_factor(place: str | Path) -> bool:
     return whole is not None and whole.kind == "factor"
 
 
-def _described(place: str | Path) -> str | None:
+def _words_for(place: str | Path) -> str | None:
     content = _content(place, _GROUP)
     if content is None:
         return None
@@ -73,7 +73,6 @@ def _content(place: str | Path, name: str) -> bytes | None:
     try:
         if isinstance(place, Path):
             return read_small(place / name)
-        output = Generations(place)
-        return output.blobs.read(output.latest_or_plain().prefix + name)
+        return Generations(place).read(name)
     except (PermissionError, CorruptMetadataError):
         return None  # whoever may write to a place need not be allowed to look around it

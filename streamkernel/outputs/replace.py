@@ -13,14 +13,22 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from streamkernel.blobs import Generations
-from streamkernel.errors import ParameterError, StoreExistsError, warn_user
+from streamkernel.blobs import Generations, normalised, parent_of, translated_os_errors
+from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreExistsError, warn_user
 from streamkernel.outputs.complete import WORDS, CompleteOutput, Kind, declared_kind, read_complete
 from streamkernel.outputs.files import mounted_at, read_small
 from streamkernel.outputs.nesting import refuse_inside
 from streamkernel.wording import switch
 
-__all__ = ["check_name_length", "check_output", "is_empty_folder", "plain_copy", "remove_former", "whole_in"]
+__all__ = [
+    "check_name_length",
+    "check_output",
+    "check_target",
+    "is_empty_folder",
+    "plain_copy",
+    "remove_former",
+    "whole_in",
+]
 
 # Checkpoints and unfinished folders lie beside an output; their names are its name plus up to this many bytes.
 _MOST_NAME_BYTES = 255 - 32
@@ -56,8 +64,44 @@ def check_output(target: str | Path, kind: Kind, *, overwrite: bool) -> None:
             "path, or remove it yourself"
         )
     whole = _check_kind(str(target), lambda name: read_small(target / name), kind)
-    for stranger in _strangers(target, whole, mounts):
-        raise _not_ours(str(target), stranger)
+    for key in _foreign_keys(target, whole, mounts):
+        raise _not_ours(str(target), key)
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool = False, kind: Kind = "model") -> str | Path:
+    """Refuse an output path or URL before any work starts; return it as an absolute path, or as text.
+
+    Parameters
+    ----------
+    path
+        Path or URL of the output. Missing parent folders are no error; nothing is created here. The first write finds
+        out whether a URL may be written.
+    overwrite
+        Whether an existing output may be replaced. An empty folder may always be replaced.
+    kind
+        Kind of the output. Only a whole output of the same kind, without any file that we did not write, is ever
+        replaced, so that a mistyped path costs no data.
+
+    Raises
+    ------
+    StoreExistsError
+        Something exists there and `overwrite` is false, or it may not be replaced.
+    StoreAccessError
+        The parent folder may not be written.
+    """
+    target = normalised(path)
+    if isinstance(target, str):
+        parent_of(target)  # not a whole bucket
+        check_output(target, kind, overwrite=overwrite)
+        return target
+    with translated_os_errors(target, "checking"):
+        check_output(target, kind, overwrite=overwrite)
+        parent = next(folder for folder in target.parents if folder.exists())
+        if not parent.is_dir():
+            raise StoreError(f"{parent} is a file, so {target} cannot be made in it; choose another path")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise StoreAccessError(f"no permission to write in {parent}; choose another path or ask its owner")
+    return target
 
 
 def check_name_length(target: Path) -> None:
@@ -88,8 +132,8 @@ def _check_kind(where: str, read: Callable[[str], bytes | None], kind: Kind) -> 
     raise StoreExistsError(f"{where} is not {what} and is not overwritten; remove it yourself or choose another path")
 
 
-def _not_ours(where: str, stranger: str) -> StoreExistsError:
-    shown = stranger if stranger.isprintable() else ascii(stranger)
+def _not_ours(where: str, key: str) -> StoreExistsError:
+    shown = key if key.isprintable() else ascii(key)
     return StoreExistsError(
         f"{where} is not overwritten, as it holds {shown}, which streamkernel did not write; move that away, or "
         "choose another path"
@@ -111,8 +155,8 @@ def _check_replaced(place: Generations, kind: Kind, overwrite: bool) -> None:
         raise StoreExistsError(f"{url} exists; choose another path or {switch('overwrite')}")
     generation = place.latest_or_plain()
     whole = _check_kind(url, lambda name: place.blobs.read(generation.prefix + name), kind)
-    for stranger in place.strangers(whole.owns):
-        raise _not_ours(url, stranger)
+    for key in place.foreign_keys(whole.owns):
+        raise _not_ours(url, key)
 
 
 def plain_copy(place: Generations) -> Callable[[str], bool] | None:
@@ -131,7 +175,7 @@ def is_empty_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
 
 
-def _strangers(folder: Path, whole: CompleteOutput, mounts: frozenset[str], prefix: str = "") -> Iterator[str]:
+def _foreign_keys(folder: Path, whole: CompleteOutput, mounts: frozenset[str], prefix: str = "") -> Iterator[str]:
     """Keys in an output's folder that are not ours: other names, links, other kinds of files, mounts."""
     with os.scandir(folder / prefix) as entries:
         for entry in entries:
@@ -139,7 +183,7 @@ def _strangers(folder: Path, whole: CompleteOutput, mounts: frozenset[str], pref
             if str(folder / key) in mounts:
                 yield f"{key} (a mount)"
             elif stat.S_ISDIR(mode) and whole.owns_folder(key):
-                yield from _strangers(folder, whole, mounts, f"{key}/")
+                yield from _foreign_keys(folder, whole, mounts, f"{key}/")
             elif not (stat.S_ISREG(mode) and whole.owns(key)):
                 yield f"{key} (a link)" if stat.S_ISLNK(mode) else key
 
@@ -151,7 +195,7 @@ def remove_former(folder: Path, successor: Path | None = None) -> None:
     """
     whole = whole_in(folder)
     mounts = mounted_at()
-    if whole is not None and next(_strangers(folder, whole, mounts), None) is None:
+    if whole is not None and next(_foreign_keys(folder, whole, mounts), None) is None:
         shutil.rmtree(folder, ignore_errors=True)
         return
     for path, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):

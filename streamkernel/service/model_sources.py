@@ -28,7 +28,7 @@ from streamkernel.errors import (
 from streamkernel.service.http_errors import without_paths
 from streamkernel.service.loaded_model import LoadedModel, load
 from streamkernel.store import bundle_kind, is_foreign
-from streamkernel.store.objects import fetched, fetched_text
+from streamkernel.store.fetched import fetched
 
 __all__ = ["ModelSource", "Seen", "is_name", "printable", "source_of"]
 
@@ -257,7 +257,7 @@ class ObjectSource(ModelSource):
         url = str(seen.location)
         if self._others.get(url) == seen.identity:
             return False
-        found = fetched_text(url, CONFIG, 1) is not None
+        found = (self._models.get(url) or Generations(url)).read(CONFIG, 1) is not None
         if not found:
             self._others[url] = seen.identity
         return found

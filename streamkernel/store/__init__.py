@@ -7,6 +7,7 @@ same, or an error that names the file.
 from __future__ import annotations
 
 from streamkernel.blobs import page_aligned
+from streamkernel.outputs import check_target
 from streamkernel.store.bundle import (
     Bundle,
     as_read,
@@ -17,7 +18,6 @@ from streamkernel.store.bundle import (
     write_bundle,
 )
 from streamkernel.store.checkpoint import Checkpoints, read_step, step_bundle
-from streamkernel.store.partial import check_target
 from streamkernel.store.rows import RowSink
 
 __all__ = [

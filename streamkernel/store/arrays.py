@@ -21,6 +21,7 @@ from zarr.abc.buffer import Buffer
 from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
+from streamkernel.atomic import json_content
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -120,7 +121,7 @@ def group_metadata(attributes: Mapping[str, Any], members: Mapping[str, bytes]) 
         "attributes": dict(attributes),
         "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": metadata},
     }
-    return json.dumps(content, indent=1, allow_nan=False).encode()
+    return json_content(content)
 
 
 def write_group(folder: Path, attributes: Mapping[str, Any], names: Iterable[str]) -> None:

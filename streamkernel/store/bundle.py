@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -26,12 +25,12 @@ from streamkernel.atomic import (
     array_digest,
     canonical_json,
     folder_generation,
+    json_content,
     parsed_json,
     read_file,
     text_digest,
-    write_json,
 )
-from streamkernel.blobs import normalised
+from streamkernel.blobs import MOST_FOLLOWED, Generations, normalised
 from streamkernel.errors import (
     CorruptChunkError,
     CorruptMetadataError,
@@ -43,10 +42,9 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE
-from streamkernel.outputs import Kind, building_at, translated_os_errors
+from streamkernel.outputs import Kind, building_at, check_target, translated_os_errors
 from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
-from streamkernel.store.objects import fetched, fetched_text
-from streamkernel.store.partial import check_target
+from streamkernel.store.fetched import fetched
 from streamkernel.store.plain import plain, read_json, read_object
 
 __all__ = [
@@ -68,9 +66,6 @@ CONFIG = "config.json"
 # `read_bundle` does so above _LONG bytes before it parses: another program's file may have gigabytes.
 _HEAD, _LONG = 1 << 16, 1 << 20
 _FIRST = re.compile(rb'\s*\{\s*"format"\s*:\s*"([^"\\]*)"\s*,\s*"kind"\s*:\s*"([^"\\]*)"')
-
-# Number of new generations that a reader follows before it gives up on a writer that keeps overwriting.
-_GENERATIONS = 10
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ def bundle_digest(bundle: Bundle) -> str:
     config = plain(bundle.config)
     for name in config.get("volatile", []):
         config.pop(name, None)
-    arrays = {name: _described(storable(name, values)) for name, values in bundle.arrays.items()}
+    arrays = {name: _array_entry(storable(name, values)) for name, values in bundle.arrays.items()}
     return text_digest(canonical_json([bundle.kind, bundle.version, config, arrays]))
 
 
@@ -182,7 +177,7 @@ def read_bundle(
         with fetched(place, limit) as folder:
             return _read(folder, kind, versions, arrays, limit)
     folder = place
-    for _ in range(_GENERATIONS):
+    for _ in range(MOST_FOLLOWED):
         before = folder_generation(folder)
         try:
             return _read(folder, kind, versions, arrays, limit)
@@ -236,7 +231,7 @@ def _header(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The first fields of the configuration at `path`; None if there is none or it is damaged."""
     place = normalised(path)
     try:
-        head = fetched_text(place, CONFIG, _HEAD) if isinstance(place, str) else read_file(place / CONFIG, _HEAD)
+        head = Generations(place).read(CONFIG, _HEAD) if isinstance(place, str) else read_file(place / CONFIG, _HEAD)
         header = parsed_json(head or b"") if head is None or len(head) < _HEAD else _begins(head)
     except StoreError:
         raise
@@ -281,22 +276,22 @@ def _write(
         with translated_os_errors(target, "writing"):
             for name, values in arrays.items():
                 write_array(folder, name, values)
-            described = {"format": FORMAT, "kind": bundle.kind, "version": bundle.version}
-            write_group(folder, described, arrays)
-            write_json(folder / CONFIG, {**described, "format_version": FORMAT_VERSION, "config": config})
+            header = {"format": FORMAT, "kind": bundle.kind, "version": bundle.version}
+            write_group(folder, header, arrays)
+            (folder / CONFIG).write_bytes(json_content({**header, "format_version": FORMAT_VERSION, "config": config}))
             metadata = [CONFIG, ZARR_JSON, *(f"{name}/{ZARR_JSON}" for name in arrays)]
             manifest = {
                 "format": FORMAT,
                 "version": FORMAT_VERSION,
                 "metadata": {key: text_digest((folder / key).read_text(encoding="utf-8")) for key in metadata},
-                "arrays": {name: _described(values) for name, values in arrays.items()},
+                "arrays": {name: _array_entry(values) for name, values in arrays.items()},
             }
-        building.publish(json.dumps(manifest, indent=1, allow_nan=False).encode(), overwrite=overwrite)
+        building.publish(json_content(manifest), overwrite=overwrite)
     finally:
         building.abandon()
 
 
-def _described(values: NDArray[Any]) -> dict[str, Any]:
+def _array_entry(values: NDArray[Any]) -> dict[str, Any]:
     return {"shape": list(values.shape), "dtype": values.dtype.name, "digest": array_digest(values)}
 
 
@@ -351,7 +346,7 @@ def _verify_metadata(folder: Path, texts: Mapping[str, str], digests: Mapping[st
 
 def _verified(member: ArrayFiles, promised: Any) -> NDArray[Any]:
     values = member.read()
-    found = _described(values)
+    found = _array_entry(values)
     if found != promised:
         where = f"array {member.name} in {member.folder}"
         if not isinstance(promised, dict) or any(found[key] != promised.get(key) for key in ("shape", "dtype")):

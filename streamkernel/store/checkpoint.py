@@ -112,7 +112,7 @@ class Checkpoints:
         saved = self._name(step, name)
         path = self._storage.step(saved)
         self.check_open()
-        if saved not in self._storage.names():
+        if not self._storage.has(saved):
             return None
         bundle = read_step(path, saved)
         if bundle is not None and bundle.config.get("run") != self._digest:

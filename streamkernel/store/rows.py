@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from streamkernel.atomic import array_digest
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
 from streamkernel.manifest import ROWS_FORMAT, VERSION
-from streamkernel.outputs import Building, Kind, building_at, translated_os_errors
-from streamkernel.store.partial import check_target
+from streamkernel.outputs import Building, Kind, building_at, check_target, translated_os_errors
 from streamkernel.store.plain import plain
 from streamkernel.store.row_grid import RowColumn, RowGrid
 from streamkernel.store.row_storage import RowStorage
@@ -90,10 +89,10 @@ class RowSink:
         if resume and fingerprint is None:
             raise ParameterError("an output without a fingerprint cannot be resumed; give the one it was started with")
         grid = RowGrid.of(n_rows, columns, chunk_rows)
-        described = {**plain(dict(attributes or {}), "attributes"), "format": ROWS_FORMAT, "version": VERSION}
+        stored_attributes = {**plain(dict(attributes or {}), "attributes"), "format": ROWS_FORMAT, "version": VERSION}
         kind: Kind = "factor rows" if tuple(columns) == ("G",) else "rows"
         target = check_target(path, overwrite=overwrite, kind=kind)
-        config = {"fingerprint": fingerprint, **grid.to_config(), "attributes": described}
+        config = {"fingerprint": fingerprint, **grid.to_config(), "attributes": stored_attributes}
         building: Building
         if fingerprint is None:
             building = building_at(target, kind)
@@ -107,7 +106,7 @@ class RowSink:
                 )
                 if unfinished is not None and unfinished.resumed:
                     return cls(building, rows, overwrite, rows.intact())
-                rows.create(described)
+                rows.create(stored_attributes)
                 if unfinished is not None:
                     unfinished.begin()
         except BaseException:

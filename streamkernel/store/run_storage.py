@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -10,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import HeldLock, partial_sibling
+from streamkernel.atomic import HeldLock, json_content, partial_sibling
 from streamkernel.blobs import Lock, PathLock, blobs_at, joined, lease_of
 from streamkernel.errors import RunLockedError
 from streamkernel.outputs import refuse_link, remove_any, remove_stray_partials
@@ -52,8 +51,12 @@ class RunStorage:
 
     def names(self) -> list[str]:
         """Names of all entries."""
-        prefixes, stamps = self._blobs.level()
-        return [*(prefix.rstrip("/") for prefix in prefixes), *stamps]
+        # Not `level`: some file systems of fsspec keep the empty folders of removed steps.
+        return sorted({key.partition("/")[0] for key in self._blobs.keys("")})
+
+    def has(self, name: str) -> bool:
+        """Whether a step was saved."""
+        return self._blobs.holds(f"{name}/")
 
     def description(self) -> dict[str, Any] | None:
         """The description of the run; None if there is none."""
@@ -62,7 +65,7 @@ class RunStorage:
 
     def write_description(self, run: dict[str, Any]) -> None:
         """Write the description of the run."""
-        self._blobs.write(RUN, json.dumps(run, indent=1, allow_nan=False).encode())
+        self._blobs.write(RUN, json_content(run))
 
     def remove_steps(self, names: list[str]) -> None:
         """Remove steps and the description of the run."""
@@ -128,6 +131,9 @@ class RunFolder(RunStorage):
     def names(self) -> list[str]:
         # Links too: what is not ours must be seen.
         return os.listdir(self.location)
+
+    def has(self, name: str) -> bool:
+        return os.path.lexists(self.location / name)
 
     def discard(self) -> None:
         if all(map(_OURS.fullmatch, self.names())):

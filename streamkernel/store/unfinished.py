@@ -16,7 +16,6 @@ Every new start chooses a new random name, so that a late task of an aborted run
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import uuid
@@ -25,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from streamkernel.atomic import HeldLock
+from streamkernel.atomic import HeldLock, json_content
 from streamkernel.blobs import (
     Blobs,
     LocalBlobs,
@@ -124,7 +123,7 @@ class Unfinished(Building):
             "config": self._config,
             "metadata": self._metadata_digests(),
         }
-        self._state.write(RUN, json.dumps(run, indent=1, allow_nan=False).encode())
+        self._state.write(RUN, json_content(run))
 
     def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
         self._lock.check()

@@ -257,11 +257,11 @@ def test_an_output_whose_name_ends_in_append_is_another_one(tmp_path, store, mon
         write(self, *arguments)
 
     held = PartialFolder(tmp_path / "store.append", "table")
-    (held.path / "chunk").write_bytes(b"x")
+    (held.folder / "chunk").write_bytes(b"x")
     with monkeypatch.context() as patch:
         patch.setattr(appending.AppendingWriter, "_write_chunk", meanwhile)
         assert append_rows(open_table(X, Y), store).rows == 2 * M
-    assert (held.path / "chunk").read_bytes() == b"x"
+    assert (held.folder / "chunk").read_bytes() == b"x"
     held.abandon()
     np.testing.assert_array_equal(gathered(open_table(store)), np.concatenate([WANT, WANT]))
     assert sorted(os.listdir(tmp_path)) == ["source.npz", "store", "store.append"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamkernel.blobs import Blobs, Generation, Generations, content_digest, download
+from streamkernel.blobs import MOST_FOLLOWED, Generation, Generations, content_digest, download
 from streamkernel.errors import (
     CorruptMetadataError,
     IncompleteStoreError,
@@ -18,10 +18,7 @@ from streamkernel.errors import (
 )
 from streamkernel.manifest import COMPLETE
 
-__all__ = ["fetched", "fetched_text"]
-
-# Number of new generations that a reader follows before it gives up on writers that keep overwriting.
-_GENERATIONS = 10
+__all__ = ["fetched"]
 
 
 @contextmanager
@@ -41,7 +38,7 @@ def fetched(url: str, max_bytes: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="streamkernel-") as around:
         folder = Path(around) / "fetched"
         generation = place.latest_or_plain()
-        for _ in range(_GENERATIONS):
+        for _ in range(MOST_FOLLOWED):
             try:
                 _fetch(place, generation, folder, max_bytes)
                 break
@@ -88,20 +85,3 @@ def named(folder: Path, url: str) -> Iterator[None]:
     except StoreError as error:
         error.args = tuple(arg.replace(str(folder), url) if isinstance(arg, str) else arg for arg in error.args)
         raise
-
-
-def fetched_text(url: str, name: str, most: int | None = None) -> bytes | None:
-    """One file of the output at a URL, or its first `most` bytes; None if there is none."""
-    place = Generations(url)
-    for _ in range(_GENERATIONS):
-        generation = place.latest_or_plain()
-        content = _head(place.blobs, generation.prefix + name, most)
-        if content is not None or generation.record is None:
-            return content
-    return None
-
-
-def _head(blobs: Blobs, key: str, most: int | None) -> bytes | None:
-    if most is None or blobs.size(key) <= most:
-        return blobs.read(key)
-    return blobs.read_part(key, 0, most)
