@@ -43,6 +43,7 @@ from streamkernel import (
 from streamkernel.cli import main
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from streamkernel.store import RowSink
 
 __all__ = ["EXPECTED", "FROZEN", "HERE", "Frozen", "unpacked", "write"]
 
@@ -179,6 +180,35 @@ def _read_run(folder: Path) -> Arrays:
         return {"predict": KernelRidge.load(place / "model").predict(QUERIES)}
 
 
+def _unfinished(folder: Path, *, resume: bool) -> RowSink:
+    columns = {"G": (3, np.float32), "code": (None, np.int64)}
+    attributes = {"model": "a"}
+    return RowSink.create(folder / "out", 50, columns, 4, fingerprint="f", attributes=attributes, resume=resume)
+
+
+def _write_unfinished(sink: RowSink, start: int, stop: int) -> dict[str, str]:
+    codes = np.arange(start, stop)
+    features = np.outer(codes, [1, 2, 3]).astype(np.float32)
+    return {**sink.write("G", start, features), **sink.write("code", start, codes)}
+
+
+def _make_unfinished(folder: Path) -> None:
+    """An output of rows of which the first half was written."""
+    with _unfinished(folder, resume=False) as sink:
+        _write_unfinished(sink, 0, 24)
+
+
+def _read_unfinished(folder: Path) -> Arrays:
+    with tempfile.TemporaryDirectory() as beside:
+        place = shutil.copytree(folder, Path(beside, "place"))
+        with _unfinished(place, resume=True) as sink:
+            finished = len(sink.finished())
+            sink.finish(_write_unfinished(sink, 24, 50))
+        complete = (place / "out" / "COMPLETE").read_bytes()
+        left = len(list(place.iterdir()))
+    return {"finished": np.asarray(finished), "complete": np.frombuffer(complete, np.uint8), "left": np.asarray(left)}
+
+
 _PLACE = "PLACE"  # stands in archives for the folder, which records of jobs name
 
 
@@ -305,6 +335,7 @@ FROZEN: dict[str, Frozen] = {
     "table": Frozen(_make_table, _read_table),
     "rows": Frozen(_make_rows, _read_rows),
     "run": Frozen(_make_run, _read_run),
+    "unfinished": Frozen(_make_unfinished, _read_unfinished),
     "jobs": Frozen(_make_jobs, _read_jobs),
 }
 
