@@ -34,6 +34,7 @@ from streamkernel.blobs.locations import (
 from streamkernel.blobs.lock import Lock, PathLock, lease_of
 from streamkernel.blobs.os_errors import store_error, translated_os_errors
 from streamkernel.blobs.records import Record, RecordLog
+from streamkernel.blobs.retries import with_retries
 from streamkernel.blobs.transfer import at_once, download, upload
 
 __all__ = [
@@ -69,4 +70,5 @@ __all__ = [
     "store_error",
     "translated_os_errors",
     "upload",
+    "with_retries",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -25,16 +25,19 @@ _SPREAD = Random()
 T = TypeVar("T")
 
 
-def with_retries(request: Callable[[], T], passes: Callable[[BaseException], bool]) -> T:
+def with_retries(
+    request: Callable[[], T], passes: Callable[[BaseException], bool], pauses: Sequence[float] | None = None
+) -> T:
     """The answer to a request, which is tried up to six times within 15 s while its errors are temporary.
 
     Parameters
     ----------
     request : the request; it may safely be sent twice.
     passes : returns whether an error may be temporary.
+    pauses : seconds between two tries; a disk needs fewer than a network.
     """
     began = time.monotonic()
-    for pause in PAUSES:
+    for pause in PAUSES if pauses is None else pauses:
         try:
             return request()
         except Exception as error:

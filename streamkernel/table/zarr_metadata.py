@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
 from streamkernel.atomic import parsed_json, read_file
-from streamkernel.blobs import display_form
+from streamkernel.blobs import display_form, with_retries
 from streamkernel.errors import (
     CorruptMetadataError,
     ResourceLimitError,
@@ -52,7 +51,7 @@ _T = TypeVar("_T")
 MAX_CHUNKS = 1 << 24
 # Rule 16 and the bad-input table: three decoded chunks must fit into this machine's memory before one is decoded.
 CHUNKS_IN_MEMORY = 3
-_ATTEMPT_DELAYS = (0.1, 0.5)
+_PAUSES = (0.1, 0.5)
 _TRANSIENT = {
     errno.EAGAIN,
     errno.EIO,
@@ -116,23 +115,21 @@ def retried(action: Callable[[], _T], what: str) -> _T:
     StoreError
         Three attempts failed, or the error is not temporary.
     """
-    for delay in (*_ATTEMPT_DELAYS, None):
-        try:
-            return action()
-        except StreamKernelError:
-            raise
-        except PermissionError as error:
-            raise StoreAccessError(f"{what} may not be read by this user; ask for access") from error
-        except (ConnectionError, TimeoutError, OSError) as error:
-            passes = isinstance(error, (ConnectionError, TimeoutError)) or error.errno in _TRANSIENT
-            if delay is None or not passes:
-                tries = "after 3 attempts " if passes else ""
-                raise StoreError(
-                    f"{what} cannot be read {tries}({_first_line(error)}); check the disk or the endpoint and "
-                    "start again"
-                ) from error
-            time.sleep(delay)
-    raise AssertionError("unreachable")  # pragma: no cover
+    try:
+        return with_retries(action, _passes, _PAUSES)
+    except StreamKernelError:
+        raise
+    except PermissionError as error:
+        raise StoreAccessError(f"{what} may not be read by this user; ask for access") from error
+    except OSError as error:
+        tries = f"after {len(_PAUSES) + 1} attempts " if _passes(error) else ""
+        raise StoreError(
+            f"{what} cannot be read {tries}({_first_line(error)}); check the disk or the endpoint and start again"
+        ) from error
+
+
+def _passes(error: BaseException) -> bool:
+    return isinstance(error, (ConnectionError, TimeoutError)) or getattr(error, "errno", None) in _TRANSIENT
 
 
 @contextmanager

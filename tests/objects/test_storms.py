@@ -11,8 +11,7 @@ import pytest
 from objects.flaky_proxy import FlakyProxy, flaky, storm
 from s3_server import S3Server
 
-from streamkernel.blobs import Blobs, RecordLog, blobs_at
-from streamkernel.blobs import retries as patience
+from streamkernel.blobs import Blobs, RecordLog, blobs_at, retries
 from streamkernel.blobs.filesystem import FilesystemBlobs
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import local_cluster
@@ -79,7 +78,7 @@ def test_every_operation_outlasts_a_storm(proxy: FlakyProxy, place: Blobs) -> No
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses, which do not take place."""
     pauses: list[float] = []
-    monkeypatch.setattr(patience.time, "sleep", pauses.append)
+    monkeypatch.setattr(retries.time, "sleep", pauses.append)
     return pauses
 
 
@@ -98,15 +97,15 @@ def test_a_storm_without_end_is_asked_six_times(proxy: FlakyProxy, place: Blobs,
 def test_what_lasts_long_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
     """Of a place that never answers the first try ends at its time-out, and the second one before 30 s."""
     clock, tries = [0.0], [0]
-    monkeypatch.setattr(patience.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(retries.time, "monotonic", lambda: clock[0])
 
     def silent() -> None:
         tries[0] += 1
-        clock[0] += patience.REQUEST_SECONDS
+        clock[0] += retries.REQUEST_SECONDS
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        patience.with_retries(silent, lambda error: True)
+        retries.with_retries(silent, lambda error: True)
     assert tries[0] == 2
     assert clock[0] + sum(slept) < 30.0
 

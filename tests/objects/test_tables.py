@@ -28,7 +28,7 @@ from streamkernel.table import Table, open_table
 from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.info import TableInfo
 from streamkernel.table.ingest import append_rows, ingest
-from streamkernel.table.ingest.grown import ObjectGrown
+from streamkernel.table.ingest.locked_table import LockedObjects
 
 CRC = [zarr.codecs.Crc32cCodec()]
 
@@ -204,7 +204,7 @@ def test_plain_copies(url: str, sources: tuple[Path, Path], tmp_path: Path, shar
 def test_one_appends_at_a_time(url: str, sources: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     ingest(sources[0], url, chunk_rows=128)
     monkeypatch.setattr("streamkernel.blobs.lock.LEASE_SECONDS", 1.0)
-    held = ObjectGrown(url)
+    held = LockedObjects(url)
     with pytest.raises(RunLockedError, match="another process"):
         append_rows(sources[1], url)
     # One that was killed gives no sign of life: the next one waits for that, and goes on.
@@ -216,13 +216,13 @@ def test_an_ingest_that_overwrites_under_an_append(
     url: str, sources: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ingest(sources[0], url, chunk_rows=128)
-    check = ObjectGrown.check_current
+    check = LockedObjects.check_current
 
-    def replaced(self: ObjectGrown) -> None:
+    def replaced(self: LockedObjects) -> None:
         check(self)
         ingest(sources[1], url, overwrite=True)
 
-    monkeypatch.setattr(ObjectGrown, "check_current", replaced)
+    monkeypatch.setattr(LockedObjects, "check_current", replaced)
     with pytest.raises(InputChangedError, match="nothing was appended"):
         append_rows(sources[1], url)
     assert open_table(url).n_rows == 700
@@ -233,14 +233,14 @@ def test_an_append_that_has_lost_its_lease_publishes_nothing(
 ) -> None:
     """Another may have taken it over, and have cleared what this one left."""
     ingest(sources[0], url, chunk_rows=128)
-    plain = ObjectGrown.building
+    plain = LockedObjects.building
 
-    def building(self: ObjectGrown) -> Any:
+    def building(self: LockedObjects) -> Any:
         made = plain(self)
         self.lock.abandon()
         return made
 
-    monkeypatch.setattr(ObjectGrown, "building", building)
+    monkeypatch.setattr(LockedObjects, "building", building)
     with pytest.raises(RunLockedError, match="was lost"):
         append_rows(sources[1], url)
     assert open_table(url).n_rows == 1500

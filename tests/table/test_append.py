@@ -36,7 +36,7 @@ from streamkernel.errors import (
 from streamkernel.outputs import PartialFolder
 from streamkernel.table import open_table, zarr_rows
 from streamkernel.table.ingest import append_rows, appending, ingest
-from streamkernel.table.ingest.appending import locked_store
+from streamkernel.table.ingest.locked_table import locked_store
 
 M = len(X)
 
@@ -324,7 +324,9 @@ append_rows(source, store)
 @pytest.mark.parametrize(
     ("moment", "rows"),
     [
-        pytest.param(("streamkernel.table.ingest.grown", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow),
+        pytest.param(
+            ("streamkernel.table.ingest.locked_table", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow
+        ),
         (("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
         pytest.param(("streamkernel.outputs.partial", "", "publish_folder", 1, "before"), M, marks=pytest.mark.slow),
         (("streamkernel.atomic", "", "_exchange", 1, "before"), M),

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from streamkernel.blobs import display_form, normalised
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
-from streamkernel.table.ingest.appending import AppendingWriter, Grown, locked_store
+from streamkernel.table.ingest.appending import AppendingWriter
 from streamkernel.table.ingest.checked import checked_batches, missing_labels
 from streamkernel.table.ingest.ingest import open_reader, os_errors
+from streamkernel.table.ingest.locked_table import LockedTable, locked_store
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.ingest.reader import Reader
 from streamkernel.wording import option
@@ -66,20 +67,20 @@ def append_rows(
         raise StoreNotFoundError(f"there is no store at {path} to append to; check the path, or ingest without append")
     watcher = as_progress(progress)
     with os_errors(path, "nothing was appended"):
-        grown = locked_store(path)
+        locked = locked_store(path)
         try:
-            reader = _reader(source, target, grown)
-            _check_names(reader, grown)
-            _write(reader, grown, watcher)
+            reader = _reader(source, target, locked)
+            _check_names(reader, locked)
+            _write(reader, locked, watcher)
         finally:
             with suppress(StoreError):  # a lease expires by itself
-                grown.lock.release()
+                locked.lock.release()
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
 
-def _reader(source: Any, target: str | int | None, grown: Grown) -> Reader:
+def _reader(source: Any, target: str | int | None, locked: LockedTable) -> Reader:
     """The source, opened with the table's target where it has a column of that name."""
-    names = grown.attributes["target_names"]
+    names = locked.attributes["target_names"]
     if target is not None or len(names) != 1:
         return open_reader(source, target)
     try:
@@ -89,8 +90,8 @@ def _reader(source: Any, target: str | int | None, grown: Grown) -> Reader:
         return open_reader(source, None)
 
 
-def _check_names(reader: Reader, grown: Grown) -> None:
-    path, attributes = grown.path, grown.attributes
+def _check_names(reader: Reader, locked: LockedTable) -> None:
+    path, attributes = locked.path, locked.attributes
     for what, wanted, found in (
         ("columns", attributes["columns"], reader.columns),
         ("targets", attributes["target_names"], reader.target_names),
@@ -111,19 +112,19 @@ def _listed(names: Sequence[Any]) -> str:
     return ", ".join(map(str, names[:_NAMES])) + (", ..." if len(names) > _NAMES else "")
 
 
-def _write(reader: Reader, grown: Grown, watcher: Progress) -> None:
-    classes = grown.attributes["classes"]
-    labels = None if classes is None else _KnownLabels(reader, classes, grown.path)
-    before = grown.table.n_rows
-    with AppendingWriter(grown) as writer:
-        for X, y in checked_batches(reader, grown.table.features.dtype, labels, watcher):
+def _write(reader: Reader, locked: LockedTable, watcher: Progress) -> None:
+    classes = locked.attributes["classes"]
+    labels = None if classes is None else _KnownLabels(reader, classes, locked.path)
+    before = locked.table.n_rows
+    with AppendingWriter(locked) as writer:
+        for X, y in checked_batches(reader, locked.table.features.dtype, labels, watcher):
             writer.append(X, y)
         added = writer.rows_given - before
         if not added:
             raise DataError("the source has no rows; give at least one")
-        earlier = grown.attributes.get("appended") or {"times": 0, "rows": 0}
+        earlier = locked.attributes.get("appended") or {"times": 0, "rows": 0}
         appended = {"times": earlier["times"] + 1, "rows": earlier["rows"] + added}
-        writer.finish({**grown.attributes, "appended": appended}, overwrite=True)
+        writer.finish({**locked.attributes, "appended": appended}, overwrite=True)
 
 
 class _KnownLabels:

@@ -14,7 +14,6 @@ same rows.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -22,67 +21,52 @@ import zarr
 from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
-from streamkernel.blobs import normalised
 from streamkernel.manifest import Ancestor
 from streamkernel.outputs import Building
-from streamkernel.table.ingest.grown import FolderGrown, Grown, ObjectGrown
+from streamkernel.table.ingest.locked_table import LockedTable
 from streamkernel.table.ingest.writer import ChunkWriter
 from streamkernel.table.rows import RowReader
 
-__all__ = ["AppendingWriter", "Grown", "locked_store"]
-
-
-def locked_store(path: str | os.PathLike[str]) -> Grown:
-    """Lock the table at a path or URL, so that only this process appends; remove the files that killed processes left.
-
-    Raises
-    ------
-    StoreError, ParameterError
-        There is no complete table that `ingest` made.
-    RunLockedError
-        Another process is appending.
-    """
-    place = normalised(path)
-    return ObjectGrown(place) if isinstance(place, str) else FolderGrown(place)
+__all__ = ["AppendingWriter"]
 
 
 class AppendingWriter(ChunkWriter):
     """The next generation of a table, which begins with its rows; `finish` replaces the old generation."""
 
-    def __init__(self, grown: Grown) -> None:
-        self._grown = grown
-        table = grown.table
+    def __init__(self, locked: LockedTable) -> None:
+        self._locked = locked
+        table = locked.table
         targets = table.targets
         super().__init__(
-            grown.path,
+            locked.path,
             table.n_features,
             0 if targets is None else targets.rows.width,
             table.features.dtype,
-            grown.chunk_rows,
+            locked.chunk_rows,
             coded=targets is not None and targets.coded,
         )
 
     def _new_building(self) -> Building:
-        return self._grown.building()
+        return self._locked.building()
 
     def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
-        grown, table = self._grown, self._grown.table
+        locked, table = self._locked, self._locked.table
         assert table.statistics is not None
-        full, rows = grown.full_rows, table.n_rows
+        full, rows = locked.full_rows, table.n_rows
         group = zarr.open_group(LocalStore(self._building.folder), mode="r+")
-        for name, manifest in grown.manifest.arrays.items():
+        for name, manifest in locked.manifest.arrays.items():
             self._digests[name] = list(manifest.digests[: full // self._chunk_rows])
         self._statistics = {"X": table.statistics.X, "y": table.statistics.y}
-        self._history = (*grown.manifest.history, Ancestor.of(grown.manifest))
+        self._history = (*locked.manifest.history, Ancestor.of(locked.manifest))
         self.n_rows, self._counted = full, rows
         if rows > full:
             self._append_stored(full, rows)
-        arrays: dict[str, Any] = {name: group[name] for name in grown.manifest.arrays}
+        arrays: dict[str, Any] = {name: group[name] for name in locked.manifest.arrays}
         return group, arrays
 
     def _append_stored(self, first: int, last: int) -> None:
         """Copy the rows of the last chunk, which is not full, into the buffer, to write them with the new ones."""
-        table = self._grown.table
+        table = self._locked.table
         self._X[: last - first] = RowReader(table.features).read(first, last)
         if self._y is not None:
             assert table.targets is not None
@@ -91,7 +75,7 @@ class AppendingWriter(ChunkWriter):
 
     def finish(self, attributes: dict[str, Any], *, overwrite: bool) -> None:
         """Write the last chunk, attributes and COMPLETE, and replace the old folder."""
-        self._grown.check_current()
+        self._locked.check_current()
         super().finish(attributes, overwrite=overwrite)
 
     def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:

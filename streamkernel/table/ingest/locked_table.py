@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from streamkernel.atomic import HeldLock, fsync_path
-from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of
+from streamkernel.blobs import Lock, PathLock, blobs_at, lease_of, normalised
 from streamkernel.errors import CorruptMetadataError, InputChangedError, ParameterError, RunLockedError
 from streamkernel.manifest import COMPLETE, Manifest, parse_manifest
 from streamkernel.outputs import Building, GenerationBuilding, PartialFolder, remove_stray_partials
@@ -20,14 +20,14 @@ from streamkernel.table.open import open_table
 from streamkernel.table.table import Table
 from streamkernel.table.zarr_metadata import node_kind, open_store, read_bytes
 
-__all__ = ["FolderGrown", "Grown", "ObjectGrown", "link_tree"]
+__all__ = ["LockedFolder", "LockedObjects", "LockedTable", "link_tree", "locked_store"]
 
 # Errors of file systems without hard links, or without one between these two files.
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EACCES}
 _REPLACED = "{} was replaced while rows were being appended to it; nothing was appended: run again"
 
 
-class Grown(ABC):
+class LockedTable(ABC):
     """The current state of a locked table.
 
     Attributes
@@ -74,7 +74,7 @@ class Grown(ABC):
         self.lock.check()
 
 
-class FolderGrown(Grown):
+class LockedFolder(LockedTable):
     """A table on a disk; chunks that do not change become links.
 
     Raises
@@ -113,7 +113,7 @@ class FolderGrown(Grown):
         return made
 
 
-class ObjectGrown(Grown):
+class LockedObjects(LockedTable):
     """A table at a URL; unchanged chunks stay in their generations.
 
     Raises
@@ -148,6 +148,20 @@ class ObjectGrown(Grown):
             made.abandon()
             raise
         return made
+
+
+def locked_store(path: str | os.PathLike[str]) -> LockedTable:
+    """Lock the table at a path or URL, so that only this process appends; remove the files that killed processes left.
+
+    Raises
+    ------
+    StoreError, ParameterError
+        There is no complete table that `ingest` made.
+    RunLockedError
+        Another process is appending.
+    """
+    place = normalised(path)
+    return LockedObjects(place) if isinstance(place, str) else LockedFolder(place)
 
 
 def link_tree(source: Path, target: Path, without: Iterable[str] = ()) -> None:
