@@ -1,7 +1,7 @@
-"""Rows that arrive one by one, predicted together: a kernel block costs a few rows as much as one.
+"""Batches of single rows: rows that arrive one by one are predicted together, because a few rows cost as much as one.
 
-A batch is closed by its age or its size. Its rows belong to one generation of a model; each is answered with the bits
-it would have had alone, and one that cannot be used takes none of the others with it.
+A batch is closed by its age or its size. All its rows belong to one generation of a model. Each row gets the same bits
+as if it were predicted alone, and a row that cannot be used does not affect the others.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from streamkernel.models.few_rows import DirectPredictions, Values
 
 __all__ = ["Batcher"]
 
-# A batch of less work than this is done where it is: a thread would take longer to be woken up.
+# A batch of less work than this is predicted in the event loop: waking a thread would take longer.
 _INLINE_FLOPS = 2e7
 
 
 class Batcher:
-    """Rows for one model, waiting.
+    """The waiting rows of one model.
 
     Parameters
     ----------
-    direct : what predicts.
-    seconds, rows : how long the first row waits, and how many are enough.
+    direct : predicts the rows.
+    seconds, rows : a batch is closed this long after its first row, or at this number of rows.
     pool : threads for batches that take long.
-    observe : told the size of each batch.
+    observe : called with the size of each batch.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Batcher:
         self._timer: asyncio.TimerHandle | None = None
 
     def submit(self, row: NDArray[np.float64]) -> asyncio.Future[dict[str, Any]]:
-        """The outputs of one row (p,), by name, once its batch is done."""
+        """Add a row (p,). The future has its outputs, by name, when its batch is done."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[dict[str, Any]] = loop.create_future()
         self._rows.append(row)
@@ -86,7 +86,7 @@ class Batcher:
 def _deliver(waiting: list[asyncio.Future[Any]], answers: list[dict[str, Any] | Exception]) -> None:
     for future, answer in zip(waiting, answers, strict=True):
         if future.done():
-            continue  # whoever asked has gone
+            continue  # the client has disconnected
         if isinstance(answer, Exception):
             future.set_exception(answer)
         else:
@@ -98,7 +98,7 @@ def _as_error(error: BaseException) -> Exception:
 
 
 def _answers(direct: DirectPredictions, rows: list[NDArray[np.float64]]) -> list[dict[str, Any] | Exception]:
-    """Of each row its outputs, or what is wrong with it."""
+    """For each row its outputs, or its error."""
     try:
         try:
             return _of(direct.each_alone(direct.prepared(np.stack(rows))), len(rows))

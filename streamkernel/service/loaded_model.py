@@ -1,4 +1,4 @@
-"""One generation of one model, as it is served: what predicts, and what is told of it."""
+"""One generation of one model, as it is served: its predictions and its description."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Field", "LoadedModel", "PredictionRequest", "load"]
 
 @dataclass(frozen=True)
 class PredictionRequest:
-    """What of a prediction is wanted."""
+    """The optional outputs that a request wants."""
 
     std: bool = False
     probabilities: bool = False
@@ -30,7 +30,15 @@ class PredictionRequest:
 
 @dataclass(frozen=True)
 class Field:
-    """One part of an answer: its name, the row map's name of it, columns (None: a vector), and labels of codes."""
+    """One part of an answer.
+
+    Attributes
+    ----------
+    name : its name in the answer.
+    output : its name in the row map.
+    width : number of columns; None for a vector.
+    labels : class labels, if the values are codes.
+    """
 
     name: str
     output: str
@@ -44,14 +52,14 @@ class Field:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model in memory, verified. Threads share it.
+    """A verified model in memory. Threads share it.
 
     Parameters
     ----------
-    name : its folder's.
-    model : as it was read.
-    generation : how many models this service has had under the name, this one included.
-    digest : of the model.
+    name : name of its folder.
+    model : the model, as it was read.
+    generation : number of models that this service has had under the name, including this one.
+    digest : digest of the model.
     """
 
     name: str
@@ -66,7 +74,7 @@ class LoadedModel:
 
     @cached_property
     def known_columns(self) -> KnownColumns:
-        """And whether the model was fitted with names."""
+        """Names of the columns, and whether the model was fitted with names."""
         return self.model.known_columns
 
     @cached_property
@@ -76,7 +84,7 @@ class LoadedModel:
 
     @property
     def has_std(self) -> bool:
-        """Whether it can say how far off a prediction may be."""
+        """Whether it predicts standard deviations."""
         kind = predictor_of(self.model)
         return kind is not None and kind.std
 
@@ -85,12 +93,12 @@ class LoadedModel:
         return self.model.has_probabilities
 
     def direct(self, asked: PredictionRequest) -> DirectPredictions:
-        """What predicts that.
+        """The predictions with these outputs.
 
         Raises
         ------
         ParameterError
-            The model does not have it.
+            The model does not have one of the outputs.
         """
         found = self._direct.get(asked)
         if found is None:
@@ -102,7 +110,7 @@ class LoadedModel:
                 raise ParameterError(
                     f"{self.name} is a {self.model.record.estimator} model, which has no probabilities"
                 )
-            # A classifier's probabilities come with its labels, asked for or not.
+            # A classifier always computes its probabilities with its labels.
             found = self._direct[asked] = DirectPredictions(self.model, self.model.outputs(std=asked.std))
         return found
 
@@ -118,12 +126,12 @@ class LoadedModel:
 
     @property
     def example(self) -> NDArray[np.float64]:
-        """(p,) a row that the model knows: the first of its basis, in the units of the rows."""
+        """An example row (p,): the first of the basis, in the units of the rows."""
         points = self.model.points
         return points[0].astype(np.float64) if len(points) else np.zeros(len(self.columns))
 
     def warm(self) -> None:
-        """Predict once, so that no request waits for what is made at the first."""
+        """Predict once, so that no request waits for compilation and first allocations."""
         for asked in (PredictionRequest(), PredictionRequest(std=self.has_std, probabilities=self.has_probabilities)):
             direct = self.direct(asked)
             for row in (self.example[None, :], self.example[None, :].astype(np.float32)):
@@ -131,12 +139,12 @@ class LoadedModel:
 
 
 def load(path: Path, name: str, generation: int) -> LoadedModel:
-    """The model at a path, verified to the last byte, ready to predict.
+    """Load the model at a path, verified to the last byte and ready to predict.
 
     Raises
     ------
     StoreError
-        There is none, it is damaged, or it is something else.
+        There is no model, it is damaged, or the path holds something else.
     """
     stored = bundle_kind(path)
     if stored is None and not path.is_dir():

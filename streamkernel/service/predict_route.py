@@ -33,7 +33,7 @@ _JSON_TYPE = MEDIA_TYPES[JSON].encode()
 class Predict:
     """Parameters
     ----------
-    registry : whose models predict.
+    registry : the models.
     """
 
     def __init__(self, settings: Settings, registry: Registry, metrics: Metrics) -> None:
@@ -42,7 +42,7 @@ class Predict:
         self._metrics = metrics
         self._pool = ThreadPoolExecutor(settings.threads, thread_name_prefix="predict")
         self._streams = asyncio.Semaphore(settings.limits.streams)
-        # Of what is served now: batches of a generation that was replaced end without new rows.
+        # Batchers of the served generations only: those of a replaced generation end without new rows.
         self._batchers: dict[str, tuple[LoadedModel, dict[PredictionRequest, Batcher]]] = {}
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class Predict:
         now, batchers = self._batchers.get(served.name, (None, {}))
         if now is not served:
             batchers = {}
-            # Models that are gone are not held any longer.
+            # Drop the models that were removed.
             entries = self._registry.entries
             self._batchers = {name: known for name, known in self._batchers.items() if name in entries}
             self._batchers[served.name] = served, batchers
@@ -151,12 +151,12 @@ class Predict:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
     async def _at_work(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What takes long. A place is taken when what it needs is there, and not while a client sends or reads."""
+        """Run a long piece of work. It waits for a free place only when its input has arrived, never for a client."""
         async with self._streams:
             return await self._run(work, *arguments)
 
     async def _send(self, request: Request, send: Send, answer: Answer) -> None:
-        """The answer, in pieces as the client takes them."""
+        """Send the answer, in pieces, as fast as the client reads them."""
         request.now_computing()
         if answer.small:
             await _whole(send, answer.served, answer.content_type, b"".join(answer.pieces()))

@@ -1,4 +1,4 @@
-"""A request, as the hot path sees it: headers as they are, and a body that comes in time and within its limits."""
+"""A request on the fast path: its headers, and its body, with limits of time and size."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-# What the connections' number bounds well enough.
+# Bytes of each request that are not counted: the number of connections bounds them well enough.
 _UNCOUNTED = 16 << 10
 
 
 class Request:
-    """Parameters
+    """A request.
+
+    Parameters
     ----------
-    rooms : shared by all requests.
+    rooms : memory and files, shared by all requests.
 
     Attributes
     ----------
-    complete : the body is there. working : what is waited for is ours, not the client's.
+    complete : whether the whole body has arrived.
+    working : whether the service is at work; otherwise it waits for the client.
     """
 
     def __init__(self, scope: Scope, receive: Receive, limits: Limits, rooms: MemoryBudget) -> None:
@@ -55,15 +58,16 @@ class Request:
 
     @property
     def in_chunks(self) -> bool:
-        """Whether the body comes in chunks, without its size."""
+        """Whether the body is sent in chunks, without its size."""
         return b"transfer-encoding" in self.headers
 
     def flags(self, *known: str) -> dict[str, bool]:
-        """The query, whose values are all yes or no.
+        """The parameters of the query, all true or false.
 
         Raises
         ------
         Refused
+            A parameter is unknown, or its value is neither.
         """
         text = self.scope["query_string"]
         if not text:
@@ -80,11 +84,11 @@ class Request:
         return found
 
     def media_type(self) -> str:
-        """Of the body, without parameters."""
+        """The media type of the body, without parameters."""
         return self.headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
 
     def declared_bytes(self) -> int | None:
-        """Bytes of the body, where the headers say it."""
+        """Bytes of the body, if the headers have it; else None."""
         declared = self.headers.get(b"content-length")
         if declared is None:
             return None
@@ -93,14 +97,14 @@ class Request:
         return int(declared)
 
     async def chunks(self, most: int) -> AsyncIterator[bytes]:
-        """The body as it comes.
+        """The body, in chunks as they arrive.
 
         Raises
         ------
         Refused
-            It is larger than `most` bytes.
+            The body is larger than `most` bytes.
         asyncio.CancelledError
-            It comes too slowly.
+            The body arrives too slowly.
         """
         declared = self.declared_bytes()
         if declared is not None and declared > most:
@@ -130,13 +134,13 @@ class Request:
         return bytes(message.get("body", b""))
 
     def kept_waiting(self, now: float) -> float | None:
-        """Seconds for which the client is behind: silent, or slower than a body may come; None where we are at work."""
+        """Seconds for which the client is behind: silent, or slower than allowed; None while the service is at work."""
         if self.complete or self.working:
             return None
         return max(now - self._last, now - self._began - self._received / self.limits.slowest)
 
     def hold(self, count: int) -> None:
-        """So many more bytes of memory are held for this request, until it ends or lets them go.
+        """Reserve `count` more bytes of memory for this request, until it ends or releases them.
 
         Raises
         ------
@@ -146,25 +150,25 @@ class Request:
         self._rooms.memory.hold(self, count)
 
     def let_go(self, count: int) -> None:
-        """So many bytes have been worked up."""
+        """Release `count` bytes of memory."""
         self._rooms.memory.let_go(self, count)
 
     def hold_file(self, count: int) -> None:
-        """As `hold`, in a temporary file."""
+        """Reserve `count` more bytes in a temporary file; see `hold`."""
         self._rooms.files.hold(self, count)
 
     def close(self) -> None:
-        """It holds nothing any more."""
+        """Release all memory and files of this request."""
         self._rooms.memory.leave(self)
         self._rooms.files.leave(self)
 
     def cut(self) -> None:
-        """End the connection: others need what this request holds."""
+        """Close the connection, because other requests need the memory or files of this one."""
         if self.connection is not None:
             self.connection.cut()
 
     def within(self, deadline: asyncio.Timeout) -> None:
-        """The deadline of the whole request, which is moved on while its body comes."""
+        """Set the timeout of the whole request, which is moved while its body arrives."""
         self._deadline = deadline
 
     def _reschedule(self, when: float) -> None:
@@ -172,24 +176,24 @@ class Request:
             self._deadline.reschedule(when)
 
     async def body(self, most: int) -> bytes:
-        """The whole of it."""
+        """The whole body."""
         parts = [chunk async for chunk in self.chunks(most)]
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _expect(self, received: int) -> None:
-        """The rest of the body, of which so many bytes are there."""
+        """Wait for the rest of the body, after `received` bytes: move the deadline by what has arrived."""
         self.working = False
         self._received = received
         limits = self.limits
         self._reschedule(self._began + limits.request_seconds + received / limits.slowest)
 
     def now_computing(self) -> None:
-        """The body is there, or a part of the answer: what is left has its own time."""
+        """The body is complete, or a part of the answer is sent: the next step gets its own time."""
         self.working = True
         self._reschedule(self._loop.time() + self.limits.compute_seconds)
 
     async def computing(self, work: Awaitable[T]) -> T:
-        """What is done between two parts of the body, whose time is not the client's."""
+        """Do work between two parts of the body, without counting its time against the client."""
         began = self._loop.time()
         self.now_computing()
         result = await work
@@ -200,7 +204,7 @@ class Request:
         return result
 
     async def drain(self, seconds: float, most: int) -> None:
-        """Read what still comes of the body, and forget it: who is still sending does not read an answer."""
+        """Read and discard the rest of the body: a client that is still sending does not read an answer."""
         try:
             async with asyncio.timeout(seconds):
                 while not self.complete and most > 0:
