@@ -23,7 +23,7 @@ _RETRY_SECONDS, _MOST_CLOSED = 0.05, 64
 class Client(Protocol):
     """A connection, before or after its TLS handshake, as `Connections` sees it."""
 
-    def kept_waiting(self, now: float) -> float | None:
+    def client_wait(self, now: float) -> float | None:
         """Seconds since the service began to wait for the client; None while the service is at work."""
 
     def is_expired(self, now: float) -> bool:
@@ -97,7 +97,7 @@ class Connections:
 
     def _cut_slowest(self, connections: Iterable[Client], patience: float, most: int, now: float) -> bool:
         """Close up to `most` connections with the longest waits, none below `patience`; whether any was closed."""
-        waits = ((each.kept_waiting(now), id(each), each) for each in connections)
+        waits = ((each.client_wait(now), id(each), each) for each in connections)
         late = ((wait, tie, each) for wait, tie, each in waits if wait is not None and wait >= patience)
         slowest = heapq.nlargest(most, late)
         for _, _, connection in slowest:
@@ -105,7 +105,7 @@ class Connections:
         return bool(slowest)
 
     def _is_late(self, connection: Client, now: float) -> bool:
-        wait = connection.kept_waiting(now)
+        wait = connection.client_wait(now)
         return wait is not None and wait >= self.limits.patience_seconds
 
     def _check_all(self) -> None:

@@ -29,7 +29,7 @@ _MOST_FRAMING = 1 << 20
 class Pending(Protocol):
     """The current request, as its connection sees it."""
 
-    def kept_waiting(self, now: float) -> float | None:
+    def client_wait(self, now: float) -> float | None:
         """Seconds for which the client is behind; None while the service is at work."""
 
 
@@ -137,13 +137,13 @@ class Connection(asyncio.BufferedProtocol):
 
     # Calls of `Connections`.
 
-    def kept_waiting(self, now: float) -> float | None:
+    def client_wait(self, now: float) -> float | None:
         """Seconds since the service began to wait for the client; None while the service is at work."""
         if self._blocked is not None:
             return now - self._blocked
         if self._request is None:
             return now - self._since
-        return self._request.kept_waiting(now)
+        return self._request.client_wait(now)
 
     def is_expired(self, now: float) -> bool:
         """Whether the wait has exceeded its limit. `Request` limits the waits for bodies."""

@@ -20,7 +20,7 @@ __all__ = ["Holder", "MemoryBudget", "Reservation"]
 class Holder(Protocol):
     """A request."""
 
-    def kept_waiting(self, now: float) -> float | None:
+    def client_wait(self, now: float) -> float | None:
         """Seconds for which its client is behind; None while the service is at work."""
 
     def cut(self) -> None:
@@ -55,7 +55,7 @@ class Reservation:
         self._held[holder] = self._held.get(holder, 0) + count
         self.total += count
 
-    def let_go(self, holder: Holder, count: int) -> None:
+    def release(self, holder: Holder, count: int) -> None:
         """Release `count` bytes of a request, or all that it holds if that is less."""
         held = self._held.get(holder, 0)
         count = min(count, held)
@@ -63,17 +63,17 @@ class Reservation:
             self._held[holder] = held - count
             self.total -= count
 
-    def leave(self, holder: Holder) -> None:
+    def release_all(self, holder: Holder) -> None:
         """Release all bytes of a request."""
         self.total -= self._held.pop(holder, 0)
 
-    def _make_room(self, wanting: Holder, count: int) -> None:
+    def _make_room(self, holder: Holder, count: int) -> None:
         now = asyncio.get_running_loop().time()
-        waits = ((each, each.kept_waiting(now)) for each in self._held if each is not wanting)
-        behind = [each for each, wait in waits if wait is not None and wait >= self._patience]
-        if self.total - sum(self._held[each] for each in behind) + count <= self._limit:
-            for each in sorted(behind, key=self._held.__getitem__, reverse=True):
-                self.leave(each)
+        waits = ((each, each.client_wait(now)) for each in self._held if each is not holder)
+        late = [each for each, wait in waits if wait is not None and wait >= self._patience]
+        if self.total - sum(self._held[each] for each in late) + count <= self._limit:
+            for each in sorted(late, key=self._held.__getitem__, reverse=True):
+                self.release_all(each)
                 each.cut()
                 if self.total + count <= self._limit:
                     return

@@ -98,7 +98,7 @@ class Predict:
                 for first, last in direct.blocks(m, dtype):
                     block = await rows.read(last - first)
                     await request.computing(self._at_work(self._block, served, asked, spool, block, first))
-                    request.let_go(block.nbytes)
+                    request.release(block.nbytes)
                 await rows.end()
                 await self._send(request, send, Answer(served, asked, spool, wanted, single=rows.single))
             return

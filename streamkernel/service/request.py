@@ -28,7 +28,7 @@ class Request:
 
     Parameters
     ----------
-    rooms : memory and files, shared by all requests.
+    budget : memory and files, shared by all requests.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Request:
     working : whether the service is at work; otherwise it waits for the client.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, limits: Limits, rooms: MemoryBudget) -> None:
+    def __init__(self, scope: Scope, receive: Receive, limits: Limits, budget: MemoryBudget) -> None:
         self.scope = scope
         self.connection: Connection | None = (scope.get("state") or {}).get(CONNECTION)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -44,7 +44,7 @@ class Request:
         self.complete = False
         self.working = False
         self._receive = receive
-        self._rooms = rooms
+        self._budget = budget
         self._deadline: asyncio.Timeout | None = None
         self._received = 0
         self._loop = asyncio.get_running_loop()
@@ -133,7 +133,7 @@ class Request:
         self.complete = not message.get("more_body", False)
         return bytes(message.get("body", b""))
 
-    def kept_waiting(self, now: float) -> float | None:
+    def client_wait(self, now: float) -> float | None:
         """Seconds for which the client is behind: silent, or slower than allowed; None while the service is at work."""
         if self.complete or self.working:
             return None
@@ -147,20 +147,20 @@ class Request:
         Refused
             All requests together would hold too much.
         """
-        self._rooms.memory.hold(self, count)
+        self._budget.memory.hold(self, count)
 
-    def let_go(self, count: int) -> None:
+    def release(self, count: int) -> None:
         """Release `count` bytes of memory."""
-        self._rooms.memory.let_go(self, count)
+        self._budget.memory.release(self, count)
 
     def hold_file(self, count: int) -> None:
         """Reserve `count` more bytes in a temporary file; see `hold`."""
-        self._rooms.files.hold(self, count)
+        self._budget.files.hold(self, count)
 
     def close(self) -> None:
         """Release all memory and files of this request."""
-        self._rooms.memory.leave(self)
-        self._rooms.files.leave(self)
+        self._budget.memory.release_all(self)
+        self._budget.files.release_all(self)
 
     def cut(self) -> None:
         """Close the connection, because other requests need the memory or files of this one."""

@@ -66,7 +66,7 @@ class Handshake(asyncio.Protocol):
         protocol: asyncio.BaseProtocol = self._make_protocol(handshake=self, **self._options)
         return protocol
 
-    def kept_waiting(self, now: float) -> float:
+    def client_wait(self, now: float) -> float:
         """Seconds since the handshake began."""
         return now - self._since
 

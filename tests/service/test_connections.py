@@ -20,7 +20,7 @@ class Waiting:
     def __init__(self, connections: Connections, seconds: float | None) -> None:
         self.connections, self.seconds, self.ended = connections, seconds, False
 
-    def kept_waiting(self, now: float) -> float | None:
+    def client_wait(self, now: float) -> float | None:
         return self.seconds
 
     def is_expired(self, now: float) -> bool:

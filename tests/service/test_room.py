@@ -28,7 +28,7 @@ class Body:
         self.seconds, self.ended = seconds, False
         room.hold(self, held)
 
-    def kept_waiting(self, now: float) -> float | None:
+    def client_wait(self, now: float) -> float | None:
         return self.seconds
 
     def cut(self) -> None:
@@ -87,13 +87,13 @@ def test_what_is_let_go_can_be_held_again() -> None:
     async def want() -> None:
         room = Reservation(LIMIT, PATIENCE)
         first = Body(room, 90)
-        room.let_go(first, 50)
+        room.release(first, 50)
         second = Body(room, 60)
         assert room.total == 100
-        room.let_go(first, 1000)
+        room.release(first, 1000)
         assert room.total == 60
-        room.leave(second)
-        room.leave(second)
+        room.release_all(second)
+        room.release_all(second)
         assert room.total == 0
 
     asyncio.run(want())

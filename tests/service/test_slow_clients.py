@@ -422,7 +422,7 @@ def test_bodies_share_a_room(saved: Path, live: Any) -> None:
     limits = {"memory_bytes": 4 << 20, "patience_seconds": 0.3}
     running = live(Settings(saved).with_limits(**limits))
     unfinished = PREDICT + b"Content-Length: 2000000\r\n\r\n" + b" " * 1_500_000
-    room = running.service.access._rooms.memory
+    room = running.service.access._budget.memory
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(running.connect()) for _ in range(8)]
         for connection in held:

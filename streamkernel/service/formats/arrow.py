@@ -63,12 +63,12 @@ async def receive_arrow(request: Request, most: int) -> ReceivedBody:
             received += len(chunk)
             if in_file:
                 request.hold_file(len(chunk))
-                request.let_go(len(chunk))
+                request.release(len(chunk))
             elif received > _IN_MEMORY:
                 request.hold_file(received)
                 in_memory, file, in_file = file, tempfile.TemporaryFile(), True  # noqa: SIM115
                 file.write(in_memory.getvalue())
-                request.let_go(received)
+                request.release(received)
             file.write(chunk)
         return ReceivedBody(file, in_file=in_file)
     except BaseException:
