@@ -145,7 +145,7 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     pool = [draw.pool_size(problem, 100, 0) // 100 for problem in (many, few)]
     assert "uniform, {} to {} per pick".format(*pool) in text
     assert "on {} to {} uniform rows per basis function, at least {:,}".format(*rows, draw.least_scoring) in text
-    assert f"rho = {picks.FIRST_RHO} times the mean" in text
+    assert f"rho is {picks.FIRST_RHO} times the mean" in text
     assert f"relative to k(z, z)) > {normal_equations._MOST_LIFTED_ROUNDING}".replace("0.0003", "3e-4") in text
     assert f"argmin GCV_{ridge._INFLATION}" in text
     sampled, rounds = GaussianSettings.SAMPLE_ROWS["evidence"], inspect.signature(tune).parameters
@@ -155,7 +155,7 @@ def test_numbers_in_methods_are_those_of_the_code() -> None:
     assert f"at most {tuning.FULL_EVALUATIONS} evaluations, two sweeps each" in text
     assert GaussianSettings().approximation == "fitc"
     assert f"estimated from up to {DEGREES_ROWS:,} rows" in text
-    assert f"1 and 1/{1 / min(SHARES):.0f}, under which up to 2,000" in text
+    assert f"1 and 1/{1 / min(SHARES):.0f} under which up to 2,000" in text
     assert len(SHARES) == 7
 
 
