@@ -25,14 +25,8 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # Control characters, lone surrogates (no UTF-8 file can hold them), and marks that change the direction of the text.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
 
-_KERNELS = {
-    "gaussian": "Gaussian",
-    "laplacian": "Laplacian",
-    "matern": "Matérn",
-    "rational_quadratic": "rational quadratic",
-    "polynomial": "polynomial",
-    "linear": "linear",
-}
+# Kernels that are named after a person; the words of the others are those of their names.
+_KERNELS = {"gaussian": "Gaussian", "laplacian": "Laplacian", "matern": "Matérn"}
 
 
 def plain(text: object, longest: int = 60) -> str:
@@ -114,7 +108,7 @@ def kernel_text(config: Mapping[str, Any]) -> str:
         sign = {"sum": " + ", "product": " × "}.get(name, f" {plain(name)} ")
         parts = [kernel_text(config[side]) for side in ("left", "right")]
         return sign.join(f"({part})" if " + " in part else part for part in parts)
-    words = _KERNELS.get(name, plain(name))
+    words = _KERNELS.get(name, plain(name.replace("_", " ")))
     if name == "matern":
         return f"{words} {round(2 * config.get('nu', 0.5))}/2"
     rest = {key: value for key, value in config.items() if key not in ("kernel", "lengthscale")}
