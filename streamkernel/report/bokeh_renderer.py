@@ -27,24 +27,8 @@ from bokeh.models.annotations import BoxAnnotation, Label, Span
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades, log_ticks
-from streamkernel.report.figures.figure import (
-    Area,
-    Axis,
-    Boxes,
-    Field,
-    Figure,
-    Hover,
-    Line,
-    Lines,
-    Note,
-    Points,
-    Rule,
-    Segments,
-    Series,
-    Texts,
-    Zone,
-)
 from streamkernel.report.figures.palette import GRID, INK, PAPER, RULE
 
 __all__ = ["drawn", "scripts_and_elements"]
@@ -55,7 +39,7 @@ _FEW = 6
 _MARKERS = {"circle": "circle", "dash": "dash", "triangle": "inverted_triangle"}
 
 
-def scripts_and_elements(figures: Sequence[Figure]) -> tuple[list[str], dict[str, str]]:
+def scripts_and_elements(figures: Sequence[plot.Figure]) -> tuple[list[str], dict[str, str]]:
     """The scripts that draw the figures (library first), and an element of HTML for each figure, by its name."""
     if not figures:
         return [], {}
@@ -65,7 +49,7 @@ def scripts_and_elements(figures: Sequence[Figure]) -> tuple[list[str], dict[str
     return ["\n".join(library), script], elements
 
 
-def drawn(described: Figure) -> figure:
+def drawn(described: plot.Figure) -> figure:
     """One figure.
 
     Texts are `PlainText`, because Bokeh reads ``$$...$$`` in a str as TeX, and would fetch a typesetter for it.
@@ -89,47 +73,49 @@ def drawn(described: Figure) -> figure:
         "min_border_right": 14,
         "min_border_top": 4,
     }
-    plot = figure(**options)
-    plot.toolbar.logo = None
-    plot.toolbar.autohide = True
-    plot.xgrid.grid_line_color = None
-    plot.ygrid.grid_line_color = None if y.names else GRID
-    _dress(plot.xaxis, x)
-    _dress(plot.yaxis, y)
+    canvas = figure(**options)
+    canvas.toolbar.logo = None
+    canvas.toolbar.autohide = True
+    canvas.xgrid.grid_line_color = None
+    canvas.ygrid.grid_line_color = None if y.names else GRID
+    _dress(canvas.xaxis, x)
+    _dress(canvas.yaxis, y)
     if y.names and not x.names:
-        _list_names(plot)
+        _list_names(canvas)
     if x.names and max(map(len, x.names)) * len(x.names) > _TURNED:
-        plot.xaxis.major_label_orientation = 0.8
+        canvas.xaxis.major_label_orientation = 0.8
     if described.right is not None:
-        plot.extra_y_ranges = {_RIGHT: _range(described.right)}
+        canvas.extra_y_ranges = {_RIGHT: _range(described.right)}
         axis = LinearAxis(y_range_name=_RIGHT)
         _dress(axis, described.right)
-        plot.add_layout(axis, "right")
+        canvas.add_layout(axis, "right")
     hovers: dict[tuple[Any, ...], list[Any]] = {}
     for series in described.series:
-        renderer = _draw(series, plot)
-        hover = getattr(series, "hover", None)
-        if isinstance(series, Lines):
-            hovers.setdefault(((("@name", "$y{0.[0000]}"), (x.label.lower(), "$x{0}")), False), []).append(renderer)
-        elif hover is not None:
-            hovers.setdefault((_tooltips(series, hover), hover.across), []).append(renderer)
+        renderer = _draw(series, canvas)
+        mode = "vline" if isinstance(series, plot.Line) and series.across else "mouse"
+        if isinstance(series, plot.Lines):
+            hovers.setdefault((mode, (("@name", "$y{0.[0000]}"), (x.label.lower(), "$x{0}"))), []).append(renderer)
+        elif series.hover:
+            hovers.setdefault((mode, _tooltips(series)), []).append(renderer)
     # Series with the same fields share a tool: each tool has a button.
-    for (tooltips, across), renderers in hovers.items():
-        mode = "vline" if across else "mouse"
-        tool = HoverTool(renderers=renderers, tooltips=list(tooltips), mode=mode, attachment="above")  # type: ignore[arg-type]
-        tool.formatters = {shown[: shown.index("{")]: "printf" for _, shown in tooltips if "{%" in shown}
-        plot.add_tools(tool)
-    return plot
+    for (mode, tooltips), renderers in hovers.items():
+        printed: Any = {shown[: shown.index("{")]: "printf" for _, shown in tooltips if "{%" in shown}
+        canvas.add_tools(
+            HoverTool(
+                renderers=renderers, tooltips=list(tooltips), mode=mode, formatters=printed, attachment="above"
+            )
+        )  # fmt: skip
+    return canvas
 
 
-def _range(axis: Axis) -> Range1d:
+def _range(axis: plot.Axis) -> Range1d:
     return Range1d(start=axis.limits[0], end=axis.limits[1])
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------
 
 
-def _dress(axis: Any, described: Axis) -> None:
+def _dress(axis: Any, described: plot.Axis) -> None:
     """Set label, ticks, type and lines of an axis."""
     axis.axis_label = PlainText(text=described.label) if described.label else None
     axis.axis_label_text_font_style = "normal"
@@ -159,14 +145,14 @@ def _dress(axis: Any, described: Axis) -> None:
         axis.axis_line_color = None
 
 
-def _list_names(plot: figure) -> None:
+def _list_names(canvas: figure) -> None:
     """A list of names with their values: there is nothing to zoom into."""
-    plot.toolbar_location = None
-    names: Any = plot.yaxis
+    canvas.toolbar_location = None
+    names: Any = canvas.yaxis
     names.major_label_text_font_size = "12px"
     names.major_label_text_color = INK
     names.axis_line_color = RULE
-    numbers: Any = plot.xaxis
+    numbers: Any = canvas.xaxis
     numbers.axis_line_color = None
 
 
@@ -194,7 +180,7 @@ def _log_ticks(axis: Any, low: float, high: float) -> None:
 
 
 @singledispatch
-def _draw(series: Series, plot: figure) -> Any:
+def _draw(series: plot.Series, canvas: figure) -> Any:
     """Draw a series; the result is what the pointer meets."""
     raise TypeError(series)
 
@@ -203,10 +189,9 @@ def _source(series: Any, *names: str, **more: Any) -> tuple[ColumnDataSource, li
     """The columns of a series, and its coordinates: names of columns, or numbers that all points share."""
     found = {name: np.asarray(getattr(series, name)) for name in names}
     data = {name: _column(each) for name, each in found.items() if each.ndim} | more
-    hover: Hover | None = getattr(series, "hover", None)
-    for number, field in enumerate(hover.fields if hover is not None else ()):
+    for number, field in enumerate(series.hover):
         if _coordinate(series, field) is None:
-            data[f"field{number}"] = _column(np.asarray(field.values))
+            data[f"field{number}"] = _column(np.asarray(field[1]))
     return ColumnDataSource(data), [name if each.ndim else float(each) for name, each in found.items()]
 
 
@@ -215,26 +200,26 @@ def _column(values: np.ndarray) -> Any:
     return values.tolist() if values.dtype.kind == "U" or len(values) < _FEW else values
 
 
-def _coordinate(series: Any, field: Field) -> str | None:
+def _coordinate(series: Any, field: plot.Field) -> str | None:
     """The coordinate whose values a field shows, if any: these are not stored twice."""
-    values = np.asarray(field.values)
+    values = np.asarray(field[1])
     if values.dtype.kind == "U":
         return None
     names = ("x", "y", "left", "right", "low", "high", "top")
     return next((name for name in names if np.array_equal(getattr(series, name, ""), values)), None)
 
 
-def _tooltips(series: Any, hover: Hover) -> tuple[tuple[str, str], ...]:
+def _tooltips(series: Any) -> tuple[tuple[str, str], ...]:
     """Labels and templates; Bokeh escapes values that it takes from a column."""
     found = []
-    for number, field in enumerate(hover.fields):
+    for number, field in enumerate(series.hover):
         name = _coordinate(series, field) or f"field{number}"
-        found.append((field.label, f"@{name}{{{field.form}}}" if field.form else f"@{name}"))
+        found.append((field[0], f"@{name}{{{field[2]}}}" if len(field) > 2 else f"@{name}"))
     return tuple(found)
 
 
-def _where(right: bool = False, below: bool = False) -> dict[str, Any]:
-    return ({"y_range_name": _RIGHT} if right else {}) | ({"level": "underlay"} if below else {})
+def _where(series: plot.Series) -> dict[str, Any]:
+    return ({"y_range_name": _RIGHT} if series.on_right else {}) | ({"level": "underlay"} if series.below else {})
 
 
 def _colour(source: ColumnDataSource, name: str, colour: Any) -> Any:
@@ -246,33 +231,33 @@ def _colour(source: ColumnDataSource, name: str, colour: Any) -> Any:
 
 
 @_draw.register
-def _line(series: Line, plot: figure) -> Any:
+def _line(series: plot.Line, canvas: figure) -> Any:
     source, (x, y) = _source(series, "x", "y")
     style: dict[str, Any] = {"line_color": series.colour, "line_width": series.width, "line_dash": list(series.dash)}
-    style |= _where(series.right, series.below)
-    line = plot.step(x, y, source=source, mode="after", **style) if series.stepped else (
-        plot.line(x, y, source=source, **style)
+    style |= _where(series)
+    line = canvas.step(x, y, source=source, mode="after", **style) if series.stepped else (
+        canvas.line(x, y, source=source, **style)
     )  # fmt: skip
     if not series.rings:
         return line
-    rings = plot.scatter(
+    rings = canvas.scatter(
         x, y, source=source, size=series.rings, fill_color=PAPER, line_color=series.colour, line_width=1.5
     )
-    return line if series.hover is None or series.hover.across else rings
+    return line if series.across else rings
 
 
 @_draw.register
-def _lines(series: Lines, plot: figure) -> Any:
+def _lines(series: plot.Lines, canvas: figure) -> Any:
     source = ColumnDataSource({"x": [series.x] * len(series.y), "y": list(series.y), "name": list(series.names)})
-    return plot.multi_line(
+    return canvas.multi_line(
         "x", "y", source=source, line_color=series.colour, line_width=series.width, line_alpha=series.opacity
     )
 
 
 @_draw.register
-def _points(series: Points, plot: figure) -> Any:
+def _points(series: plot.Points, canvas: figure) -> Any:
     source, (x, y) = _source(series, "x", "y")
-    return plot.scatter(
+    return canvas.scatter(
         x, y, source=source, marker=_MARKERS[series.marker], size=series.size,
         fill_color=_colour(source, "fill", series.fill), fill_alpha=series.opacity, line_color=series.edge,
         line_width=series.edge_width,
@@ -280,32 +265,32 @@ def _points(series: Points, plot: figure) -> Any:
 
 
 @_draw.register
-def _boxes(series: Boxes, plot: figure) -> Any:
+def _boxes(series: plot.Boxes, canvas: figure) -> Any:
     source, (left, right, bottom, top) = _source(series, "left", "right", "bottom", "top")
-    return plot.quad(
+    return canvas.quad(
         left=left, right=right, bottom=bottom, top=top, source=source, fill_color=_colour(source, "fill", series.fill),
         fill_alpha=series.opacity, line_color=series.edge, line_width=series.edge_width,
-        **_where(series.on_right, series.below),
+        **_where(series),
     )  # fmt: skip
 
 
 @_draw.register
-def _segments(series: Segments, plot: figure) -> Any:
+def _segments(series: plot.Segments, canvas: figure) -> Any:
     source, (x, low, high) = _source(series, "x", "low", "high")
     ends = (x, low, x, high) if series.along == "y" else (low, x, high, x)
-    return plot.segment(
+    return canvas.segment(
         *ends, source=source, line_color=series.colour, line_width=series.width, line_alpha=series.opacity
     )
 
 
 @_draw.register
-def _area(series: Area, plot: figure) -> Any:
+def _area(series: plot.Area, canvas: figure) -> Any:
     source, ends = _source(series, "x", "low", "high")
-    return plot.varea(*ends, source=source, fill_color=series.colour, level="underlay")
+    return canvas.varea(*ends, source=source, fill_color=series.colour, level="underlay")
 
 
 @_draw.register
-def _zone(series: Zone, plot: figure) -> None:
+def _zone(series: plot.Zone, canvas: figure) -> None:
     low, high = ("left", "right") if series.axis == "x" else ("bottom", "top")
     ends: dict[str, Any] = {low: series.low, high: series.high}
     band = BoxAnnotation(
@@ -313,12 +298,12 @@ def _zone(series: Zone, plot: figure) -> None:
         fill_color=series.colour, fill_alpha=1.0, line_color=None,
     )  # fmt: skip
     band.level = "image"
-    plot.add_layout(band)
+    canvas.add_layout(band)
 
 
 @_draw.register
-def _rule(series: Rule, plot: figure) -> None:
-    plot.add_layout(
+def _rule(series: plot.Rule, canvas: figure) -> None:
+    canvas.add_layout(
         Span(
             dimension="height" if series.axis == "x" else "width", location=series.at, line_color=series.colour,
             line_dash=list(series.dash), line_width=series.width,
@@ -327,9 +312,9 @@ def _rule(series: Rule, plot: figure) -> None:
 
 
 @_draw.register
-def _texts(series: Texts, plot: figure) -> None:
+def _texts(series: plot.Texts, canvas: figure) -> None:
     source, (x, y) = _source(series, "x", "y", text=list(series.text))
-    plot.text(
+    canvas.text(
         x,
         y, text="text", source=source, x_offset=series.offset, text_baseline="middle",
         text_font_size=f"{series.size:g}px", text_color=_colour(source, "colour", series.colour),
@@ -338,8 +323,8 @@ def _texts(series: Texts, plot: figure) -> None:
 
 
 @_draw.register
-def _note(series: Note, plot: figure) -> None:
-    plot.add_layout(
+def _note(series: plot.Note, canvas: figure) -> None:
+    canvas.add_layout(
         Label(
             x=series.x, y=series.y, text=PlainText(text=series.text), x_offset=series.offset[0],
             y_offset=series.offset[1], text_font_size=f"{series.size:g}px", text_color=series.colour,

@@ -18,25 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades
-from streamkernel.report.figures.figure import (
-    Area,
-    Axis,
-    Boxes,
-    Drawing,
-    Figure,
-    Key,
-    Line,
-    Lines,
-    Missing,
-    Note,
-    Points,
-    Rule,
-    Segments,
-    Series,
-    Texts,
-    Zone,
-)
 from streamkernel.report.figures.palette import DASHED, GRID, INK, MUTED, PAPER, RULE
 from streamkernel.report.text import count, power_of_ten, shortened
 
@@ -69,7 +52,7 @@ _STYLE: Any = {
 }
 
 
-def png_of(figures: Sequence[Drawing], inches: tuple[float, float], lead: str = "") -> bytes:
+def png_of(figures: Sequence[plot.Drawing], inches: tuple[float, float], lead: str = "") -> bytes:
     """The figures side by side under one line of text, as a PNG file of 144 pixels an inch."""
     with rc_context(_STYLE), warnings.catch_warnings():
         # A label whose script the font lacks is drawn as boxes; this is no reason to fail.
@@ -79,19 +62,19 @@ def png_of(figures: Sequence[Drawing], inches: tuple[float, float], lead: str = 
         if lead:
             canvas.suptitle(lead, x=0.006, ha="left", fontsize=9, color=MUTED)
         for axes, figure in zip(canvas.subplots(1, len(figures), squeeze=False)[0], figures, strict=True):
-            if isinstance(figure, Missing):
+            if isinstance(figure, plot.Missing):
                 axes.set_title(figure.title)
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, figure.reason, ha="center", va="center", wrap=True, color=MUTED,
                           transform=axes.transAxes)  # fmt: skip
             else:
-                _draw_figure(axes, figure, any(isinstance(each, Figure) and each.summary for each in figures))
+                _draw_figure(axes, figure, any(isinstance(each, plot.Figure) and each.summary for each in figures))
         picture = io.BytesIO()
         canvas.savefig(picture, format="png", dpi=_DPI, metadata={"Software": "streamkernel"})
     return picture.getvalue()
 
 
-def _draw_figure(axes: Axes, figure: Figure, summed_up: bool) -> None:
+def _draw_figure(axes: Axes, figure: plot.Figure, summed_up: bool) -> None:
     # Titles stand in one line, whether or not their figure has a summary.
     axes.set_title(figure.title, pad=18.0 if summed_up else 6.0)
     axes.annotate(shortened(figure.summary, _LONGEST_SUMMARY), (0.0, 1.0), (0.0, 6.0), xycoords="axes fraction",
@@ -113,17 +96,16 @@ def _draw_figure(axes: Axes, figure: Figure, summed_up: bool) -> None:
     if figure.square:
         axes.set_box_aspect(1)
     for order, series in enumerate(figure.series):
-        on_right = getattr(series, "right", False) is True or getattr(series, "on_right", False)
-        below = getattr(series, "below", False) or isinstance(series, (Area, Zone))
-        _draw(series, right if on_right and right is not None else axes, (0.5 if below else 2.0) + 0.01 * order)
+        below = series.below or isinstance(series, (plot.Area, plot.Zone))
+        _draw(series, right if series.on_right and right is not None else axes, (0.5 if below else 2.0) + 0.01 * order)
     if figure.legend:
-        axes.legend(handles=[_handle(key) for key in figure.keys], frameon=False, fontsize=7.5)
+        axes.legend(handles=[_handle(*key) for key in figure.keys], frameon=False, fontsize=7.5)
 
 
 # --- axes -------------------------------------------------------------------------------------------------------------
 
 
-def _dress(axes: Axes, name: str, described: Axis) -> None:
+def _dress(axes: Axes, name: str, described: plot.Axis) -> None:
     """Set scale, limits, ticks and label of an axis."""
     axis = getattr(axes, f"{name}axis")
     getattr(axes, f"set_{name}scale")("log" if described.log else "linear")
@@ -153,7 +135,7 @@ def _dress(axes: Axes, name: str, described: Axis) -> None:
         axis.set_tick_params(length=0, labelbottom=False, labelleft=False)
 
 
-def _name_ticks(axes: Axes, name: str, described: Axis) -> None:
+def _name_ticks(axes: Axes, name: str, described: plot.Axis) -> None:
     many = len(described.names) > _MOST_NAMED
     names = [shortened(each, 12 if described.label else 26) for each in described.names]
     turned: dict[str, Any] = {}
@@ -164,22 +146,22 @@ def _name_ticks(axes: Axes, name: str, described: Axis) -> None:
     axes.tick_params(axis="both" if described.label else "y", length=0)
 
 
-def _handle(key: Key) -> Any:
+def _handle(colour: str, form: str, text: str) -> Any:
     """The sample of a key in a legend."""
-    if key.shape == "box":
-        return Patch(color=key.colour, label=key.text)
-    if key.shape in ("line", "dash"):
-        style: Any = _dashes(DASHED if key.shape == "dash" else ())
-        return Line2D([], [], color=key.colour, linewidth=1.8, linestyle=style, label=key.text)
-    inside = PAPER if key.shape == "ring" else key.colour
-    return Line2D([], [], color=key.colour, marker="o", markersize=5, mfc=inside, linestyle="none", label=key.text)
+    if form == "box":
+        return Patch(color=colour, label=text)
+    if form in ("line", "dash"):
+        style: Any = _dashes(DASHED if form == "dash" else ())
+        return Line2D([], [], color=colour, linewidth=1.8, linestyle=style, label=text)
+    inside = PAPER if form == "ring" else colour
+    return Line2D([], [], color=colour, marker="o", markersize=5, mfc=inside, linestyle="none", label=text)
 
 
 # --- series -----------------------------------------------------------------------------------------------------------
 
 
 @singledispatch
-def _draw(series: Series, axes: Axes, order: float) -> None:
+def _draw(series: plot.Series, axes: Axes, order: float) -> None:
     """Draw a series; larger orders lie above smaller ones."""
     raise TypeError(series)
 
@@ -189,7 +171,7 @@ def _dashes(dash: tuple[int, ...]) -> Any:
 
 
 @_draw.register
-def _line(series: Line, axes: Axes, order: float) -> None:
+def _line(series: plot.Line, axes: Axes, order: float) -> None:
     marks: dict[str, Any] = {"marker": "o", "markersize": _MARK * series.rings, "mfc": PAPER} if series.rings else {}
     axes.plot(
         series.x, series.y, color=series.colour, linewidth=0.9 * series.width, linestyle=_dashes(series.dash),
@@ -198,13 +180,13 @@ def _line(series: Line, axes: Axes, order: float) -> None:
 
 
 @_draw.register
-def _lines(series: Lines, axes: Axes, order: float) -> None:
+def _lines(series: plot.Lines, axes: Axes, order: float) -> None:
     axes.plot(series.x, series.y.T, color=series.colour, linewidth=0.9 * series.width, alpha=series.opacity,
               zorder=order)  # fmt: skip
 
 
 @_draw.register
-def _points(series: Points, axes: Axes, order: float) -> None:
+def _points(series: plot.Points, axes: Axes, order: float) -> None:
     marker = {"circle": "o", "dash": "_", "triangle": "v"}[series.marker]
     edge: Any = {} if marker == "_" else {"edgecolors": series.edge or "none"}
     axes.scatter(
@@ -215,7 +197,7 @@ def _points(series: Points, axes: Axes, order: float) -> None:
 
 
 @_draw.register
-def _boxes(series: Boxes, axes: Axes, order: float) -> None:
+def _boxes(series: plot.Boxes, axes: Axes, order: float) -> None:
     left, right, bottom, top = np.broadcast_arrays(series.left, series.right, series.bottom, series.top)
     axes.bar(
         left, top - bottom, right - left, bottom, align="edge", color=series.fill, alpha=series.opacity,
@@ -224,19 +206,19 @@ def _boxes(series: Boxes, axes: Axes, order: float) -> None:
 
 
 @_draw.register
-def _segments(series: Segments, axes: Axes, order: float) -> None:
+def _segments(series: plot.Segments, axes: Axes, order: float) -> None:
     draw: Any = axes.vlines if series.along == "y" else axes.hlines
     draw(series.x, series.low, series.high, color=series.colour, linewidth=_PIXEL * series.width,
          alpha=series.opacity, zorder=order)  # fmt: skip
 
 
 @_draw.register
-def _area(series: Area, axes: Axes, order: float) -> None:
+def _area(series: plot.Area, axes: Axes, order: float) -> None:
     axes.fill_between(series.x, series.low, series.high, color=series.colour, linewidth=0, zorder=order)
 
 
 @_draw.register
-def _zone(series: Zone, axes: Axes, order: float) -> None:
+def _zone(series: plot.Zone, axes: Axes, order: float) -> None:
     ends = sorted(axes.get_xlim() if series.axis == "x" else axes.get_ylim())
     draw: Any = axes.axvspan if series.axis == "x" else axes.axhspan
     draw(ends[0] if series.low is None else series.low, ends[1] if series.high is None else series.high,
@@ -244,13 +226,13 @@ def _zone(series: Zone, axes: Axes, order: float) -> None:
 
 
 @_draw.register
-def _rule(series: Rule, axes: Axes, order: float) -> None:
+def _rule(series: plot.Rule, axes: Axes, order: float) -> None:
     draw: Any = axes.axvline if series.axis == "x" else axes.axhline
     draw(series.at, color=series.colour, linewidth=0.9 * series.width, linestyle=_dashes(series.dash), zorder=order)
 
 
 @_draw.register
-def _texts(series: Texts, axes: Axes, order: float) -> None:
+def _texts(series: plot.Texts, axes: Axes, order: float) -> None:
     texts = list(series.text)
     colours = [series.colour] * len(texts) if isinstance(series.colour, str) else series.colour
     for x, y, text, colour in zip(np.asarray(series.x), np.asarray(series.y), texts, colours, strict=True):
@@ -261,7 +243,7 @@ def _texts(series: Texts, axes: Axes, order: float) -> None:
 
 
 @_draw.register
-def _note(series: Note, axes: Axes, order: float) -> None:
+def _note(series: plot.Note, axes: Axes, order: float) -> None:
     baseline = {"middle": "center", "alphabetic": "baseline"}.get(series.baseline, series.baseline)
     offset = (_PIXEL * series.offset[0], _PIXEL * series.offset[1])
     axes.annotate(

@@ -27,7 +27,7 @@ from streamkernel.report.facts.pursuit import (
     variates_bound,
     weakness,
 )
-from streamkernel.report.figures.figure import Line
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.pursuit import error_bound_figure
 
 RNG = np.random.default_rng(6)
@@ -102,7 +102,7 @@ def test_the_bound_stands_beside_the_shares_that_it_bounds(models: dict[str, Any
     assert found.bound.rows == 500
     np.testing.assert_array_equal(found.held_out, model.path.errors[1:, 1] / 200)
     assert found.fitted == ("the lengthscale", "the scaling")
-    lines = [each for each in error_bound_figure(found, "a theorem").series if isinstance(each, Line)]
+    lines = [each for each in error_bound_figure(found, "a theorem").series if isinstance(each, plot.Line)]
     np.testing.assert_array_equal(lines[0].y, found.bound.values)
     np.testing.assert_array_equal(np.nan_to_num(lines[1].y), found.bound.observed)
 

@@ -15,78 +15,60 @@ from matplotlib.image import imread
 
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.report import bokeh_renderer, matplotlib_renderer
-from streamkernel.report.figures.figure import (
-    Area,
-    Axis,
-    Boxes,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Lines,
-    Missing,
-    Note,
-    Points,
-    Rule,
-    Segments,
-    Series,
-    Texts,
-    Zone,
-    dot,
-    rings,
-)
+from streamkernel.report.figures import plot
 from streamkernel.report.pages.kinds import page_of
 
 T = np.linspace(0.0, 1.0, 7)
 TWO = np.array([T, T**2])
-HOVER = Hover([Field("x", T, "0.0"), Field("name", list("abcdefg")), Field("error", T**3, "%.2g")])
-ALL: dict[str, Series] = {
-    "area": Area(T, T - 0.1, T + 0.1, "#aaccee"),
-    "columns": Boxes(T, T + 0.1, 0.0, T, hover=HOVER),
-    "cells": Boxes(T, T + 0.1, T, T + 0.1, ["#2a5c8f"] * 7, on_right=True, below=True),
-    "line": Line(T, T**2, dash=(5, 4), rings=5.0, hover=HOVER),
-    "steps": Line(T, T**2, stepped=True, right=True),
-    "lines": Lines(T, TWO, ["a", "b"], "#8d4a9e"),
-    "note": Note(0.5, 0.5, "$$\\frac{1}{2}$$ <b>", offset=(3, -3), align="center", baseline="middle"),
-    "points": Points(T, T, ["#2a5c8f"] * 7, None, hover=HOVER),
-    "dashes": Points(T, T, edge="#2a5c8f", marker="dash"),
-    "triangles": Points(T, T, "#2a5c8f", None, marker="triangle"),
-    "dot": dot(0.5, 0.5),
-    "rings": rings(T, T),
-    "rule": Rule("y", 0.5),
-    "segments": Segments(T, T - 0.1, T + 0.1, along="x", hover=HOVER),
-    "texts": Texts(T, T, [f"text {k}" for k in range(7)], ["#2a5c8f"] * 7, align="center"),
-    "zone": Zone("x", 0.2, None, "#aaccee"),
+HOVER = [("x", T, "0.0"), ("name", list("abcdefg")), ("error", T**3, "%.2g")]
+ALL: dict[str, plot.Series] = {
+    "area": plot.Area(T, T - 0.1, T + 0.1, "#aaccee"),
+    "columns": plot.Boxes(T, T + 0.1, 0.0, T, hover=HOVER),
+    "cells": plot.Boxes(T, T + 0.1, T, T + 0.1, ["#2a5c8f"] * 7, on_right=True, below=True),
+    "line": plot.Line(T, T**2, dash=(5, 4), rings=5.0, hover=HOVER),
+    "steps": plot.Line(T, T**2, stepped=True, on_right=True),
+    "lines": plot.Lines(T, TWO, ["a", "b"], "#8d4a9e"),
+    "note": plot.Note(0.5, 0.5, "$$\\frac{1}{2}$$ <b>", offset=(3, -3), align="center", baseline="middle"),
+    "points": plot.Points(T, T, ["#2a5c8f"] * 7, None, hover=HOVER),
+    "dashes": plot.Points(T, T, edge="#2a5c8f", marker="dash"),
+    "triangles": plot.Points(T, T, "#2a5c8f", None, marker="triangle"),
+    "dot": plot.dot(0.5, 0.5),
+    "rings": plot.rings(T, T),
+    "rule": plot.Rule("y", 0.5),
+    "segments": plot.Segments(T, T - 0.1, T + 0.1, along="x", hover=HOVER),
+    "texts": plot.Texts(T, T, [f"text {k}" for k in range(7)], ["#2a5c8f"] * 7, align="center"),
+    "zone": plot.Zone("x", 0.2, None, "#aaccee"),
 }
-AXES: dict[str, Axis] = {
-    "numbers": Axis("Numbers", (-0.2, 1.2)),
-    "reversed": Axis("Reversed", (1.2, -0.2), ticks=(0.0, 0.5, 1.0)),
-    "logarithmic": Axis("Decades", (1e-3, 1.2), log=True),
-    "percent": Axis("Percent", (1e-2, 100.0), log=True, percent=True),
-    "short": Axis("Short", (0.3, 1.3), log=True),
-    "names": Axis("Names", (-0.5, 6.5), names=("$x$", "</script>", "a", "a", "b", "c", "a long name of a class")),
-    "list": Axis("", (6.5, -0.5), names=tuple("abcdefg")),
-    "bare": Axis("Rows", (-0.2, 1.2), numbered=False),
+AXES: dict[str, plot.Axis] = {
+    "numbers": plot.Axis("Numbers", (-0.2, 1.2)),
+    "reversed": plot.Axis("Reversed", (1.2, -0.2), ticks=(0.0, 0.5, 1.0)),
+    "logarithmic": plot.Axis("Decades", (1e-3, 1.2), log=True),
+    "percent": plot.Axis("Percent", (1e-2, 100.0), log=True, percent=True),
+    "short": plot.Axis("Short", (0.3, 1.3), log=True),
+    "names": plot.Axis("Names", (-0.5, 6.5), names=("$x$", "</script>", "a", "a", "b", "c", "a long name of a class")),
+    "list": plot.Axis("", (6.5, -0.5), names=tuple("abcdefg")),
+    "bare": plot.Axis("Rows", (-0.2, 1.2), numbered=False),
 }
 
 
-def one(*series: Series, x: Axis = AXES["numbers"], y: Axis = AXES["numbers"], **parts: Any) -> Figure:
-    keys = [Key("#2a5c8f", shape, shape) for shape in ("line", "dash", "dot", "ring", "box")]
-    right = Axis("Right", (0.0, 2.0), colour="#94a0ae")
-    return Figure("one", "One", "A caption.", x, y, series, keys, **{"right": right, "summary": "Short", **parts})
+def one(
+    *series: plot.Series, x: plot.Axis = AXES["numbers"], y: plot.Axis = AXES["numbers"], **parts: Any
+) -> plot.Figure:
+    keys = [("#2a5c8f", shape, shape) for shape in ("line", "dash", "dot", "ring", "box")]
+    right = plot.Axis("Right", (0.0, 2.0), colour="#94a0ae")
+    return plot.Figure("one", "One", "A caption.", x, y, series, keys, **{"right": right, "summary": "Short", **parts})
 
 
-def picture(*figures: Figure | Missing) -> Any:
+def picture(*figures: plot.Figure | plot.Missing) -> Any:
     return imread(BytesIO(matplotlib_renderer.png_of(figures, (4.0, 3.0), "Lead")))[:, :, :3]
 
 
-def document(figure: Figure) -> str:
+def document(figure: plot.Figure) -> str:
     return bokeh_renderer.scripts_and_elements([figure])[0][1]
 
 
 def test_every_series_of_the_vocabulary_is_tried() -> None:
-    assert {type(series) for series in ALL.values()} == set(Series.__subclasses__())
+    assert {type(series) for series in ALL.values()} == set(plot.Series.__subclasses__())
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -125,7 +107,7 @@ def test_numbers_reach_the_page_once_and_the_pointer_finds_them() -> None:
 
 
 def test_series_with_the_same_fields_share_a_tool() -> None:
-    same = [Line(T, T ** (k + 2), hover=Hover([Field("x", T), Field("y", T ** (k + 2))])) for k in range(5)]
+    same = [plot.Line(T, T ** (k + 2), hover=[("x", T), ("y", T ** (k + 2))]) for k in range(5)]
     assert document(one(*same)).count('"name":"HoverTool"') == 1
     assert document(one(ALL["line"], ALL["lines"])).count('"name":"HoverTool"') == 2
 
@@ -137,7 +119,7 @@ def test_texts_of_the_user_are_plain_text() -> None:
 
 
 def test_a_reason_stands_in_the_place_of_a_figure() -> None:
-    assert np.abs(picture(Missing("one", "One", "there is nothing")) - 1.0).max() > 0.2
+    assert np.abs(picture(plot.Missing("one", "One", "there is nothing")) - 1.0).max() > 0.2
 
 
 @pytest.mark.parametrize("name", ["regression", "classifier", "several", "gaussian", "committee", "counts", "pursuit"])
@@ -145,5 +127,5 @@ def test_the_second_renderer_draws_every_figure_of_a_page(name: str, request: py
     model: PredictingModel = request.getfixturevalue(name)
     for section in page_of(model).sections:
         for figure in section.figures:
-            if isinstance(figure, Figure):
+            if isinstance(figure, plot.Figure):
                 assert picture(figure).std() > 0.01, figure.name

@@ -12,37 +12,9 @@ from streamkernel.report.facts.calibration import (
     binomial_band,
 )
 from streamkernel.report.facts.fit import Absent
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import padded
-from streamkernel.report.figures.figure import (
-    Area,
-    Axis,
-    Drawing,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Missing,
-    Note,
-    Points,
-    Segments,
-    Series,
-    Zone,
-    columns,
-    dot,
-    ideal,
-)
-from streamkernel.report.figures.palette import (
-    BLUE,
-    DASHED,
-    GREY,
-    INK,
-    MUTED,
-    ORANGE,
-    PALE_BLUE,
-    blend,
-    line_style,
-)
+from streamkernel.report.figures.palette import BLUE, DASHED, GREY, INK, MUTED, ORANGE, PALE_BLUE, blend, line_style
 from streamkernel.report.text import capitalised, count, percent, plain, plural, significant
 
 __all__ = ["distribution_figures", "rows_figures"]
@@ -51,12 +23,12 @@ _MOST_LINES = 6
 _BAND = blend(0.14)
 
 
-def distribution_figures(check: GaussianCheck | ProbabilityCheck | CountCheck | Absent | None) -> list[Drawing]:
+def distribution_figures(check: GaussianCheck | ProbabilityCheck | CountCheck | Absent | None) -> list[plot.Drawing]:
     """Figures of the calibration of predicted distributions."""
     if check is None:
         return []
     if isinstance(check, Absent):
-        return [Missing("calibration", "Calibration", check.reason)]
+        return [plot.Missing("calibration", "Calibration", check.reason)]
     if isinstance(check, ProbabilityCheck):
         return [_reliability(check)]
     if isinstance(check, CountCheck):
@@ -64,13 +36,13 @@ def distribution_figures(check: GaussianCheck | ProbabilityCheck | CountCheck | 
     return [_intervals(check), _transform(check)]
 
 
-def _intervals(check: GaussianCheck) -> Figure:
+def _intervals(check: GaussianCheck) -> plot.Figure:
     levels, coverage, scalars = check.found.levels, check.found.coverage, check.found.scalars
     fine = np.linspace(0.0, 1.0, 101)
     low, high = binomial_band(fine, check.count)
-    series: list[Series] = [
-        Area(100 * fine, 100 * low, 100 * high, _BAND),
-        Line([0.0, 100.0], [0.0, 100.0], ORANGE, 1.2, DASHED, below=True),
+    series: list[plot.Series] = [
+        plot.Area(100 * fine, 100 * low, 100 * high, _BAND),
+        plot.Line([0.0, 100.0], [0.0, 100.0], ORANGE, 1.2, DASHED, below=True),
     ]
     one_each = len(coverage) <= _MOST_LINES
     lines = coverage if one_each else coverage.mean(axis=0, keepdims=True)
@@ -79,21 +51,21 @@ def _intervals(check: GaussianCheck) -> Figure:
     for index, (line, name) in enumerate(zip(lines, names, strict=True)):
         # Without orange, which stands for the promised value.
         colour = line_style(index if index == 0 else index + 1)[0]
-        fields = [
-            Field("should hold", [f"{100 * level:.0f} %" for level in levels]),
-            Field("hold", [f"{100 * share:.1f} %" for share in line]),
-            Field("more by", [f"{100 * off:+.1f} points" for off in line - levels]),
+        fields: list[plot.Field] = [
+            ("should hold", [f"{100 * level:.0f} %" for level in levels]),
+            ("hold", [f"{100 * share:.1f} %" for share in line]),
+            ("more by", [f"{100 * off:+.1f} points" for off in line - levels]),
         ]
         if len(coverage) > 1:
-            fields.insert(0, Field("target", [name] * len(levels)))
-        series.append(Line(100 * levels, 100 * line, colour, rings=6.0, hover=Hover(fields)))
+            fields.insert(0, ("target", [name] * len(levels)))
+        series.append(plot.Line(100 * levels, 100 * line, colour, rings=6.0, hover=fields))
         if len(lines) > 1:
-            keys.append(Key(colour, "line", name))
+            keys.append((colour, "line", name))
     held = scalars["coverage95"]
     text = f"95 % intervals hold {percent(held)}"
     # In the corner away from the line.
-    note = Note(2.0, 99.0, text, baseline="top") if held <= 0.95 else Note(98.0, 3.0, text, align="right")
-    series += [dot(95.0, 100 * held), note]
+    note = plot.Note(2.0, 99.0, text, baseline="top") if held <= 0.95 else plot.Note(98.0, 3.0, text, align="right")
+    series += [plot.dot(95.0, 100 * held), note]
     caption = (
         f"{capitalised(check.rows)}: the share of targets that the central intervals of the predicted distributions "
         "hold. Above the dashed line intervals are too wide, below it too narrow. Negative log predictive density "
@@ -101,11 +73,11 @@ def _intervals(check: GaussianCheck) -> Figure:
     )
     if not one_each:
         caption += " The mean over targets is drawn."
-    keys = keys or [Key(BLUE, "ring", "observed")]
-    keys += [Key(ORANGE, "dash", "as promised"), Key(_BAND, "box", _band_text(check.count))]
-    x, y = Axis("Intervals should hold, %", (0.0, 100.0)), Axis("They hold, %", (0.0, 101.5))
+    keys = keys or [(BLUE, "ring", "observed")]
+    keys += [(ORANGE, "dash", "as promised"), (_BAND, "box", _band_text(check.count))]
+    x, y = plot.Axis("Intervals should hold, %", (0.0, 100.0)), plot.Axis("They hold, %", (0.0, 101.5))
     summary = f"{capitalised(check.where)}: NLPD {significant(scalars['nlpd'])}"
-    return Figure(
+    return plot.Figure(
         "calibration", "Calibration of intervals", caption, x, y, series, keys, height=380, summary=summary, square=True
     )
 
@@ -114,20 +86,20 @@ def _band_text(rows: int) -> str:
     return f"where 95 % of samples of {plural(rows, 'independent row')} lie"
 
 
-def _transform(check: GaussianCheck | CountCheck) -> Figure:
+def _transform(check: GaussianCheck | CountCheck) -> plot.Figure:
     rows, bins = check.transform, len(check.transform)
     low, high = (check.count * float(end[0]) for end in binomial_band(np.array([1.0 / bins]), check.count))
     edges = np.linspace(0.0, 1.0, bins + 1)
-    fields = [
-        Field("from", edges[:-1], "0.00"),
-        Field("to", edges[1:], "0.00"),
-        Field("rows", rows, "0,0"),
-        Field("share", [percent(each / check.count) for each in rows]),
+    fields: list[plot.Field] = [
+        ("from", edges[:-1], "0.00"),
+        ("to", edges[1:], "0.00"),
+        ("rows", rows, "0,0"),
+        ("share", [percent(each / check.count) for each in rows]),
     ]
-    series: list[Series] = [
-        Zone("y", low, high, _BAND),
-        columns(edges, rows, opacity=0.85, hover=Hover(fields)),
-        ideal("y", check.count / bins),
+    series: list[plot.Series] = [
+        plot.Zone("y", low, high, _BAND),
+        plot.columns(edges, rows, opacity=0.85, hover=fields),
+        plot.ideal("y", check.count / bins),
     ]
     caption = (
         f"{capitalised(check.rows)}: the place of each target in its predicted distribution. Bars are even where the "
@@ -141,14 +113,14 @@ def _transform(check: GaussianCheck | CountCheck) -> Figure:
         summary += f": NLPD {density}, {explained} of the deviance"
     if len(check.names) > 1:
         caption += f" Mean over {count(len(check.names))} targets; the band is that of one."
-    keys = Key(PALE_BLUE, "box", "rows"), Key(ORANGE, "dash", "even"), Key(_BAND, "box", _band_text(check.count))
-    x = Axis("Predicted probability of values below the target", (0.0, 1.0))
-    y = Axis("Rows", (0.0, 1.12 * max(float(rows.max()), high)))
-    return Figure("transform", "Probability integral transform", caption, x, y, series, keys, height=380,
+    keys = ((PALE_BLUE, "box", "rows"), (ORANGE, "dash", "even"), (_BAND, "box", _band_text(check.count)))
+    x = plot.Axis("Predicted probability of values below the target", (0.0, 1.0))
+    y = plot.Axis("Rows", (0.0, 1.12 * max(float(rows.max()), high)))
+    return plot.Figure("transform", "Probability integral transform", caption, x, y, series, keys, height=380,
                   summary=summary)  # fmt: skip
 
 
-def rows_figures(found: RowIntervals | None) -> list[Drawing]:
+def rows_figures(found: RowIntervals | None) -> list[plot.Drawing]:
     """Predictions of some rows with their bars."""
     if found is None:
         return []
@@ -157,15 +129,15 @@ def rows_figures(found: RowIntervals | None) -> list[Drawing]:
     ends = np.concatenate([found.true, low, high])
     inside = np.abs(found.true - found.predicted) <= reach
     width, form = float(np.clip(360.0 / k, 2.5, 9.0)), "0,0.[0000]"
-    fields = [
-        Field("true", found.true, form),
-        Field("predicted", found.predicted, form),
-        Field("deviation", found.std, form),
+    fields: list[plot.Field] = [
+        ("true", found.true, form),
+        ("predicted", found.predicted, form),
+        ("deviation", found.std, form),
     ]
     series = [
-        Segments(at, low, high, width=width, opacity=0.75, hover=Hover(fields)),
-        Points(at, found.predicted, edge=BLUE, edge_width=2.0, size=width + 2, marker="dash"),
-        Points(at, found.true, np.where(inside, INK, ORANGE).tolist(), size=5.0, edge_width=0.5),
+        plot.Segments(at, low, high, width=width, opacity=0.75, hover=fields),
+        plot.Points(at, found.predicted, edge=BLUE, edge_width=2.0, size=width + 2, marker="dash"),
+        plot.Points(at, found.true, np.where(inside, INK, ORANGE).tolist(), size=5.0, edge_width=0.5),
     ]
     caption = (
         f"{count(k)} of {count(found.count)} {found.rows.split(' ', 1)[1]}, from the least prediction to the largest; "
@@ -173,37 +145,37 @@ def rows_figures(found: RowIntervals | None) -> list[Drawing]:
         "95.4 % should."
     )
     keys = (
-        Key(PALE_BLUE, "box", "predicted ± 2 standard deviations"),
-        Key(INK, "dot", "true"),
-        Key(ORANGE, "dot", "true, and outside"),
+        (PALE_BLUE, "box", "predicted ± 2 standard deviations"),
+        (INK, "dot", "true"),
+        (ORANGE, "dot", "true, and outside"),
     )
-    x = Axis("Rows, by their prediction", (-1.5, k + 0.5), numbered=False)
-    y = Axis(plain(found.name, 30), padded(float(ends.min()), float(ends.max())))
-    return [Figure("intervals", "Predictions and their uncertainty", caption, x, y, series, keys, height=380)]
+    x = plot.Axis("Rows, by their prediction", (-1.5, k + 0.5), numbered=False)
+    y = plot.Axis(plain(found.name, 30), padded(float(ends.min()), float(ends.max())))
+    return [plot.Figure("intervals", "Predictions and their uncertainty", caption, x, y, series, keys, height=380)]
 
 
-def _reliability(check: ProbabilityCheck) -> Figure:
+def _reliability(check: ProbabilityCheck) -> plot.Figure:
     found, scalars = check.found, check.found.scalars
     filled = found.count > 0
     predicted, observed, rows = found.predicted[filled], found.observed[filled], found.count[filled]
     low, high = binomial_band(predicted, rows)
     outside = (observed < low) | (observed > high)
     label = f"the class {check.label}" if check.label else "the likeliest class"
-    fields = [
-        Field("predicted", predicted, "0.000"),
-        Field("came true", observed, "0.000"),
-        Field("rows", rows, "0,0"),
-        Field("if right", [f"{a:.3f} to {b:.3f}" for a, b in zip(low, high, strict=True)]),
+    fields: list[plot.Field] = [
+        ("predicted", predicted, "0.000"),
+        ("came true", observed, "0.000"),
+        ("rows", rows, "0,0"),
+        ("if right", [f"{a:.3f} to {b:.3f}" for a, b in zip(low, high, strict=True)]),
     ]
     edges = np.linspace(0.0, 1.0, len(found.count) + 1)
-    series: list[Series] = [
+    series: list[plot.Series] = [
         # The rows of each bin, in the lowest quarter.
-        columns(edges, found.count, fill=GREY, opacity=0.45, on_right=True, below=True),
-        Line([0.0, 1.0], [0.0, 1.0], ORANGE, 1.2, DASHED, below=True),
-        Segments(predicted, low, high, width=7.0, opacity=0.7),
-        Line(predicted, observed, width=1.5),
-        Points(predicted, observed, np.where(outside, ORANGE, BLUE).tolist(), size=9.0, edge_width=1.0,
-               hover=Hover(fields)),
+        plot.columns(edges, found.count, fill=GREY, opacity=0.45, on_right=True, below=True),
+        plot.Line([0.0, 1.0], [0.0, 1.0], ORANGE, 1.2, DASHED, below=True),
+        plot.Segments(predicted, low, high, width=7.0, opacity=0.7),
+        plot.Line(predicted, observed, width=1.5),
+        plot.Points(predicted, observed, np.where(outside, ORANGE, BLUE).tolist(), size=9.0, edge_width=1.0,
+               hover=fields),
     ]  # fmt: skip
     loss, brier = significant(scalars["log_loss"]), significant(scalars["brier"])
     caption = (
@@ -211,21 +183,21 @@ def _reliability(check: ProbabilityCheck) -> Figure:
         f"Brier score {brier}, expected calibration error {significant(scalars['calibration_error'])}."
     )
     keys = [
-        Key(BLUE, "dot", "observed"),
-        *([Key(ORANGE, "dot", "observed, and beyond chance")] if outside.any() else []),
-        Key(PALE_BLUE, "box", "where 95 % of samples would lie, were the probability right"),
-        Key(ORANGE, "dash", "as promised"),
-        Key(GREY, "box", "rows (right axis)"),
+        (BLUE, "dot", "observed"),
+        *([(ORANGE, "dot", "observed, and beyond chance")] if outside.any() else []),
+        (PALE_BLUE, "box", "where 95 % of samples would lie, were the probability right"),
+        (ORANGE, "dash", "as promised"),
+        (GREY, "box", "rows (right axis)"),
     ]
-    return Figure(
+    return plot.Figure(
         "reliability",
         "Reliability of probabilities",
         caption,
-        Axis(f"Predicted probability of {label}", (0.0, 1.0)),
-        Axis("Share of rows", (0.0, 1.03)),
+        plot.Axis(f"Predicted probability of {label}", (0.0, 1.0)),
+        plot.Axis("Share of rows", (0.0, 1.03)),
         series,
         keys,
-        right=Axis("Rows", (0.0, 4.0 * float(found.count.max())), colour=MUTED),
+        right=plot.Axis("Rows", (0.0, 4.0 * float(found.count.max())), colour=MUTED),
         height=400,
         summary=f"{capitalised(check.where)}: log loss {loss}, Brier score {brier}",
         square=True,

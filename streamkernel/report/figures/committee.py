@@ -6,23 +6,8 @@ import numpy as np
 
 from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.tuning import FreedomCurve, MemberWeights
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero
-from streamkernel.report.figures.figure import (
-    Axis,
-    Boxes,
-    Drawing,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Missing,
-    Note,
-    Series,
-    columns,
-    dot,
-    ideal,
-)
 from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, ORANGE, PALE_BLUE, PAPER
 from streamkernel.report.figures.predictions import histogram, histogram_fields
 from streamkernel.report.text import count, percent, plural, significant
@@ -32,7 +17,7 @@ __all__ = ["freedom_figures", "members_figures"]
 _MOST_BARS = 300
 
 
-def members_figures(found: MemberWeights | None) -> list[Drawing]:
+def members_figures(found: MemberWeights | None) -> list[plot.Drawing]:
     """Weight of each member; as a histogram if there are too many members for one bar each."""
     if found is None:
         return []
@@ -47,49 +32,49 @@ def members_figures(found: MemberWeights | None) -> list[Drawing]:
         caption += f" A member has {plural(found.block_size, 'row')} at most."
     if members <= _MOST_BARS:
         number = np.arange(1, members + 1)
-        x = Axis("Member, in the order of the rows", (0.4, members + 0.6))
-        y = Axis("Times an even share", (0.0, 1.12 * max(float(times.max()), 1.0)))
-        fields = [
-            Field("member", number, "0,0"),
-            Field("share", [percent(float(share)) for share in found.share]),
-            Field("times an even one", times, "0.00"),
+        x = plot.Axis("Member, in the order of the rows", (0.4, members + 0.6))
+        y = plot.Axis("Times an even share", (0.0, 1.12 * max(float(times.max()), 1.0)))
+        fields: list[plot.Field] = [
+            ("member", number, "0,0"),
+            ("share", [percent(float(share)) for share in found.share]),
+            ("times an even one", times, "0.00"),
         ]
         half, edge = (0.41, PAPER) if members < 100 else (0.5, None)
-        bars = Boxes(number - half, number + half, 0.0, times, edge=edge, hover=Hover(fields))
-        key = Key(PALE_BLUE, "box", "a member")
+        bars = plot.Boxes(number - half, number + half, 0.0, times, edge=edge, hover=fields)
+        key = (PALE_BLUE, "box", "a member")
     else:
         edges, inside, _ = histogram(times)
-        x = Axis("Times an even share", (float(edges[0]), float(edges[-1])))
-        y = Axis("Members", (0.0, 1.08 * float(inside.max())))
-        bars = columns(edges, inside, hover=histogram_fields(edges, inside, "0.00", "members"))
-        key = Key(PALE_BLUE, "box", "members")
-    series: list[Series] = [bars, ideal("y" if members <= _MOST_BARS else "x", 1.0)]
-    keys = (key, Key(ORANGE, "dash", "an even share"))
-    return [Figure("members", "Weights of the members", caption, x, y, series, keys)]
+        x = plot.Axis("Times an even share", (float(edges[0]), float(edges[-1])))
+        y = plot.Axis("Members", (0.0, 1.08 * float(inside.max())))
+        bars = plot.columns(edges, inside, hover=histogram_fields(edges, inside, "0.00", "members"))
+        key = (PALE_BLUE, "box", "members")
+    series: list[plot.Series] = [bars, plot.ideal("y" if members <= _MOST_BARS else "x", 1.0)]
+    keys = (key, (ORANGE, "dash", "an even share"))
+    return [plot.Figure("members", "Weights of the members", caption, x, y, series, keys)]
 
 
-def freedom_figures(curve: FreedomCurve | Absent | None) -> list[Drawing]:
+def freedom_figures(curve: FreedomCurve | Absent | None) -> list[plot.Drawing]:
     """Effective degrees of freedom against the size of the basis."""
     title = "Effective degrees of freedom"
     if curve is None:
         return []
     if isinstance(curve, Absent):
-        return [Missing("freedom", title, curve.reason)]
+        return [plot.Missing("freedom", title, curve.reason)]
     n = len(curve.freedom) - 1
     size, total = np.arange(n + 1), float(curve.freedom[-1])
     reach = min(float(n), 1.12 * total)
-    fields = Field("basis functions", size, "0,0"), Field("degrees of freedom", curve.freedom, "0,0.0")
+    fields = ("basis functions", size, "0,0"), ("degrees of freedom", curve.freedom, "0,0.0")
     series = [
-        Line([0.0, reach], [0.0, reach], FAINT, 1.5, DASHED),
-        Line(size, curve.freedom, hover=Hover(fields, across=True)),
-        dot(n, total),
-        Note(n, total, f"{significant(total)} of {count(n)}", offset=(0, -9), align="right", baseline="top"),
+        plot.Line([0.0, reach], [0.0, reach], FAINT, 1.5, DASHED),
+        plot.Line(size, curve.freedom, hover=fields, across=True),
+        plot.dot(n, total),
+        plot.Note(n, total, f"{significant(total)} of {count(n)}", offset=(0, -9), align="right", baseline="top"),
     ]
     caption = (
         "How many parameters the data determine, of those that the first basis functions offer (from below: the whole "
         "kernel would have more). A basis is large enough where the curve has gone flat, too small where it still "
         "follows the dashed line."
     )
-    keys = (Key(BLUE, "line", "determined by the data"), Key(FAINT, "dash", "one for each basis function"))
-    x, y = Axis("Basis functions", counts_from_zero(n)), Axis(title, (0.0, 1.12 * total))
-    return [Figure("freedom", title, caption, x, y, series, keys)]
+    keys = ((BLUE, "line", "determined by the data"), (FAINT, "dash", "one for each basis function"))
+    x, y = plot.Axis("Basis functions", counts_from_zero(n)), plot.Axis(title, (0.0, 1.12 * total))
+    return [plot.Figure("freedom", title, caption, x, y, series, keys)]

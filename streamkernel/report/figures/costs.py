@@ -8,7 +8,7 @@ import numpy as np
 
 from streamkernel.engine import format_bytes
 from streamkernel.report.facts.fit import Absent, Memory, Sweep, Sweeps
-from streamkernel.report.figures.figure import Axis, Boxes, Drawing, Field, Figure, Hover, Key, Missing, Texts
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.palette import BLUE, GREY, INK, ORANGE, PALE_BLUE, PAPER
 from streamkernel.report.text import duration, percent, plural, shortened, significant
 
@@ -18,10 +18,10 @@ _NAMED_SWEEPS = 16
 _BETWEEN = "between sweeps"
 
 
-def time_figure(times: Sweeps | Absent, between: str = "picking, algebra, check") -> Drawing:
+def time_figure(times: Sweeps | Absent, between: str = "picking, algebra, check") -> plot.Drawing:
     """Seconds of each sweep, and of the work between sweeps; `between` names this work."""
     if isinstance(times, Absent):
-        return Missing("time", "Time", times.reason)
+        return plot.Missing("time", "Time", times.reason)
     resumed = sum(sweep.resumed for sweep in times.sweeps)
     caption = (
         f"{duration(times.total)} in all for {plural(len(times.sweeps), 'sweep')}, "
@@ -34,22 +34,22 @@ def time_figure(times: Sweeps | Absent, between: str = "picking, algebra, check"
             f" {plural(resumed, 'sweep')} {'was' if resumed == 1 else 'were'} taken from the checkpoint of an earlier "
             "run."
         )
-    keys = [Key(BLUE, "box", "sweep over the rows")]
+    keys = [(BLUE, "box", "sweep over the rows")]
     if resumed:
-        keys.append(Key(ORANGE, "box", "taken from a checkpoint"))
+        keys.append((ORANGE, "box", "taken from a checkpoint"))
     colours = [ORANGE if sweep.resumed else BLUE for sweep in times.sweeps]
     seconds = [sweep.seconds for sweep in times.sweeps]
     if len(times.sweeps) > _NAMED_SWEEPS:
         return _numbered(times, seconds, colours, caption, keys)
-    keys.append(Key(GREY, "box", f"{_BETWEEN}: {between}"))
+    keys.append((GREY, "box", f"{_BETWEEN}: {between}"))
     names = [shortened(sweep.name, 40) for sweep in times.sweeps] + [_BETWEEN]
     seconds, colours = [*seconds, times.between], [*colours, GREY]
     unit, label = _time_unit(max(seconds))
     texts = [duration(each) for each in seconds]
-    fields = [
-        Field("sweep", names),
-        Field("time", texts),
-        Field("", [_pace(sweep) for sweep in times.sweeps] + [between]),
+    fields: list[plot.Field] = [
+        ("sweep", names),
+        ("time", texts),
+        ("", [_pace(sweep) for sweep in times.sweeps] + [between]),
     ]
     return _bars("time", caption, keys, names, [each / unit for each in seconds], texts, colours, label, fields)
 
@@ -75,49 +75,53 @@ def _time_unit(longest: float) -> tuple[float, str]:
 def _bars(
     name: str,
     caption: str,
-    keys: Sequence[Key],
+    keys: Sequence[plot.Key],
     names: list[str],
     values: list[float],
     texts: list[str],
     colours: list[str],
     label: str,
-    fields: list[Field],
-) -> Figure:
+    fields: Sequence[plot.Field],
+) -> plot.Figure:
     """Horizontal bars, the first at the top, with their numbers at the end."""
     y = np.arange(len(names))
     # A bar that is too short to be seen still shows its colour in its number.
     inks = [ORANGE if colour == ORANGE else INK for colour in colours]
-    bars = Boxes(0.0, values, y - 0.31, y + 0.31, fill=colours, edge=None, hover=Hover(fields))
+    bars = plot.Boxes(0.0, values, y - 0.31, y + 0.31, fill=colours, edge=None, hover=fields)
     # The texts stand to the right of the bars, the longest bar included.
-    x = Axis(label, (0.0, 1.45 * (max(values) or 1.0)))
-    series = [bars, Texts(values, y, texts, inks, offset=7.0)]
-    return Figure(name, name.capitalize(), caption, x, _list(names), series, keys, height=70 + 34 * max(len(names), 3))
+    x = plot.Axis(label, (0.0, 1.45 * (max(values) or 1.0)))
+    series = [bars, plot.Texts(values, y, texts, inks, offset=7.0)]
+    return plot.Figure(
+        name, name.capitalize(), caption, x, _list(names), series, keys, height=70 + 34 * max(len(names), 3)
+    )
 
 
-def _list(names: Sequence[str]) -> Axis:
+def _list(names: Sequence[str]) -> plot.Axis:
     """An axis of names, the first at the top."""
-    return Axis("", (len(names) - 0.4, -0.6), names=tuple(names))
+    return plot.Axis("", (len(names) - 0.4, -0.6), names=tuple(names))
 
 
-def _numbered(times: Sweeps, seconds: list[float], colours: list[str], caption: str, keys: list[Key]) -> Figure:
+def _numbered(
+    times: Sweeps, seconds: list[float], colours: list[str], caption: str, keys: list[plot.Key]
+) -> plot.Figure:
     """Many sweeps: one thin bar for each, in their order."""
     k, longest = len(seconds), max(seconds) or 1.0
     unit, label = _time_unit(longest)
     number, half = np.arange(1, k + 1), 0.45 if k < 200 else 0.5
-    fields = [
-        Field("sweep", [f"{index}: {sweep.name}" for index, sweep in enumerate(times.sweeps, 1)]),
-        Field("time", [duration(each) for each in seconds]),
+    fields: list[plot.Field] = [
+        ("sweep", [f"{index}: {sweep.name}" for index, sweep in enumerate(times.sweeps, 1)]),
+        ("time", [duration(each) for each in seconds]),
     ]
     heights = np.array(seconds) / unit
-    bars = Boxes(number - half, number + half, 0.0, heights, colours, edge=None, hover=Hover(fields))
-    x, y = Axis("Sweep", (0.5, k + 0.5)), Axis(f"{label} a sweep", (0.0, 1.08 * longest / unit))
-    return Figure("time", "Time", caption, x, y, [bars], keys, height=280)
+    bars = plot.Boxes(number - half, number + half, 0.0, heights, colours, edge=None, hover=fields)
+    x, y = plot.Axis("Sweep", (0.5, k + 0.5)), plot.Axis(f"{label} a sweep", (0.0, 1.08 * longest / unit))
+    return plot.Figure("time", "Time", caption, x, y, [bars], keys, height=280)
 
 
-def memory_figure(memory: Memory | Absent) -> Drawing:
+def memory_figure(memory: Memory | Absent) -> plot.Drawing:
     """Memory promised before the fit, and memory measured."""
     if isinstance(memory, Absent):
-        return Missing("memory", "Memory", memory.reason)
+        return plot.Missing("memory", "Memory", memory.reason)
     share = memory.measured / memory.promised
     colour = BLUE if share <= 1.0 else ORANGE
     unit, label = (1e9, "Gigabytes") if max(memory.promised, memory.measured) >= 2e9 else (1e6, "Megabytes")
@@ -127,25 +131,25 @@ def memory_figure(memory: Memory | Absent) -> Drawing:
     )
     if share > 1.0:
         caption += f" The bound was exceeded by {format_bytes(memory.measured - memory.promised)}."
-    keys = Key(PALE_BLUE, "box", "promised"), Key(colour, "box", f"measured, {percent(share, 2)} of it")
+    keys = (PALE_BLUE, "box", "promised"), (colour, "box", f"measured, {percent(share, 2)} of it")
     names, sizes = ["promised", "measured"], [memory.promised, memory.measured]
     texts = [format_bytes(size) for size in sizes]
-    fields = [
-        Field("memory", names),
-        Field("size", texts),
-        Field("", ["before the fit, by the plan", "all processes together, at the peak"]),
+    fields: list[plot.Field] = [
+        ("memory", names),
+        ("size", texts),
+        ("", ["before the fit, by the plan", "all processes together, at the peak"]),
     ]
     return _bars(
         "memory", caption, keys, names, [size / unit for size in sizes], texts, [PALE_BLUE, colour], label, fields
     )
 
 
-def sweeps_figure(labels: Sequence[str], times: Sequence[Sweeps | Absent]) -> Drawing:
+def sweeps_figure(labels: Sequence[str], times: Sequence[Sweeps | Absent]) -> plot.Drawing:
     """Sweeps and seconds of several factors: one bar for each factor, divided into its sweeps."""
     title = "Sweeps and seconds"
     shown = [(label, spent) for label, spent in zip(labels, times, strict=True) if isinstance(spent, Sweeps)]
     if not shown:
-        return Missing("sweeps", title, next(t.reason for t in times if isinstance(t, Absent)))
+        return plot.Missing("sweeps", title, next(t.reason for t in times if isinstance(t, Absent)))
     k, longest = len(shown), max(spent.total for _, spent in shown) or 1.0
     unit, label = _time_unit(longest)
     pieces: list[tuple[int, float, float, str, str, str]] = []  # factor, start, seconds, colour, name, detail
@@ -158,25 +162,21 @@ def sweeps_figure(labels: Sequence[str], times: Sequence[Sweeps | Absent]) -> Dr
         pieces.append((y, at, spent.between, GREY, _BETWEEN, "picking and algebra"))
     factor, start, seconds, colours, names, details = zip(*pieces, strict=True)
     rows, left, right = np.array(factor), np.array(start) / unit, np.add(start, seconds) / unit
-    fields = [
-        Field("sweep", names),
-        Field("time", [duration(each) for each in seconds]),
-        Field("", details),
-    ]
+    fields: list[plot.Field] = [("sweep", names), ("time", [duration(each) for each in seconds]), ("", details)]
     series = [
-        Boxes(left, right, rows - 0.3, rows + 0.3, colours, PAPER, 0.5, hover=Hover(fields)),
-        Texts([s.total / unit for _, s in shown], np.arange(k), [_spent_text(s) for _, s in shown], offset=7.0),
+        plot.Boxes(left, right, rows - 0.3, rows + 0.3, colours, PAPER, 0.5, hover=fields),
+        plot.Texts([s.total / unit for _, s in shown], np.arange(k), [_spent_text(s) for _, s in shown], offset=7.0),
     ]
-    keys = [Key(BLUE, "box", "sweeps over the rows, two blues in turn"), Key(GREY, "box", _BETWEEN)]
+    keys = [(BLUE, "box", "sweeps over the rows, two blues in turn"), (GREY, "box", _BETWEEN)]
     if any(sweep.resumed for _, spent in shown for sweep in spent.sweeps):
-        keys.insert(1, Key(ORANGE, "box", "taken from a checkpoint"))
+        keys.insert(1, (ORANGE, "box", "taken from a checkpoint"))
     caption = (
         "From the first read to the last column written. Seconds a sweep are the mean over the sweeps of this run, "
         "without those from a checkpoint."
     )
     # The text stands to the right of the longest bar.
-    x, y_axis = Axis(label, (0.0, 1.55 * longest / unit)), _list([shortened(label, 40) for label, _ in shown])
-    return Figure("sweeps", title, caption, x, y_axis, series, keys, height=70 + 40 * max(k, 3))
+    x, y_axis = plot.Axis(label, (0.0, 1.55 * longest / unit)), _list([shortened(label, 40) for label, _ in shown])
+    return plot.Figure("sweeps", title, caption, x, y_axis, series, keys, height=70 + 40 * max(k, 3))
 
 
 def _spent_text(spent: Sweeps) -> str:

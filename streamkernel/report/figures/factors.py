@@ -8,23 +8,8 @@ import numpy as np
 
 from streamkernel.report.facts.factors import DELTA, MOST_ENDS, BoundCurve, FactorCurve, PcaCurve
 from streamkernel.report.facts.fit import Absent
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, log_range
-from streamkernel.report.figures.figure import (
-    Axis,
-    Drawing,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Missing,
-    Note,
-    Rule,
-    Series,
-    Zone,
-    dot,
-    rings,
-)
 from streamkernel.report.figures.fit import residual_axis
 from streamkernel.report.figures.palette import DASHED, DOTTED, INK, MUTED, line_style
 from streamkernel.report.text import count, percent, plural, significant
@@ -35,7 +20,7 @@ _MOST_HOVERED = 3  # most lines whose values fit side by side
 _HIGHEST = 3.0  # top of the bound's axis, in shares of sup k(x, x): above 1 a bound gives no information
 
 
-def residual_figure(curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Absent | None, rows: str) -> Drawing:
+def residual_figure(curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Absent | None, rows: str) -> plot.Drawing:
     """Residual trace against rank: a line for each factor, and the optimum if it is known.
 
     Parameters
@@ -47,41 +32,41 @@ def residual_figure(curves: Sequence[FactorCurve | Absent], pca: PcaCurve | Abse
     title = "Residual trace against rank"
     shown = [(index, curve) for index, curve in enumerate(curves) if isinstance(curve, FactorCurve)]
     if not shown:
-        return Missing("residual", title, next(c.reason for c in curves if isinstance(c, Absent)))
+        return plot.Missing("residual", title, next(c.reason for c in curves if isinstance(c, Absent)))
     n = max(curve.rank for _, curve in shown)
     optimum = pca.relative[: n + 1] if isinstance(pca, PcaCurve) else None
     least = min([curve.relative.min() for _, curve in shown] + ([] if optimum is None else [optimum.min()]))
     y, unit = residual_axis(float(least), below=0.06, above=0.06)
     across = len(shown) + (optimum is not None) <= _MOST_HOVERED
-    keys: list[Key] = []
-    series: list[Series] = []
+    keys: list[plot.Key] = []
+    series: list[plot.Series] = []
 
     def line(label: str, relative: np.ndarray, colour: str, dash: tuple[int, ...], width: float = 2.0) -> None:
         size = np.arange(len(relative))
-        fields = [
-            Field("", [label] * len(relative)),
-            Field("rank", size, "0,0"),
-            Field("residual trace", [percent(float(share)) for share in relative]),
+        fields: list[plot.Field] = [
+            ("", [label] * len(relative)),
+            ("rank", size, "0,0"),
+            ("residual trace", [percent(float(share)) for share in relative]),
         ]
-        series.append(Line(size, unit * relative, colour, width, dash, hover=Hover(fields, across)))
+        series.append(plot.Line(size, unit * relative, colour, width, dash, hover=fields, across=across))
 
     for index, curve in shown:
         colour, dash = line_style(index)
         line(curve.label, curve.relative, colour, dash)
         if len(curve.ends) <= MOST_ENDS:
-            series.append(rings(curve.ends, unit * curve.relative[list(curve.ends)], colour))
-        series.append(dot(curve.rank, unit * curve.left, colour, 8.0))
+            series.append(plot.rings(curve.ends, unit * curve.relative[list(curve.ends)], colour))
+        series.append(plot.dot(curve.rank, unit * curve.left, colour, 8.0))
         left = "only rounding errors" if curve.vanished else percent(curve.left)
-        keys.append(Key(colour, "dash" if dash else "line", f"{curve.label}: {left} left at rank {count(curve.rank)}"))
+        keys.append((colour, "dash" if dash else "line", f"{curve.label}: {left} left at rank {count(curve.rank)}"))
     if optimum is not None:
         line("PCA", optimum, INK, DASHED, 1.5)
         text = f"PCA, the optimum: {percent(float(optimum[-1]))} at rank {count(len(optimum) - 1)}"
-        keys.append(Key(INK, "dash", text))
+        keys.append((INK, "dash", text))
     if any(0 < len(curve.ends) <= MOST_ENDS for _, curve in shown):
-        keys.append(Key(MUTED, "ring", "end of a round"))
+        keys.append((MUTED, "ring", "end of a round"))
     caption = _residual_caption([curve for _, curve in shown], pca, rows)
-    x = Axis("Rank (basis functions)", counts_from_zero(n))
-    return Figure("residual", title, caption, x, y, series, keys, height=400, legend=True)
+    x = plot.Axis("Rank (basis functions)", counts_from_zero(n))
+    return plot.Figure("residual", title, caption, x, y, series, keys, height=400, legend=True)
 
 
 def _residual_caption(curves: list[FactorCurve], pca: PcaCurve | Absent | None, rows: str) -> str:
@@ -102,12 +87,12 @@ def _residual_caption(curves: list[FactorCurve], pca: PcaCurve | Absent | None, 
     return text
 
 
-def bound_figure(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -> Drawing:
+def bound_figure(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -> plot.Drawing:
     """The compression bound against rank; `fitted` names the parts of the kernel that were fitted to the rows."""
     title = "Compression bound"
     shown = [(index, curve) for index, curve in enumerate(curves) if isinstance(curve, BoundCurve)]
     if not shown:
-        return Missing("bound", title, next(c.reason for c in curves if isinstance(c, Absent)))
+        return plot.Missing("bound", title, next(c.reason for c in curves if isinstance(c, Absent)))
     n = max(int(curve.size[-1]) for _, curve in shown)
     lowest = min(curve.best for _, curve in shown)
     high = max(1.6, min(_HIGHEST, max(float(curve.bound.max()) for _, curve in shown)))
@@ -117,24 +102,24 @@ def bound_figure(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -
     series, keys = vacuous_zone(n), []
     for index, curve in shown:
         colour, dash = line_style(index)
-        fields = [
-            Field("", [curve.label] * len(curve.size)),
-            Field("rank", curve.size, "0,0"),
-            Field("bound", [significant(float(share)) for share in curve.bound]),
-            Field("mean residual", [significant(float(share)) for share in curve.residual]),
+        fields: list[plot.Field] = [
+            ("", [curve.label] * len(curve.size)),
+            ("rank", curve.size, "0,0"),
+            ("bound", [significant(float(share)) for share in curve.bound]),
+            ("mean residual", [significant(float(share)) for share in curve.residual]),
         ]
-        across = Hover(fields, across=len(shown) <= _MOST_HOVERED)
-        series.append(Line(curve.size, curve.bound, colour, 2.0, dash, hover=across))
-        series.append(Line(curve.size, curve.residual, colour, 1.0, DOTTED))
+        across = len(shown) <= _MOST_HOVERED
+        series.append(plot.Line(curve.size, curve.bound, colour, 2.0, dash, hover=fields, across=across))
+        series.append(plot.Line(curve.size, curve.residual, colour, 1.0, DOTTED))
         if not curve.vacuous:
-            series.append(dot(curve.best_size, curve.best, colour))
+            series.append(plot.dot(curve.best_size, curve.best, colour))
         text = f"least at rank {count(curve.best_size)}, {significant(curve.best)}"
         text = "vacuous along the whole path" if curve.vacuous else text
-        keys.append(Key(colour, "dash" if dash else "line", f"{curve.label}: {text}"))
-    keys.append(Key(MUTED, "dash", "mean residual of the rows outside the basis"))
-    x = Axis("Rank (basis functions)", counts_from_zero(n))
-    y = Axis("Bound, share of sup k(x, x)", limits, log=True)
-    return Figure("bound", title, _bound_caption(curves, fitted), x, y, series, keys, height=400)
+        keys.append((colour, "dash" if dash else "line", f"{curve.label}: {text}"))
+    keys.append((MUTED, "dash", "mean residual of the rows outside the basis"))
+    x = plot.Axis("Rank (basis functions)", counts_from_zero(n))
+    y = plot.Axis("Bound, share of sup k(x, x)", limits, log=True)
+    return plot.Figure("bound", title, _bound_caption(curves, fitted), x, y, series, keys, height=400)
 
 
 def _bound_caption(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str]) -> str:
@@ -153,12 +138,12 @@ def _bound_caption(curves: Sequence[BoundCurve | Absent], fitted: Sequence[str])
     return text
 
 
-def vacuous_zone(last: float, third: int = 2) -> list[Series]:
+def vacuous_zone(last: float, third: int = 2) -> list[plot.Series]:
     """The zone in which a bound is 1 or more; its label stands in a third (0, 1, 2) of the axis 0 .. last."""
     align, offset = (("left", 2), ("center", 0), ("right", -2))[third]
     text = "vacuous above this line"
     return [
-        Zone("y", 1.0, None),
-        Rule("y", 1.0, MUTED),
-        Note(0.5 * third * last, 1.0, text, MUTED, (offset, 4), align, "bottom", 11.0, plain=True),  # type: ignore[arg-type]
+        plot.Zone("y", 1.0, None),
+        plot.Rule("y", 1.0, MUTED),
+        plot.Note(0.5 * third * last, 1.0, text, MUTED, (offset, 4), align, "bottom", 11.0, plain=True),  # type: ignore[arg-type]
     ]

@@ -5,23 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.report.facts.fit import ROUNDING, Absent, GcvCurve, LengthscaleCurve, Round, TraceCurve
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
-from streamkernel.report.figures.figure import (
-    Axis,
-    Drawing,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Missing,
-    Note,
-    Rule,
-    Series,
-    Zone,
-    dot,
-    rings,
-)
 from streamkernel.report.figures.palette import BLUE, FAINT, MUTED, ORANGE
 from streamkernel.report.text import capitalised, count, percent, plural, significant
 
@@ -31,7 +16,7 @@ _BANDED_ROUNDS = 12
 _MOST_MARKS = 200
 
 
-def residual_axis(least: float, below: float, above: float) -> tuple[Axis, float]:
+def residual_axis(least: float, below: float, above: float) -> tuple[plot.Axis, float]:
     """A logarithmic axis of shares of the trace from `least` to 1, and the number by which shares are multiplied.
 
     A percentage is easier to read than a power of ten, as long as it has few zeros.
@@ -39,47 +24,50 @@ def residual_axis(least: float, below: float, above: float) -> tuple[Axis, float
     in_percent = least >= 1e-5
     unit = 100.0 if in_percent else 1.0
     label = "Residual trace, " + ("% of the trace" if in_percent else "share of the trace")
-    return Axis(label, log_range(unit * least, unit, below, above), log=True, percent=in_percent), unit
+    return plot.Axis(label, log_range(unit * least, unit, below, above), log=True, percent=in_percent), unit
 
 
-def trace_figure(curve: TraceCurve | Absent) -> Drawing:
+def trace_figure(curve: TraceCurve | Absent) -> plot.Drawing:
     """Residual trace against basis size."""
     title = "Residual trace"
     if isinstance(curve, Absent):
-        return Missing("trace", title, curve.reason)
+        return plot.Missing("trace", title, curve.reason)
     n = int(curve.size[-1])
     y, unit = residual_axis(float(curve.relative.min()), below=0.22, above=0.13)
     values = unit * curve.relative
     rounds = [r for r in curve.rounds if r.stop > r.start]
     series = _bands(rounds, n, y.limits[1]) if 1 < len(rounds) <= _BANDED_ROUNDS else []
     if curve.tol > ROUNDING:
-        series.append(Rule("y", unit * curve.tol, MUTED))
-    series.append(Rule("y", values[-1], dash=(1, 3)))
+        series.append(plot.Rule("y", unit * curve.tol, MUTED))
+    series.append(plot.Rule("y", values[-1], dash=(1, 3)))
     shares = [percent(float(share)) for share in curve.relative]
-    fields = Field("basis functions", curve.size, "0,0"), Field("residual trace", shares)
-    series.append(Line(curve.size, values, hover=Hover(fields, across=True)))
+    fields = ("basis functions", curve.size, "0,0"), ("residual trace", shares)
+    series.append(plot.Line(curve.size, values, hover=fields, across=True))
     measured = [(r.start, unit * r.measured) for r in curve.rounds if r.measured is not None and r.measured > ROUNDING]
-    keys = [Key(BLUE, "line", "after each basis function")]
+    keys = [(BLUE, "line", "after each basis function")]
     if measured:
-        series.append(rings(*np.transpose(measured[:_MOST_MARKS])))
-        keys.append(Key(BLUE, "ring", "measured by the sweep of a round"))
-    keys.append(Key(ORANGE, "dot", "certificate"))
+        series.append(plot.rings(*np.transpose(measured[:_MOST_MARKS])))
+        keys.append((BLUE, "ring", "measured by the sweep of a round"))
+    keys.append((ORANGE, "dot", "certificate"))
     left = "zero to rounding" if curve.vanished else f"{percent(curve.left)} left, exactly"
-    series += [dot(n, values[-1]), Note(n, float(values[-1]), left, offset=(0, -9), align="right", baseline="top")]
-    x = Axis("Basis functions", counts_from_zero(n))
+    series += [
+        plot.dot(n, values[-1]),
+        plot.Note(n, float(values[-1]), left, offset=(0, -9), align="right", baseline="top"),
+    ]
+    x = plot.Axis("Basis functions", counts_from_zero(n))
     summary = f"Of the kernel matrix of {plural(curve.rows, 'row')}"
-    return Figure("trace", title, _trace_caption(curve, rounds), x, y, series, keys, height=340, summary=summary)
+    return plot.Figure("trace", title, _trace_caption(curve, rounds), x, y, series, keys, height=340, summary=summary)
 
 
-def _bands(rounds: list[Round], n: int, top: float) -> list[Series]:
+def _bands(rounds: list[Round], n: int, top: float) -> list[plot.Series]:
     """A band behind every other round, and the number of each round that has room for it."""
-    series: list[Series] = [Zone("x", r.start, r.stop) for r in rounds[::2]]
+    series: list[plot.Series] = [plot.Zone("x", r.start, r.stop) for r in rounds[::2]]
     for index, r in enumerate(rounds):
         length = (r.stop - r.start) / n
         if length >= 0.03:
             text = f"round {index + 1}" if length >= 0.12 else f"{index + 1}"
             middle = 0.5 * (r.start + r.stop)
-            series.append(Note(middle, top, text, MUTED, (0, -14), "center", "alphabetic", 11.0, plain=True))
+            series.append(plot.Note(middle, top, text, MUTED, (0, -14), "center", "alphabetic", 11.0, plain=True))
     return series
 
 
@@ -97,37 +85,37 @@ def _trace_caption(curve: TraceCurve, rounds: list[Round]) -> str:
     return text
 
 
-def gcv_figure(curve: GcvCurve | Absent) -> Drawing:
+def gcv_figure(curve: GcvCurve | Absent) -> plot.Drawing:
     """GCV error and effective degrees of freedom against alpha."""
     title = "Choice of alpha"
     if isinstance(curve, Absent):
-        return Missing("gcv", title, curve.reason)
+        return plot.Missing("gcv", title, curve.reason)
     on_axis = curve.chosen > 0.0 and np.isfinite(curve.chosen)
     ends = [float(curve.alpha.min()), float(curve.alpha.max()), *([curve.chosen] if on_axis else [])]
-    x = Axis("Alpha (ridge)", log_range(min(ends), max(ends), 0.02, 0.02), log=True)
+    x = plot.Axis("Alpha (ridge)", log_range(min(ends), max(ends), 0.02, 0.02), log=True)
     shown = curve.error[np.isfinite(curve.error)]
     low, high = float(shown.min()), float(shown.max())
     logarithmic = decades(low, high) > 1.3
     limits = log_range(low, high, above=0.16) if logarithmic else _with_headroom(low, high)
-    y = Axis("GCV error", limits, log=logarithmic, colour=BLUE)
+    y = plot.Axis("GCV error", limits, log=logarithmic, colour=BLUE)
     degrees_top = max(float(curve.degrees.max()), 1e-6) * 1.18
     fields = (
-        Field("alpha", curve.alpha, "%.3g"),
-        Field("GCV error", curve.error, "%.4g"),
-        Field("degrees of freedom", curve.degrees, "0,0.0"),
+        ("alpha", curve.alpha, "%.3g"),
+        ("GCV error", curve.error, "%.4g"),
+        ("degrees of freedom", curve.degrees, "0,0.0"),
     )
-    series: list[Series] = [
-        Line(curve.alpha, curve.degrees, FAINT, 1.5, (5, 4), right=True),
-        Line(curve.alpha, curve.error, hover=Hover(fields, across=True)),
+    series: list[plot.Series] = [
+        plot.Line(curve.alpha, curve.degrees, FAINT, 1.5, (5, 4), on_right=True),
+        plot.Line(curve.alpha, curve.error, hover=fields, across=True),
     ]
-    keys = [Key(BLUE, "line", "GCV error"), Key(FAINT, "dash", "effective degrees of freedom")]
+    keys = [(BLUE, "line", "GCV error"), (FAINT, "dash", "effective degrees of freedom")]
     if on_axis:
         series += _chosen(curve.chosen, curve.chosen_error, x, limits[1], f"alpha {significant(curve.chosen)}")
         text = f"error {significant(curve.chosen_error)}, {significant(curve.chosen_degrees)} degrees of freedom"
-        keys.append(Key(ORANGE, "dot", f"{'chosen' if curve.searched else 'given'}: {text}"))
-    return Figure(
+        keys.append((ORANGE, "dot", f"{'chosen' if curve.searched else 'given'}: {text}"))
+    return plot.Figure(
         "gcv", title, _gcv_caption(curve, on_axis), x, y, series, keys, height=340, summary=capitalised(curve.unit),
-        right=Axis("Effective degrees of freedom", (0.0, degrees_top), colour=FAINT),
+        right=plot.Axis("Effective degrees of freedom", (0.0, degrees_top), colour=FAINT),
     )  # fmt: skip
 
 
@@ -137,13 +125,13 @@ def _with_headroom(low: float, high: float) -> tuple[float, float]:
     return low, high + 0.12 * (high - low)
 
 
-def _chosen(at: float, value: float, x: Axis, top: float, text: str) -> list[Series]:
+def _chosen(at: float, value: float, x: plot.Axis, top: float, text: str) -> list[plot.Series]:
     """A dashed line at the chosen value, a dot on the curve, and text at the top on the side with more room."""
     left = decades(x.limits[0], at) / max(decades(*x.limits), 1e-12) < 0.5
     return [
-        Rule("x", at, dash=(4, 3)),
-        *([dot(at, value)] if np.isfinite(value) else []),
-        Note(at, top, text, offset=(6 if left else -6, -4), align="left" if left else "right", baseline="top"),
+        plot.Rule("x", at, dash=(4, 3)),
+        *([plot.dot(at, value)] if np.isfinite(value) else []),
+        plot.Note(at, top, text, offset=(6 if left else -6, -4), align="left" if left else "right", baseline="top"),
     ]
 
 
@@ -159,20 +147,20 @@ def _gcv_caption(curve: GcvCurve, on_axis: bool) -> str:
     return text
 
 
-def lengthscale_figure(curve: LengthscaleCurve | Absent, *, standardised: bool) -> Drawing:
+def lengthscale_figure(curve: LengthscaleCurve | Absent, *, standardised: bool) -> plot.Drawing:
     """GCV error on a sample against the lengthscale."""
     title = "Choice of the lengthscale"
     if isinstance(curve, Absent):
-        return Missing("lengthscale", title, curve.reason)
+        return plot.Missing("lengthscale", title, curve.reason)
     unit = "standard deviations of the features" if standardised else "units of the features"
     least, largest = float(curve.lengthscale.min()), float(curve.lengthscale.max())
-    x = Axis(f"Lengthscale ({unit})", log_range(least, largest, 0.04, 0.04), log=True)
-    y = Axis("GCV error on the sample", _with_headroom(float(curve.error.min()), float(curve.error.max())))
-    fields = Field("lengthscale", curve.lengthscale, "0.[000]"), Field("GCV error", curve.error, "0.0000")
+    x = plot.Axis(f"Lengthscale ({unit})", log_range(least, largest, 0.04, 0.04), log=True)
+    y = plot.Axis("GCV error on the sample", _with_headroom(float(curve.error.min()), float(curve.error.max())))
+    fields = ("lengthscale", curve.lengthscale, "0.[000]"), ("GCV error", curve.error, "0.0000")
     at = int(np.argmin(np.abs(np.log(curve.lengthscale / curve.chosen))))
     series = [
-        Rule("x", curve.median, FAINT, width=1.5),
-        Line(curve.lengthscale, curve.error, rings=7.0, hover=Hover(fields)),
+        plot.Rule("x", curve.median, FAINT, width=1.5),
+        plot.Line(curve.lengthscale, curve.error, rings=7.0, hover=fields),
         *_chosen(
             curve.chosen, float(curve.error[at]), x, y.limits[1], f"lengthscale {significant(curve.chosen)}"
         ),
@@ -184,8 +172,8 @@ def lengthscale_figure(curve: LengthscaleCurve | Absent, *, standardised: bool) 
     if curve.chosen in (least, largest):
         caption += " It lies at the end of the grid: another might be better still."
     keys = (
-        Key(BLUE, "line", "GCV error"),
-        Key(ORANGE, "dot", "chosen"),
-        Key(FAINT, "dash", f"median distance {significant(curve.median)}"),
+        (BLUE, "line", "GCV error"),
+        (ORANGE, "dot", "chosen"),
+        (FAINT, "dash", f"median distance {significant(curve.median)}"),
     )
-    return Figure("lengthscale", title, caption, x, y, series, keys, height=340)
+    return plot.Figure("lengthscale", title, caption, x, y, series, keys, height=340)

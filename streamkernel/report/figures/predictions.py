@@ -7,24 +7,8 @@ from numpy.typing import NDArray
 
 from streamkernel.report.facts.fit import Absent, Array
 from streamkernel.report.facts.pairs import ClassPairs, Margins, TargetPairs, Targets
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import padded
-from streamkernel.report.figures.figure import (
-    Axis,
-    Boxes,
-    Drawing,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Missing,
-    Points,
-    Rule,
-    Series,
-    Texts,
-    columns,
-    ideal,
-)
 from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, GREY, INK, ORANGE, PALE_BLUE, PAPER, blend, shade
 from streamkernel.report.text import capitalised, count, percent, plural, shortened, significant
 
@@ -35,10 +19,10 @@ _MOST_TARGETS = 4
 _MOST_COUNTS = 14
 
 
-def prediction_figures(pairs: Targets | ClassPairs | Absent) -> list[Drawing]:
+def prediction_figures(pairs: Targets | ClassPairs | Absent) -> list[plot.Drawing]:
     """Figures of the rows with known targets."""
     if isinstance(pairs, Absent):
-        return [Missing("predictions", "Predicted against true", pairs.reason)]
+        return [plot.Missing("predictions", "Predicted against true", pairs.reason)]
     if isinstance(pairs, ClassPairs):
         return [_confusion(pairs), _margins(pairs)]
     if len(pairs.targets) == 1:
@@ -49,55 +33,55 @@ def prediction_figures(pairs: Targets | ClassPairs | Absent) -> list[Drawing]:
 # --- targets ---------------------------------------------------------------------------------------------------------
 
 
-def _cloud(target: TargetPairs, pairs: Targets, index: int) -> Figure:
+def _cloud(target: TargetPairs, pairs: Targets, index: int) -> plot.Figure:
     several = len(pairs.targets) > 1
     both = np.concatenate([target.true, target.predicted])
     limits = padded(float(both.min()), float(both.max()), 0.04)
     rmse, r2 = significant(target.rmse), significant(target.r2)
     if len(target.true) > _MOST_POINTS:
-        rows: Series = _density(target, limits)
-        key = Key(BLUE, "box", "rows, darker where there are more")
+        rows: plot.Series = _density(target, limits)
+        key = (BLUE, "box", "rows, darker where there are more")
     else:
         form, opacity = "0,0.[0000]", shade(len(target.true))
         named = ("true", target.true), ("predicted", target.predicted), ("difference", target.residual)
-        fields = [Field(name, values, form) for name, values in named]
-        rows = Points(target.true, target.predicted, edge=None, size=4 + 3 * opacity, opacity=opacity,
-                      hover=Hover(fields))  # fmt: skip
-        key = Key(BLUE, "dot", "one row each")
+        fields: list[plot.Field] = [(name, values, form) for name, values in named]
+        rows = plot.Points(target.true, target.predicted, edge=None, size=4 + 3 * opacity, opacity=opacity,
+                      hover=fields)  # fmt: skip
+        key = (BLUE, "dot", "one row each")
     caption = f"{capitalised(pairs.rows)}: RMSE {rmse}, mean absolute error {significant(target.mae)}, "
     caption += "R² undefined, as the target is constant." if np.isnan(target.r2) else f"R²\u00a0{r2}."
     if target.left_out:
         caption += f" {plural(target.left_out, 'row')} without a finite value left out."
     if several and index == 0 and len(pairs.targets) > _MOST_TARGETS:
         caption += f" The first {_MOST_TARGETS} of {count(len(pairs.targets))} targets are drawn."
-    return Figure(
+    return plot.Figure(
         f"predictions-{index + 1}",
         f"Predicted against true: {target.name}" if several else "Predicted against true",
         caption,
-        Axis(f"True {target.name}", limits),
-        Axis(f"Predicted {target.name}", limits),
-        [Line(limits, limits, ORANGE, 1.2, DASHED, below=True), rows],
-        (key, Key(ORANGE, "dash", "predicted = true")),
+        plot.Axis(f"True {target.name}", limits),
+        plot.Axis(f"Predicted {target.name}", limits),
+        [plot.Line(limits, limits, ORANGE, 1.2, DASHED, below=True), rows],
+        (key, (ORANGE, "dash", "predicted = true")),
         height=380,
         summary=f"{capitalised(pairs.where)}: RMSE {rmse}" + ("" if np.isnan(target.r2) else f", R² {r2}"),
         square=True,
     )
 
 
-def _density(target: TargetPairs, limits: tuple[float, float]) -> Boxes:
+def _density(target: TargetPairs, limits: tuple[float, float]) -> plot.Boxes:
     counts, x, y = np.histogram2d(target.true, target.predicted, bins=(64, 48), range=(limits, limits))
     column, row = np.nonzero(counts)
     inside = counts[column, row]
     colours = [blend(0.15 + 0.85 * float(share)) for share in np.log1p(inside) / np.log1p(inside.max())]
-    fields = [Field("rows", inside.astype(np.int64), "0,0")]
-    return Boxes(x[column], x[column + 1], y[row], y[row + 1], fill=colours, edge=None, hover=Hover(fields))
+    fields: list[plot.Field] = [("rows", inside.astype(np.int64), "0,0")]
+    return plot.Boxes(x[column], x[column + 1], y[row], y[row + 1], fill=colours, edge=None, hover=fields)
 
 
-def _residuals(target: TargetPairs, pairs: Targets) -> Figure:
+def _residuals(target: TargetPairs, pairs: Targets) -> plot.Figure:
     residual = target.residual
     edges, counts, beyond = histogram(residual)
-    bars = columns(edges, counts.astype(np.float64), hover=histogram_fields(edges, counts, "0,0.[0000]"))
-    series: list[Series] = [bars, *([ideal("x", 0.0)] if edges[0] < 0.0 < edges[-1] else [])]
+    bars = plot.columns(edges, counts.astype(np.float64), hover=histogram_fields(edges, counts, "0,0.[0000]"))
+    series: list[plot.Series] = [bars, *([plot.ideal("x", 0.0)] if edges[0] < 0.0 < edges[-1] else [])]
     with np.errstate(over="ignore"):
         deviation = float(residual.std())
     mean, largest = float(residual.mean()), float(np.abs(residual).max())
@@ -105,19 +89,19 @@ def _residuals(target: TargetPairs, pairs: Targets) -> Figure:
         f"{capitalised(pairs.rows)}: mean {significant(mean)}, standard deviation {significant(deviation)}, "
         f"largest {significant(largest)}.{_beyond_text(beyond)}"
     )
-    keys = Key(PALE_BLUE, "box", "rows"), Key(ORANGE, "dash", "no error")
-    x = Axis("Predicted minus true", (float(edges[0]), float(edges[-1])))
-    y = Axis("Rows", (0.0, 1.08 * float(counts.max())))
-    return Figure("residuals", "Errors", caption, x, y, series, keys, height=380)
+    keys = (PALE_BLUE, "box", "rows"), (ORANGE, "dash", "no error")
+    x = plot.Axis("Predicted minus true", (float(edges[0]), float(edges[-1])))
+    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
+    return plot.Figure("residuals", "Errors", caption, x, y, series, keys, height=380)
 
 
 def _beyond_text(beyond: int) -> str:
     return f" {plural(beyond, 'row')} beyond the axis counted in the outermost bars." if beyond else ""
 
 
-def histogram_fields(edges: Array, counts: NDArray[np.int64], form: str, label: str = "rows") -> Hover:
+def histogram_fields(edges: Array, counts: NDArray[np.int64], form: str, label: str = "rows") -> list[plot.Field]:
     """Ends and height of each column, under the pointer."""
-    return Hover([Field("from", edges[:-1], form), Field("to", edges[1:], form), Field(label, counts, "0,0")])
+    return [("from", edges[:-1], form), ("to", edges[1:], form), (label, counts, "0,0")]
 
 
 def histogram(values: Array) -> tuple[Array, NDArray[np.int64], int]:
@@ -139,28 +123,28 @@ def histogram(values: Array) -> tuple[Array, NDArray[np.int64], int]:
 # --- classes ---------------------------------------------------------------------------------------------------------
 
 
-def _confusion(pairs: ClassPairs) -> Figure:
+def _confusion(pairs: ClassPairs) -> plot.Figure:
     k = len(pairs.labels)
     totals = pairs.counts.sum(axis=1, keepdims=True)
     shares = np.divide(pairs.counts, totals, out=np.zeros(pairs.counts.shape), where=totals > 0).ravel()
     true, predicted = (index.ravel() for index in np.indices((k, k)))
     counts = pairs.counts.ravel()
-    fields = [
-        Field("true", [pairs.labels[index] for index in true]),
-        Field("predicted", [pairs.labels[index] for index in predicted]),
-        Field("rows", counts, "0,0"),
-        Field("of the true class", [percent(float(share)) for share in shares]),
+    fields: list[plot.Field] = [
+        ("true", [pairs.labels[index] for index in true]),
+        ("predicted", [pairs.labels[index] for index in predicted]),
+        ("rows", counts, "0,0"),
+        ("of the true class", [percent(float(share)) for share in shares]),
     ]
-    series: list[Series] = [
-        Boxes(
+    series: list[plot.Series] = [
+        plot.Boxes(
             predicted - 0.5, predicted + 0.5, true - 0.5, true + 0.5, fill=[blend(float(share)) for share in shares],
-            edge_width=1 if k > 12 else 2, hover=Hover(fields),
+            edge_width=1 if k > 12 else 2, hover=fields,
         )
     ]  # fmt: skip
     if k <= _MOST_COUNTS:
         inks = [PAPER if share > 0.5 else (INK if share > 0.0 else GREY) for share in shares]
         texts = [_short_count(int(number)) for number in counts]
-        series.append(Texts(predicted, true, texts, inks, 11.0 if k > 8 else 12.0, align="center"))
+        series.append(plot.Texts(predicted, true, texts, inks, 11.0 if k > 8 else 12.0, align="center"))
     names = tuple(shortened(label, 18) for label in pairs.labels)
     accuracy, baseline = percent(pairs.accuracy), percent(pairs.baseline)
     caption = (
@@ -169,12 +153,12 @@ def _confusion(pairs: ClassPairs) -> Figure:
     )
     if pairs.n_classes > k:
         caption += f" The {k - 1} commonest of {count(pairs.n_classes)} classes are drawn, the others together."
-    return Figure(
+    return plot.Figure(
         "confusion",
         "Confusion matrix",
         caption,
-        Axis("Predicted class", (-0.5, k - 0.5), names=names),
-        Axis("True class", (k - 0.5, -0.5), names=names),
+        plot.Axis("Predicted class", (-0.5, k - 0.5), names=names),
+        plot.Axis("True class", (k - 0.5, -0.5), names=names),
         series,
         height=int(np.clip(160 + 34 * k, 320, 720)),
         summary=f"{accuracy} of {pairs.where} right",
@@ -186,10 +170,10 @@ def _short_count(number: int) -> str:
     return count(number) if number < 10_000 else f"{number / 1000:,.0f}k"
 
 
-def _margins(pairs: ClassPairs) -> Drawing:
+def _margins(pairs: ClassPairs) -> plot.Drawing:
     title = "Margins"
     if not isinstance(pairs.margins, Margins):
-        return Missing("margins", title, pairs.margins.reason)
+        return plot.Missing("margins", title, pairs.margins.reason)
     values = pairs.margins.values
     edges, counts, beyond = histogram(values)
     low, high = float(edges[0]), float(edges[-1])
@@ -200,11 +184,11 @@ def _margins(pairs: ClassPairs) -> Drawing:
         counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges)
     colours = [BLUE if middle > 0.0 else ORANGE for middle in 0.5 * (edges[:-1] + edges[1:])]
     fields = histogram_fields(edges, counts, "0.[000]")
-    series: list[Series] = [columns(edges, counts, fill=colours, opacity=0.75, hover=fields)]
+    series: list[plot.Series] = [plot.columns(edges, counts, fill=colours, opacity=0.75, hover=fields)]
     if edges[0] < 0.0 < edges[-1]:
-        series.append(Rule("x", 0.0, FAINT, ()))
+        series.append(plot.Rule("x", 0.0, FAINT, ()))
     caption = f"{capitalised(pairs.rows)}: how clearly the true class won, or lost.{_beyond_text(beyond)}"
-    x = Axis("Score of the true class less the best other", (float(edges[0]), float(edges[-1])))
-    y = Axis("Rows", (0.0, 1.08 * float(counts.max())))
-    keys = Key(BLUE, "box", "right"), Key(ORANGE, "box", "wrong")
-    return Figure("margins", title, caption, x, y, series, keys, height=380)
+    x = plot.Axis("Score of the true class less the best other", (float(edges[0]), float(edges[-1])))
+    y = plot.Axis("Rows", (0.0, 1.08 * float(counts.max())))
+    keys = (BLUE, "box", "right"), (ORANGE, "box", "wrong")
+    return plot.Figure("margins", title, caption, x, y, series, keys, height=380)

@@ -9,23 +9,9 @@ from numpy.typing import NDArray
 
 from streamkernel.report.facts.fit import Absent, Array
 from streamkernel.report.facts.pursuit import PathCurve, PursuitBound
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
 from streamkernel.report.figures.factors import vacuous_zone
-from streamkernel.report.figures.figure import (
-    Axis,
-    Drawing,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Missing,
-    Note,
-    Points,
-    Rule,
-    Series,
-    dot,
-)
 from streamkernel.report.figures.palette import BLUE, INK, ORANGE, PALE_BLUE, TEAL
 from streamkernel.report.text import count, percent, significant
 
@@ -35,11 +21,11 @@ _LONG = 1.3  # length, in powers of ten, from which an axis is logarithmic
 _MOST_MARKS = 60
 
 
-def error_figure(curve: PathCurve | Absent, *, chose: bool = True) -> Drawing:
+def error_figure(curve: PathCurve | Absent, *, chose: bool = True) -> plot.Drawing:
     """Squared error against terms; `chose` is whether this error on held-out rows chose the size."""
     title = "Error against terms"
     if isinstance(curve, Absent):
-        return Missing("path", title, curve.reason)
+        return plot.Missing("path", title, curve.reason)
     caption = (
         f"Root mean squared error of every size of the model, in {curve.unit}, exact, from the sums of the pursuit's "
         f"sweeps. {_choice_text(curve, 'error' if chose else '')}"
@@ -47,13 +33,13 @@ def error_figure(curve: PathCurve | Absent, *, chose: bool = True) -> Drawing:
     return _path("path", title, caption, curve)
 
 
-def rate_figures(curve: PathCurve | Absent | None, wrong: str, *, chose: bool = False) -> list[Drawing]:
+def rate_figures(curve: PathCurve | Absent | None, wrong: str, *, chose: bool = False) -> list[plot.Drawing]:
     """Share of wrong rows against terms."""
     title = "Wrong rows against terms"
     if curve is None:
         return []
     if isinstance(curve, Absent):
-        return [Missing("rates", title, curve.reason)]
+        return [plot.Missing("rates", title, curve.reason)]
     caption = (
         f"A row is wrong when {wrong}. Shares of wrong rows by the first terms, counted in one sweep. "
         f"{_choice_text(curve, 'share' if chose else '')}"
@@ -61,7 +47,7 @@ def rate_figures(curve: PathCurve | Absent | None, wrong: str, *, chose: bool = 
     return [_path("rates", title, caption, curve, in_percent=True)]
 
 
-def loss_figures(curve: PathCurve | None) -> list[Drawing]:
+def loss_figures(curve: PathCurve | None) -> list[plot.Drawing]:
     """Logistic loss against terms."""
     if curve is None:
         return []
@@ -80,7 +66,7 @@ def _choice_text(curve: PathCurve, chosen_by: str) -> str:
     return f"The {chosen_by} on validation rows chose among {count(int(curve.terms[-1]))} sizes."
 
 
-def _path(name: str, title: str, caption: str, curve: PathCurve, *, in_percent: bool = False) -> Figure:
+def _path(name: str, title: str, caption: str, curve: PathCurve, *, in_percent: bool = False) -> plot.Figure:
     unit = 100.0 if in_percent else 1.0
     shown = [unit * curve.training] + ([] if curve.held_out is None else [unit * curve.held_out])
     values = np.concatenate(shown)
@@ -91,29 +77,29 @@ def _path(name: str, title: str, caption: str, curve: PathCurve, *, in_percent: 
     if not logarithmic and limits[0] < 0.0:
         limits = (0.0, limits[1])
     last = int(curve.terms[-1])
-    series: list[Series] = []
+    series: list[plot.Series] = []
     for values, colour, where in zip(shown, (BLUE, TEAL), ("training rows", "validation rows"), strict=False):
         # An exact fit has errors of 0, which a logarithmic axis cannot show.
         drawn = np.where(values > 0.0, values, np.nan) if logarithmic else values
         texts = [percent(each / unit) if in_percent else significant(float(each), 4) for each in values]
-        fields = Field("terms", curve.terms, "0,0"), Field(where, texts)
+        fields = ("terms", curve.terms, "0,0"), (where, texts)
         rings = 5.0 if len(values) <= _MOST_MARKS else 0.0
-        series.append(Line(curve.terms, drawn, colour, rings=rings, hover=Hover(fields, across=True)))
-    keys = [Key(BLUE, "line", "rows of the fit")]
+        series.append(plot.Line(curve.terms, drawn, colour, rings=rings, hover=fields, across=True))
+    keys = [(BLUE, "line", "rows of the fit")]
     if curve.held_out is not None:
-        keys.append(Key(TEAL, "line", "validation rows"))
+        keys.append((TEAL, "line", "validation rows"))
     value = curve.at_kept(curve.held_out is not None)
     if value is not None:
-        keys.append(Key(ORANGE, "dot", "the model"))
+        keys.append((ORANGE, "dot", "the model"))
         if np.isfinite(value):
             text = f"{percent(value) if in_percent else significant(value)} by {count(curve.kept)} terms"
-            series += [Rule("x", curve.kept, dash=(1, 3)), dot(curve.kept, unit * value)]
+            series += [plot.Rule("x", curve.kept, dash=(1, 3)), plot.dot(curve.kept, unit * value)]
             # Above the lines, which are low there.
-            series.append(Note(curve.kept, limits[1], text, **_away(curve.kept, last, 6, -4), baseline="top"))
+            series.append(plot.Note(curve.kept, limits[1], text, **_away(curve.kept, last, 6, -4), baseline="top"))
     label = f"{curve.label}, %" if in_percent else curve.label
-    y = Axis(label, limits, log=logarithmic, percent=in_percent and logarithmic)
-    x = Axis("Terms", counts_from_zero(last))
-    return Figure(name, title, caption, x, y, series, keys, height=360, legend=True)
+    y = plot.Axis(label, limits, log=logarithmic, percent=in_percent and logarithmic)
+    x = plot.Axis("Terms", counts_from_zero(last))
+    return plot.Figure(name, title, caption, x, y, series, keys, height=360, legend=True)
 
 
 def _away(at: float, last: float, aside: float, up: float = 0.0) -> dict[str, Any]:
@@ -122,41 +108,41 @@ def _away(at: float, last: float, aside: float, up: float = 0.0) -> dict[str, An
     return {"offset": (-aside if right else aside, up), "align": "right" if right else "left"}
 
 
-def error_bound_figure(found: PursuitBound | Absent, theorem: str, sizes: str = "terms") -> Drawing:
+def error_bound_figure(found: PursuitBound | Absent, theorem: str, sizes: str = "terms") -> plot.Drawing:
     """The bound, the errors that it bounds, and the zone without information; `sizes` is the unit of the axis."""
     title = "Bound on the error"
     if isinstance(found, Absent):
-        return Missing("bound", title, found.reason)
+        return plot.Missing("bound", title, found.reason)
     bound = found.bound
     finite = np.isfinite(bound.values)
     if not finite.any():
-        return Missing("bound", title, "hardly a row is right: the bound is infinite at every size")
+        return plot.Missing("bound", title, "hardly a row is right: the bound is infinite at every size")
     shares = [bound.observed] + ([] if found.held_out is None else [found.held_out])
     positive = np.concatenate([share[share > 0.0] for share in shares] + [bound.values[finite]])
     limits = log_range(float(positive.min()), max(1.6, float(bound.values[finite].max())), 0.08, 0.06)
     last = int(found.at[-1])
-    fields = [
-        Field(sizes, found.at, "0,0"),
-        Field("bound", [significant(float(value)) for value in bound.values]),
-        Field("wrong", [percent(float(value)) for value in bound.observed]),
+    fields: list[plot.Field] = [
+        (sizes, found.at, "0,0"),
+        ("bound", [significant(float(value)) for value in bound.values]),
+        ("wrong", [percent(float(value)) for value in bound.observed]),
     ]
     series = [
         *vacuous_zone(last, _free_third(bound.values)),
-        Line(found.at, np.where(finite, bound.values, np.nan), INK, hover=Hover(fields, across=True)),
-        Line(found.at, np.where(bound.observed > 0.0, bound.observed, np.nan)),
+        plot.Line(found.at, np.where(finite, bound.values, np.nan), INK, hover=fields, across=True),
+        plot.Line(found.at, np.where(bound.observed > 0.0, bound.observed, np.nan)),
     ]
     at = int(found.at[bound.argmin])
     keys = [
-        Key(INK, "line", f"bound: least with {count(at)} {sizes}, {significant(bound.minimum)}"),
-        Key(BLUE, "line", "wrong rows of the fit, without the functions' own"),
+        (INK, "line", f"bound: least with {count(at)} {sizes}, {significant(bound.minimum)}"),
+        (BLUE, "line", "wrong rows of the fit, without the functions' own"),
     ]
     if found.held_out is not None:
-        series.append(Line(found.at, np.where(found.held_out > 0.0, found.held_out, np.nan), TEAL))
-        keys.append(Key(TEAL, "line", "wrong validation rows"))
-    series.append(dot(at, bound.minimum))
-    keys.append(Key(ORANGE, "dot", "least bound"))
-    x, y = Axis(sizes.capitalize(), counts_from_zero(last)), Axis("Share of wrong rows", limits, log=True)
-    return Figure("bound", title, _bound_caption(found, theorem, sizes), x, y, series, keys, height=360)
+        series.append(plot.Line(found.at, np.where(found.held_out > 0.0, found.held_out, np.nan), TEAL))
+        keys.append((TEAL, "line", "wrong validation rows"))
+    series.append(plot.dot(at, bound.minimum))
+    keys.append((ORANGE, "dot", "least bound"))
+    x, y = plot.Axis(sizes.capitalize(), counts_from_zero(last)), plot.Axis("Share of wrong rows", limits, log=True)
+    return plot.Figure("bound", title, _bound_caption(found, theorem, sizes), x, y, series, keys, height=360)
 
 
 def _free_third(values: NDArray[np.float64]) -> int:
@@ -182,9 +168,8 @@ def _bound_caption(found: PursuitBound, theorem: str, sizes: str) -> str:
         )
     elif bound.vacuous.any():
         useful = found.at[~bound.vacuous]
-        text += (
-            f" It is vacuous except from {count(int(useful[0]))} to {count(int(useful[-1]))} {sizes}: below 1 there."
-        )
+        first, final = count(int(useful[0])), count(int(useful[-1]))
+        text += f" It is below 1 from {first} to {final} {sizes}, and vacuous elsewhere."
     if (bound.observed <= 0.0).any():
         text += " Where the blue line stops, no row of the fit is wrong."
     if found.fitted:
@@ -195,28 +180,28 @@ def _bound_caption(found: PursuitBound, theorem: str, sizes: str) -> str:
     return text
 
 
-def weakness_figure(values: Array | Absent) -> Drawing:
+def weakness_figure(values: Array | Absent) -> plot.Drawing:
     """Realised weakness of each pick."""
     title = "Weakness of the picks"
     if isinstance(values, Absent):
-        return Missing("weakness", title, values.reason)
+        return plot.Missing("weakness", title, values.reason)
     T = len(values)
     least = int(np.argmin(values))
     term = np.arange(1, T + 1)
     value = float(values[least])
-    fields = Field("term", term, "0,0"), Field("weakness", values, "0.000")
+    fields = ("term", term, "0,0"), ("weakness", values, "0.000")
     size = 5.0 if T <= 400 else 3.5
     series = [
-        Points(term, values, PALE_BLUE, BLUE, 0.8, size, 0.7, hover=Hover(fields)),
-        Line(term, np.cumsum(values) / term, width=1.5),
-        dot(least + 1, value),
-        Note(least + 1, value, f"least: {significant(value)}", **_away(least, T, 9), baseline="middle"),
+        plot.Points(term, values, PALE_BLUE, BLUE, 0.8, size, 0.7, hover=fields),
+        plot.Line(term, np.cumsum(values) / term, width=1.5),
+        plot.dot(least + 1, value),
+        plot.Note(least + 1, value, f"least: {significant(value)}", **_away(least, T, 9), baseline="middle"),
     ]
     caption = (
         "Square root of the score of each pick over the best score of all candidates of its sweep: the loss from "
         f"picking in sub-pools. {percent(float((values >= 1.0).mean()))} of the picks were the best; the mean is "
         f"{significant(float(values.mean()))}."
     )
-    keys = (Key(PALE_BLUE, "dot", "a pick"), Key(BLUE, "line", "mean so far"), Key(ORANGE, "dot", "weakest"))
-    x, y = Axis("Term", (-0.012 * T, 1.02 * T + 1)), Axis("Realised weakness", (0.0, 1.04))
-    return Figure("weakness", title, caption, x, y, series, keys, height=360)
+    keys = ((PALE_BLUE, "dot", "a pick"), (BLUE, "line", "mean so far"), (ORANGE, "dot", "weakest"))
+    x, y = plot.Axis("Term", (-0.012 * T, 1.02 * T + 1)), plot.Axis("Realised weakness", (0.0, 1.04))
+    return plot.Figure("weakness", title, caption, x, y, series, keys, height=360)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.report.facts.fit import ROUNDING, Array
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import log_range, padded
-from streamkernel.report.figures.figure import Axis, Boxes, Drawing, Field, Figure, Hover, Key, Line, Missing, Points
 from streamkernel.report.figures.palette import BLUE, PALE_BLUE
 from streamkernel.report.text import count, percent, plural, significant
 
@@ -15,70 +15,70 @@ __all__ = ["correlations_figure", "eigenvalues_figure", "quotients_figure"]
 _MOST_DOTS = 80
 
 
-def eigenvalues_figure(values: Array, left: float) -> Drawing:
+def eigenvalues_figure(values: Array, left: float) -> plot.Drawing:
     """Share of each component in the centred trace; `left` is the part of the trace that they leave."""
     title = "Eigenvalues"
     total, r = float(values.sum()) + left, len(values)
     if r == 0 or not total > 0.0:
-        return Missing("eigenvalues", title, "there are no components")
+        return plot.Missing("eigenvalues", title, "there are no components")
     share = np.maximum(values / total, ROUNDING)
     sums, number = np.cumsum(share), np.arange(1, r + 1)
-    fields = [
-        Field("component", number, "0,0"),
-        Field("share", [percent(float(each)) for each in share]),
-        Field("up to here", [percent(float(each)) for each in sums]),
+    fields: list[plot.Field] = [
+        ("component", number, "0,0"),
+        ("share", [percent(float(each)) for each in share]),
+        ("up to here", [percent(float(each)) for each in sums]),
     ]
-    x = Axis("Component", (0.5 - 0.02 * r, r + 0.5 + 0.02 * r))
+    x = plot.Axis("Component", (0.5 - 0.02 * r, r + 0.5 + 0.02 * r))
     limits = log_range(100.0 * float(share.min()), 100.0 * float(share.max()), 0.08, 0.08)
-    y = Axis("Share of the variance, %", limits, log=True, percent=True)
-    line = Line(number, 100.0 * share, rings=6.0 if r <= _MOST_DOTS else 0.0, hover=Hover(fields, across=True))
+    y = plot.Axis("Share of the variance, %", limits, log=True, percent=True)
+    line = plot.Line(number, 100.0 * share, rings=6.0 if r <= _MOST_DOTS else 0.0, hover=fields, across=True)
     caption = (
         f"The share of each component in the variance in feature space, tr C K C. {plural(r, 'component')} "
         f"{'has' if r == 1 else 'have'} {percent(float(sums[-1]))} of it; the rest, {percent(left / total)}, is an "
         "upper bound."
     )
-    keys = (Key(BLUE, "line", "share of a component"),)
-    return Figure("eigenvalues", title, caption, x, y, [line], keys, height=360)
+    keys = ((BLUE, "line", "share of a component"),)
+    return plot.Figure("eigenvalues", title, caption, x, y, [line], keys, height=360)
 
 
-def correlations_figure(correlations: Array, singular: Array) -> Drawing:
+def correlations_figure(correlations: Array, singular: Array) -> plot.Drawing:
     """Canonical correlations over the rows of the fit, and the smaller values that the ridge gives."""
     title, r = "Canonical correlations", len(correlations)
     if r == 0:
-        return Missing("correlations", title, "there are no components")
+        return plot.Missing("correlations", title, "there are no components")
     number, half = np.arange(1, r + 1), 0.5 * min(0.7, 0.1 * r + 0.2)
     form = "0.0000"
-    fields = [
-        Field("pair", number, "0,0"),
-        Field("correlation", correlations, form),
-        Field("singular value", singular, form),
+    fields: list[plot.Field] = [
+        ("pair", number, "0,0"),
+        ("correlation", correlations, form),
+        ("singular value", singular, form),
     ]
-    bars = Boxes(number - half, number + half, 0.0, correlations, hover=Hover(fields))
-    x = Axis("Pair of variates", (0.4, r + 0.6), ticks=tuple(number.tolist()) if r <= 20 else ())
-    y = Axis("Correlation", (0.0, 1.04))
+    bars = plot.Boxes(number - half, number + half, 0.0, correlations, hover=fields)
+    x = plot.Axis("Pair of variates", (0.4, r + 0.6), ticks=tuple(number.tolist()) if r <= 20 else ())
+    y = plot.Axis("Correlation", (0.0, 1.04))
     caption = (
         "Correlations of the variates over the rows of the fit; on other rows they correlate less. The ridge makes "
         "the singular values smaller than the correlations."
     )
-    keys = (Key(PALE_BLUE, "box", "correlation"), Key(BLUE, "dot", "singular value"))
-    dots = Points(number, singular, size=8.0)
-    return Figure("correlations", title, caption, x, y, [bars, dots], keys, height=360)
+    keys = ((PALE_BLUE, "box", "correlation"), (BLUE, "dot", "singular value"))
+    dots = plot.Points(number, singular, size=8.0)
+    return plot.Figure("correlations", title, caption, x, y, [bars, dots], keys, height=360)
 
 
-def quotients_figure(quotients: Array) -> Drawing:
+def quotients_figure(quotients: Array) -> plot.Drawing:
     """Cross quotient of each pick."""
     title, n = "Cross quotients", len(quotients)
     if n == 0:
-        return Missing("quotients", title, "nothing was picked")
+        return plot.Missing("quotients", title, "nothing was picked")
     pick = np.arange(1, n + 1)
-    fields = Field("pick", pick, "0,0"), Field("quotient", quotients, "0.0000")
+    fields = ("pick", pick, "0,0"), ("quotient", quotients, "0.0000")
     rings = 5.0 if n <= _MOST_DOTS else 0.0
-    line = Line(pick, quotients, width=1.5, rings=rings, hover=Hover(fields, across=True))
+    line = plot.Line(pick, quotients, width=1.5, rings=rings, hover=fields, across=True)
     caption = (
         "How much the residuals of both views agree at each pick, at the time of the pick: from "
         f"{significant(float(quotients[0]))} at the first to {significant(float(quotients[-1]))} at the last of "
         f"{count(n)}."
     )
-    x = Axis("Pick", (1 - 0.02 * n, 1.02 * n))
-    y = Axis(title[:-1], padded(float(quotients.min()), float(quotients.max()), 0.06))
-    return Figure("quotients", title, caption, x, y, [line], (Key(BLUE, "line", "a pick"),), height=360)
+    x = plot.Axis("Pick", (1 - 0.02 * n, 1.02 * n))
+    y = plot.Axis(title[:-1], padded(float(quotients.min()), float(quotients.max()), 0.06))
+    return plot.Figure("quotients", title, caption, x, y, [line], ((BLUE, "line", "a pick"),), height=360)

@@ -9,27 +9,8 @@ from numpy.typing import NDArray
 
 from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.tuning import FULL, SAMPLE, Lengthscales, TuningPath
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades, log_range, padded
-from streamkernel.report.figures.figure import (
-    Axis,
-    Drawing,
-    Field,
-    Figure,
-    Hover,
-    Key,
-    Line,
-    Lines,
-    Missing,
-    Note,
-    Points,
-    Rule,
-    Segments,
-    Series,
-    Texts,
-    Zone,
-    dot,
-    rings,
-)
 from streamkernel.report.figures.palette import BLUE, FAINT, INK, MUTED, ORANGE, PURPLE, TEAL
 from streamkernel.report.text import capitalised, count, plural, shortened, significant
 
@@ -39,41 +20,41 @@ _MOST_PARAMETERS = 6  # most parameters that a text names
 _MOST_NAMED = 24
 
 
-def tuning_figures(path: TuningPath | Absent | None) -> list[Drawing]:
+def tuning_figures(path: TuningPath | Absent | None) -> list[plot.Drawing]:
     """Evidence and parameters at every evaluated point."""
     title = "Search for the hyper-parameters"
     if path is None:
         return []
     if isinstance(path, Absent):
-        return [Missing("tuning", title, path.reason)]
+        return [plot.Missing("tuning", title, path.reason)]
     return [_evidence(path, title), _parameters(path)]
 
 
-def _evidence(path: TuningPath, title: str) -> Figure:
+def _evidence(path: TuningPath, title: str) -> plot.Figure:
     number = np.arange(1.0, len(path.value) + 1)
     finite = np.isfinite(path.value)
     limits, floor = _evidence_limits(path)
     series = _stages(path.stage, limits[1])
     for start, stop in _runs(path.stage):
         best = np.fmax.accumulate(path.value[start:stop])
-        series.append(Line(number[start:stop], best, width=1.5, stepped=True))
+        series.append(plot.Line(number[start:stop], best, width=1.5, stepped=True))
     low = finite & (path.value < floor)
     shown = finite & ~low
-    fields = [Field("evaluation", number[shown], "0,0"), Field(path.objective, path.value[shown], "0.0000")]
+    fields: list[plot.Field] = [("evaluation", number[shown], "0,0"), (path.objective, path.value[shown], "0.0000")]
     for name, values in zip(path.names[:_MOST_PARAMETERS], path.parameters[shown].T, strict=False):
-        fields.append(Field(name, [significant(value) for value in values.tolist()]))
-    series.append(rings(number[shown], path.value[shown], size=6.0, edge_width=1.2, hover=Hover(fields)))
-    keys = [Key(BLUE, "ring", "evaluated"), Key(BLUE, "line", "best so far"), Key(ORANGE, "dot", "taken")]
+        fields.append((name, [significant(value) for value in values.tolist()]))
+    series.append(plot.rings(number[shown], path.value[shown], size=6.0, edge_width=1.2, hover=fields))
+    keys = [(BLUE, "ring", "evaluated"), (BLUE, "line", "best so far"), (ORANGE, "dot", "taken")]
     if low.any():
         bottom = np.full(int(low.sum()), limits[0] + 0.03 * (limits[1] - limits[0]))
-        series.append(Points(number[low], bottom, FAINT, None, marker="triangle"))
-        keys.append(Key(FAINT, "dot", "below the axis"))
+        series.append(plot.Points(number[low], bottom, FAINT, None, marker="triangle"))
+        keys.append((FAINT, "dot", "below the axis"))
     at, value = path.best + 1, float(path.value[path.best])
     right = at > 0.5 * len(number)
     offset, align = ((-9, 9), "right") if right else ((9, 9), "left")
-    series += [dot(at, value), Note(at, value, f"taken: {significant(value)}", offset=offset, align=align)]  # type: ignore[arg-type]
-    x, y = _evaluations(len(number)), Axis(f"{capitalised(path.objective)}, nats a row", limits)
-    return Figure("tuning", title, _tuning_caption(path, finite), x, y, series, keys, height=340)
+    series += [plot.dot(at, value), plot.Note(at, value, f"taken: {significant(value)}", offset=offset, align=align)]  # type: ignore[arg-type]
+    x, y = _evaluations(len(number)), plot.Axis(f"{capitalised(path.objective)}, nats a row", limits)
+    return plot.Figure("tuning", title, _tuning_caption(path, finite), x, y, series, keys, height=340)
 
 
 def _evidence_limits(path: TuningPath) -> tuple[tuple[float, float], float]:
@@ -94,21 +75,21 @@ def _runs(stage: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def _evaluations(points: int) -> Axis:
+def _evaluations(points: int) -> plot.Axis:
     room = max(0.02 * points, 0.5)
-    return Axis("Evaluation", (1.0 - room, points + room))
+    return plot.Axis("Evaluation", (1.0 - room, points + room))
 
 
-def _stages(stage: NDArray[np.int64], top: float) -> list[Series]:
+def _stages(stage: NDArray[np.int64], top: float) -> list[plot.Series]:
     """A band behind the evaluations over all rows, and labels if there are both stages."""
-    series: list[Series] = []
+    series: list[plot.Series] = []
     for start, stop in _runs(stage):
         full = stage[start] == FULL
         if full:
-            series.append(Zone("x", start + 0.5, stop + 0.5))
+            series.append(plot.Zone("x", start + 0.5, stop + 0.5))
         if (stage == FULL).any() and (stage == SAMPLE).any() and stop - start >= 0.1 * len(stage):
             middle, text = 0.5 * (start + stop + 1), "all rows" if full else "sample"
-            series.append(Note(middle, top, text, MUTED, (0, -14), "center", "alphabetic", 11.0, plain=True))
+            series.append(plot.Note(middle, top, text, MUTED, (0, -14), "center", "alphabetic", 11.0, plain=True))
     return series
 
 
@@ -127,7 +108,7 @@ def _tuning_caption(path: TuningPath, finite: NDArray[np.bool_]) -> str:
     return text
 
 
-def _parameters(path: TuningPath) -> Figure:
+def _parameters(path: TuningPath) -> plot.Figure:
     """Every parameter in its own units, on one logarithmic axis."""
     number = np.arange(1, len(path.value) + 1)
     limits = log_range(float(path.parameters.min()), float(path.parameters.max()), above=0.1)
@@ -138,14 +119,14 @@ def _parameters(path: TuningPath) -> Figure:
         indices = [index for index, each in enumerate(kinds) if each == (kind, colour)]
         thin = kind == "lengthscale" and several
         names, values = [path.names[index] for index in indices], path.parameters[:, indices].T
-        series.append(Lines(number, values, names, colour, *((1.0, 0.45) if thin else (2.0, 1.0))))
-        keys.append(Key(colour, "line", f"{kind}s" if thin else kind))
-    series.append(Rule("x", path.best + 1, dash=(4, 3)))
-    keys.append(Key(ORANGE, "dash", "taken"))
+        series.append(plot.Lines(number, values, names, colour, *((1.0, 0.45) if thin else (2.0, 1.0))))
+        keys.append((colour, "line", f"{kind}s" if thin else kind))
+    series.append(plot.Rule("x", path.best + 1, dash=(4, 3)))
+    keys.append((ORANGE, "dash", "taken"))
     units = "; variances in units of the targets' own variance" if _has_noise(path) else ""
     caption = f"The parameters at these evaluations. Taken: {_taken_text(path)}{units}."
-    x, y = _evaluations(len(number)), Axis("Value", limits, log=True)
-    return Figure("parameters", "Hyper-parameters on the way", caption, x, y, series, keys, height=340)
+    x, y = _evaluations(len(number)), plot.Axis("Value", limits, log=True)
+    return plot.Figure("parameters", "Hyper-parameters on the way", caption, x, y, series, keys, height=340)
 
 
 def _taken_text(path: TuningPath) -> str:
@@ -173,7 +154,7 @@ def _kind_of(name: str) -> tuple[str, str]:
     return name, INK
 
 
-def lengthscales_figures(found: Lengthscales | None, *, standardised: bool) -> list[Drawing]:
+def lengthscales_figures(found: Lengthscales | None, *, standardised: bool) -> list[plot.Drawing]:
     """Lengthscales of the features, the shortest first: the function depends on these features most."""
     if found is None:
         return []
@@ -182,14 +163,17 @@ def lengthscales_figures(found: Lengthscales | None, *, standardised: bool) -> l
     logarithmic = decades(low, high) > 1.0
     limits = log_range(low, high, 0.12, 0.2) if logarithmic else (0.0, 1.18 * high)
     unit = "standard deviations of the features" if standardised else "units of the features"
-    x, y = Axis(f"Lengthscale ({unit})", limits, log=logarithmic), Axis("", (k - 0.4, -0.6), names=tuple(names))
+    x, y = (
+        plot.Axis(f"Lengthscale ({unit})", limits, log=logarithmic),
+        plot.Axis("", (k - 0.4, -0.6), names=tuple(names)),
+    )
     at, texts = np.arange(k), [significant(float(each)) for each in value]
-    hover = Hover([Field("feature", names), Field("lengthscale", texts)])
+    hover = [("feature", names), ("lengthscale", texts)]
     series = [
         # Segments begin at the end of the axis, because a logarithmic axis has no zero.
-        Segments(at, limits[0], value, along="x"),
-        Points(value, at, size=9.0, edge_width=1.0, hover=hover),
-        Texts(value, at, texts, size=11.0, offset=9.0),
+        plot.Segments(at, limits[0], value, along="x"),
+        plot.Points(value, at, size=9.0, edge_width=1.0, hover=hover),
+        plot.Texts(value, at, texts, size=11.0, offset=9.0),
     ]
     caption = (
         "One for each feature, the shortest first. The function varies most along the first features, and hardly along "
@@ -198,4 +182,4 @@ def lengthscales_figures(found: Lengthscales | None, *, standardised: bool) -> l
     rest = found.value[_MOST_NAMED:]
     if len(rest):
         caption += f" {plural(len(rest), 'feature')} with lengthscales from {significant(float(rest[0]))} on not drawn."
-    return [Figure("lengthscales", "Lengthscales", caption, x, y, series, height=90 + 22 * max(k, 6))]
+    return [plot.Figure("lengthscales", "Lengthscales", caption, x, y, series, height=90 + 22 * max(k, 6))]

@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 
 from streamkernel.report.bokeh_renderer import scripts_and_elements
-from streamkernel.report.figures.figure import Figure, Key, Missing
+from streamkernel.report.figures import plot
 from streamkernel.report.pages.tables import Card, Page, Section, Table
 from streamkernel.report.text import plain
 
@@ -28,7 +28,7 @@ def html_of(page: Page, title: str | None = None) -> str:
     """
     title = page.title if title is None else plain(title, 200)
     drawings = [each for section in page.sections for each in section.figures]
-    scripts, elements = scripts_and_elements([each for each in drawings if isinstance(each, Figure)])
+    scripts, elements = scripts_and_elements([each for each in drawings if isinstance(each, plot.Figure)])
     digests = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
     style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
@@ -94,8 +94,8 @@ def _notices(notices: Sequence[str]) -> str:
 
 
 def _section(section: Section, elements: dict[str, str]) -> str:
-    drawn = [_figure(each, elements[each.name]) for each in section.figures if isinstance(each, Figure)]
-    reasons = "".join(_reason(each) for each in section.figures if isinstance(each, Missing))
+    drawn = [_figure(each, elements[each.name]) for each in section.figures if isinstance(each, plot.Figure)]
+    reasons = "".join(_reason(each) for each in section.figures if isinstance(each, plot.Missing))
     odd = " odd" if len(drawn) % 2 else ""
     figures = "\n".join(drawn)
     grid = f'<div class="panels{odd}">\n{figures}\n</div>\n' if drawn else ""
@@ -103,13 +103,13 @@ def _section(section: Section, elements: dict[str, str]) -> str:
     return f"<section>\n<h2>{_text(section.title)}</h2>\n{grid}{reasons}{tables}</section>"
 
 
-def _reason(missing: Missing) -> str:
+def _reason(missing: plot.Missing) -> str:
     title = missing.title[:1].lower() + missing.title[1:]
     return f'<p class="reason">Not drawn: {_text(title)}, as {_text(missing.reason)}.</p>\n'
 
 
-def _figure(figure: Figure, element: str) -> str:
-    keys = "".join(f"<li>{_swatch(key)}{_text(key.text)}</li>" for key in figure.keys)
+def _figure(figure: plot.Figure, element: str) -> str:
+    keys = "".join(f"<li>{_swatch(colour, form)}{_text(text)}</li>" for colour, form, text in figure.keys)
     legend = f'<ul class="keys">{keys}</ul>\n' if keys else ""
     return (
         f'<article class="panel" id="{escape(figure.name)}">\n<h3>{_text(figure.title)}</h3>\n'
@@ -117,15 +117,15 @@ def _figure(figure: Figure, element: str) -> str:
     )
 
 
-def _swatch(key: Key) -> str:
+def _swatch(colour: str, form: str) -> str:
     shapes = {
-        "line": f'<path d="M0 6h20" stroke="{key.colour}" stroke-width="2"/>',
-        "dash": f'<path d="M0 6h20" stroke="{key.colour}" stroke-width="2" stroke-dasharray="5 3"/>',
-        "dot": f'<circle cx="10" cy="6" r="4" fill="{key.colour}"/>',
-        "ring": f'<circle cx="10" cy="6" r="3.5" fill="#fff" stroke="{key.colour}" stroke-width="1.5"/>',
-        "box": f'<rect x="4" width="12" height="12" fill="{key.colour}"/>',
+        "line": f'<path d="M0 6h20" stroke="{colour}" stroke-width="2"/>',
+        "dash": f'<path d="M0 6h20" stroke="{colour}" stroke-width="2" stroke-dasharray="5 3"/>',
+        "dot": f'<circle cx="10" cy="6" r="4" fill="{colour}"/>',
+        "ring": f'<circle cx="10" cy="6" r="3.5" fill="#fff" stroke="{colour}" stroke-width="1.5"/>',
+        "box": f'<rect x="4" width="12" height="12" fill="{colour}"/>',
     }
-    return f'<svg width="20" height="12" viewBox="0 0 20 12" aria-hidden="true">{shapes[key.shape]}</svg>'
+    return f'<svg width="20" height="12" viewBox="0 0 20 12" aria-hidden="true">{shapes[form]}</svg>'
 
 
 def _table(table: Table) -> str:

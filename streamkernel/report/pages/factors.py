@@ -15,9 +15,9 @@ from streamkernel.report.facts.factors import (
     rows_fitted,
 )
 from streamkernel.report.facts.fit import Absent
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.costs import sweeps_figure
 from streamkernel.report.figures.factors import bound_figure, residual_figure
-from streamkernel.report.figures.figure import Figure, Missing
 from streamkernel.report.figures.palette import MOST_LINES
 from streamkernel.report.pages.factor_cards import factor_cards
 from streamkernel.report.pages.factor_tables import FactorCurves, factor_headline, factor_notices, factor_tables
@@ -57,7 +57,7 @@ def factors_page(factors: Sequence[Factor], optimum: PcaCurve | Absent | None = 
     )  # fmt: skip
 
 
-def factors_picture(factors: Sequence[Factor], optimum: PcaCurve | Absent | None) -> Figure:
+def factors_picture(factors: Sequence[Factor], optimum: PcaCurve | Absent | None) -> plot.Figure:
     """The one figure of the small picture.
 
     Raises
@@ -67,6 +67,6 @@ def factors_picture(factors: Sequence[Factor], optimum: PcaCurve | Absent | None
     """
     curves = [factor_curve(*one) for one in zip(factors, factor_labels(factors), strict=True)]
     figure = residual_figure(curves, optimum, "")
-    if isinstance(figure, Missing):
+    if isinstance(figure, plot.Missing):
         raise ParameterError("no factor has a residual trace to draw: the kernel matrix is 0, or there are no columns")
     return figure

@@ -19,9 +19,9 @@ from streamkernel.report.facts.calibration import (
 from streamkernel.report.facts.fit import Absent, lengthscale_curve, target_names, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
 from streamkernel.report.facts.tuning import freedom_curve, lengthscales, member_weights, tuning_path
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures, rows_figures
 from streamkernel.report.figures.committee import freedom_figures, members_figures
-from streamkernel.report.figures.figure import Drawing, Missing
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
 from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.figures.tuning import lengthscales_figures, tuning_figures
@@ -74,9 +74,9 @@ def gaussian_page(model: PredictingModel, pairs: Mapping[str, Any] | None) -> Pa
     )  # fmt: skip
 
 
-def gaussian_picture(model: PredictingModel) -> tuple[str, list[Drawing]]:
+def gaussian_picture(model: PredictingModel) -> tuple[str, list[plot.Drawing]]:
     """Lead and figures of the small picture."""
-    none = Missing("calibration", "Calibration", "no rows with predicted distributions")
+    none = plot.Missing("calibration", "Calibration", "no rows with predicted distributions")
     middle = [*distribution_figures(distribution_check(model)), none][0]
     return _lead(model), [trace_figure(trace_curve(model)), middle, prediction_figures(check_pairs(model))[0]]
 

@@ -12,7 +12,7 @@ from streamkernel.kinds import title_of
 from streamkernel.models import GaussianModel, GeneralisedModel, PursuitModel, RidgeModel
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.transformers import KernelPCAModel
-from streamkernel.report.figures.figure import Drawing
+from streamkernel.report.figures import plot
 from streamkernel.report.pages.gaussian import gaussian_page, gaussian_picture
 from streamkernel.report.pages.pursuit import pursuit_page, pursuit_picture
 from streamkernel.report.pages.ridge import ridge_page, ridge_picture
@@ -21,7 +21,7 @@ from streamkernel.report.pages.tables import Page
 
 __all__ = ["page_of", "picture_of"]
 
-Picture = tuple[str, list[Drawing]]
+Picture = tuple[str, list[plot.Drawing]]
 Pairs = Mapping[str, Any] | None
 
 

@@ -19,8 +19,8 @@ from streamkernel.report.facts.pursuit import (
     squared_errors,
     weakness,
 )
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.calibration import distribution_figures
-from streamkernel.report.figures.figure import Drawing, Figure
 from streamkernel.report.figures.fit import lengthscale_figure, trace_figure
 from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.figures.pursuit import (
@@ -84,10 +84,10 @@ def pursuit_page(model: PursuitModel, pairs: Mapping[str, Any] | None) -> Page:
     )  # fmt: skip
 
 
-def pursuit_picture(model: PursuitModel) -> tuple[str, list[Drawing]]:
+def pursuit_picture(model: PursuitModel) -> tuple[str, list[plot.Drawing]]:
     """Lead and figures of the small picture."""
     rates = rate_figures(error_rates(model), error_text(model)) if model.classes is not None else []
-    middle = rates[0] if rates and isinstance(rates[0], Figure) else error_figure(squared_errors(model))
+    middle = rates[0] if rates and isinstance(rates[0], plot.Figure) else error_figure(squared_errors(model))
     return _lead(model), [trace_figure(_trace(model)), middle, prediction_figures(check_pairs(model))[0]]
 
 

@@ -18,7 +18,7 @@ from streamkernel.report.facts.fit import (
     trace_curve,
 )
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
-from streamkernel.report.figures.figure import Drawing
+from streamkernel.report.figures import plot
 from streamkernel.report.figures.fit import gcv_figure, lengthscale_figure, trace_figure
 from streamkernel.report.figures.predictions import prediction_figures
 from streamkernel.report.pages.sections import cost_section, fit_notices, prediction_section
@@ -59,7 +59,7 @@ def ridge_page(model: RidgeModel, pairs: Mapping[str, Any] | None) -> Page:
     )  # fmt: skip
 
 
-def ridge_picture(model: RidgeModel) -> tuple[str, list[Drawing]]:
+def ridge_picture(model: RidgeModel) -> tuple[str, list[plot.Drawing]]:
     """Lead and figures of the small picture."""
     return _lead(model), [
         trace_figure(trace_curve(model)), gcv_figure(gcv_curve(model)), prediction_figures(check_pairs(model))[0],

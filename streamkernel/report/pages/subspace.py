@@ -94,10 +94,7 @@ def _common_cards(model: Subspace) -> tuple[list[Card], list[Card]]:
         Card("Basis functions", count(n), note),
         Card("Sweeps", count(config["sweep_count"]), "over the data"),
     ]
-    last = [
-        Card("Lengthscale", *lengthscale_text(model)),
-        *cost_cards(model),
-    ]
+    last = [Card("Lengthscale", *lengthscale_text(model)), *cost_cards(model)]
     return first, last
 
 

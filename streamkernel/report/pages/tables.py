@@ -13,16 +13,9 @@ from streamkernel.errors import StreamKernelError
 from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.facts.fit import (
-    Absent,
-    Memory,
-    Recorded,
-    class_names,
-    memory_use,
-    target_names,
-)
+from streamkernel.report.facts.fit import Absent, Memory, Recorded, class_names, memory_use, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
-from streamkernel.report.figures.figure import Drawing
+from streamkernel.report.figures import plot
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
 
 __all__ = [
@@ -73,7 +66,7 @@ class Section:
     """Figures under one heading, and tables below them."""
 
     title: str
-    figures: Sequence[Drawing]
+    figures: Sequence[plot.Drawing]
     tables: Sequence[Table] = ()
 
 
@@ -198,10 +191,7 @@ def common_settings(model: Recorded, lengthscale: tuple[str, str]) -> tuple[list
     config = model.config
     settings = config.get("settings") or {}
     value, how = lengthscale
-    return [
-        ("Kernel", kernel_text(config["kernel"])),
-        ("Lengthscale", f"{value} ({how})"),
-    ], [
+    return [("Kernel", kernel_text(config["kernel"])), ("Lengthscale", f"{value} ({how})")], [
         ("Rule", plain(config.get("rule", settings.get("rule", "–")))),
         *((f"Rule's {plain(name)}", plain(each)) for name, each in (settings.get("rule_options") or {}).items()),
         ("Features", scaling_text(model)),

@@ -22,7 +22,6 @@ __all__ = [
     "Drawing",
     "Field",
     "Figure",
-    "Hover",
     "Key",
     "Line",
     "Lines",
@@ -44,14 +43,11 @@ Dash = tuple[int, ...]
 Colours = str | Sequence[str]  # one for all points, or one for each
 XY = Literal["x", "y"]
 
-
-@dataclass(frozen=True)
-class Key:
-    """An entry of the legend: a colour, its form ("line", "dash", "dot", "ring" or "box"), and its meaning."""
-
-    colour: str
-    shape: str
-    text: str
+# An entry of the legend: a colour, its form ("line", "dash", "dot", "ring" or "box"), and its meaning.
+Key = tuple[str, str, str]
+# A line of the text under the pointer: a label, and for each point a text, or a number with its form: "0,0.[00]" as in
+# numeral.js, or "%.3g".
+Field = tuple[str, ArrayLike] | tuple[str, ArrayLike, str]
 
 
 @dataclass(frozen=True)
@@ -76,29 +72,20 @@ class Axis:
     colour: str = MUTED
 
 
-@dataclass(frozen=True)
-class Field:
-    """A line of the text under the pointer: a label, and a value for each point.
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Base of what a figure draws.
 
-    `values` are texts, or numbers with a `form`: "0,0.[00]" (numeral.js) or "%.3g" (printf).
+    Parameters
+    ----------
+    hover : fields of the point under the pointer.
+    on_right : whether y is read on the right axis.
+    below : whether other series are drawn over it.
     """
 
-    label: str
-    values: ArrayLike
-    form: str = ""
-
-
-@dataclass(frozen=True)
-class Hover:
-    """Fields of the point under the pointer or, with `across`, of the point above or below it."""
-
-    fields: Sequence[Field]
-    across: bool = False
-
-
-@dataclass(frozen=True)
-class Series:
-    """Base of what a figure draws."""
+    hover: Sequence[Field] = ()
+    on_right: bool = False
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,8 +95,7 @@ class Line(Series):
     Parameters
     ----------
     rings : diameter of a ring at each point; 0 for none.
-    right : whether y is read on the right axis.
-    below : whether other series are drawn over it.
+    across : whether `hover` is of the point above or below the pointer, however far away.
     """
 
     x: ArrayLike
@@ -119,9 +105,7 @@ class Line(Series):
     dash: Dash = ()
     rings: float = 0.0
     stepped: bool = False
-    right: bool = False
-    below: bool = False
-    hover: Hover | None = None
+    across: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,7 +132,6 @@ class Points(Series):
     size: float = 6.0
     opacity: float = 1.0
     marker: Literal["circle", "dash", "triangle"] = "circle"
-    hover: Hover | None = None
 
 
 @dataclass(frozen=True)
@@ -163,9 +146,6 @@ class Boxes(Series):
     edge: str | None = PAPER
     edge_width: float = 1.0
     opacity: float = 1.0
-    on_right: bool = False
-    below: bool = False
-    hover: Hover | None = None
 
 
 @dataclass(frozen=True)
@@ -179,7 +159,6 @@ class Segments(Series):
     width: float = 3.0
     opacity: float = 1.0
     along: XY = "y"
-    hover: Hover | None = None
 
 
 @dataclass(frozen=True)
