@@ -11,12 +11,10 @@ from streamkernel.report.pages.factor_tables import (
     ENDED,
     FactorCurves,
     disk_text,
-    memory_text,
     rules_text,
     sweeps_text,
-    time_text,
 )
-from streamkernel.report.pages.tables import Card, lengthscale_text, scaling_text
+from streamkernel.report.pages.tables import Card, cost_cards, lengthscale_text, scaling_text
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, shortened, significant
 
 __all__ = ["factor_cards"]
@@ -41,8 +39,7 @@ def _one(one: FactorCurves, pca: PcaCurve | Absent | None) -> list[Card]:
         _least_bound([one]),
         Card("Lengthscale", *lengthscale_text(one.factor)),
         Card("Sweeps", *sweeps_text(one)),
-        Card("Time", *time_text(one)),
-        Card("Peak memory", *memory_text(one)),
+        *cost_cards(one.factor),
         Card("G on disk", *disk_text(one)),
     ]
 

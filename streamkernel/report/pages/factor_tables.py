@@ -9,8 +9,8 @@ from streamkernel.engine import format_bytes
 from streamkernel.factors import Factor
 from streamkernel.report.facts.factors import BoundCurve, FactorCurve, PcaCurve, differences, times_the_optimum
 from streamkernel.report.facts.fit import Absent, Memory, Sweeps, memory_use, sweep_times
-from streamkernel.report.pages.tables import Table, lengthscale_text, scaling_text
-from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
+from streamkernel.report.pages.tables import Table, cost_cards, lengthscale_text, provenance, scaling_text
+from streamkernel.report.text import capitalised, count, duration, kernel_text, percent, plain, plural, significant
 
 __all__ = [
     "ENDED",
@@ -19,10 +19,8 @@ __all__ = [
     "factor_headline",
     "factor_notices",
     "factor_tables",
-    "memory_text",
     "rules_text",
     "sweeps_text",
-    "time_text",
 ]
 
 _BESIDE = 5  # most columns of text that fit side by side
@@ -65,8 +63,7 @@ def factor_headline(factors: Sequence[FactorCurves]) -> tuple[str, str]:
     """Title of the page, and one sentence about its content."""
     first = factors[0].factor
     (rows, n), features = first.shape, len(first.config["column_names"])
-    kernel = kernel_text(first.config["kernel"])
-    kernel = kernel[:1].upper() + kernel[1:]
+    kernel = capitalised(kernel_text(first.config["kernel"]))
     if len(factors) == 1:
         sweeps = plural(len((first.config.get("run") or {}).get("sweeps", [])), "sweep")
         return "Low-rank factor", (
@@ -94,24 +91,6 @@ def sweeps_text(one: FactorCurves) -> tuple[str, str]:
     if isinstance(times, Absent):
         return "–", "not recorded"
     return count(len(times.sweeps)), "from checkpoints" if times.each is None else f"{duration(times.each)} a sweep"
-
-
-def time_text(one: FactorCurves) -> tuple[str, str]:
-    """Seconds of the run, and the part of the run that they measure."""
-    times = one.times
-    return (
-        ("–", "not recorded")
-        if isinstance(times, Absent)
-        else (duration(times.total), "from the first read to the end")
-    )
-
-
-def memory_text(one: FactorCurves) -> tuple[str, str]:
-    """Memory measured, and memory promised."""
-    memory = one.memory
-    if isinstance(memory, Absent):
-        return "–", "not recorded"
-    return format_bytes(memory.measured), f"{format_bytes(memory.promised)} promised"
 
 
 def disk_text(one: FactorCurves) -> tuple[str, str]:
@@ -159,7 +138,7 @@ def _facts(one: FactorCurves, first: Factor, pca: PcaCurve | Absent | None) -> l
         ("Compression bound", _bound_text(one)),
         ("Columns on disk", f"{dtype}, {disk}" if disk != "–" else "none"),
         ("Sweeps", f"{sweeps}, {each}"),
-        ("Time", time_text(one)[0]),
+        ("Time", cost_cards(one.factor)[0].value),
         ("Memory promised", format_bytes(one.memory.promised) if isinstance(one.memory, Memory) else "–"),
         ("Memory measured", format_bytes(one.memory.measured) if isinstance(one.memory, Memory) else "–"),
         ("Seed", plain(settings.get("seed", "–"))),
@@ -171,12 +150,7 @@ def factor_tables(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None
     """The facts side by side (only for several factors), and the tables of settings and software."""
     first = factors[0].factor
     facts = [_facts(one, first, pca) for one in factors]
-    data = [("Fingerprint of the table", plain(first.config.get("table_fingerprint", "–"), 64))]
-    software = {plain(name): plain(value) for name, value in (first.config.get("software") or {}).items()}
-    if software:
-        machine = software.pop("machine", "")
-        data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
-        data.append(("Machine", machine or "–"))
+    data = provenance(first.config)
     paths = [(one.label, "in memory" if one.factor.path is None else plain(one.factor.path, 200)) for one in factors]
     if len(factors) == 1:
         return [], [Table("Facts", tuple(facts[0])), Table("Data and software", (("Path", paths[0][1]), *data))]

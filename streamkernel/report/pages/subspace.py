@@ -23,6 +23,7 @@ from streamkernel.report.pages.tables import (
     Table,
     common_settings,
     cost_cards,
+    digest_row,
     lengthscale_text,
     listed,
     memory_notice,
@@ -73,7 +74,7 @@ def _data(model: Subspace) -> Rows:
     return [
         ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
         *columns,
-        *provenance(model),
+        *provenance(model.config, digest_row(model)),
     ]
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "common_settings",
     "cost_cards",
     "data_table",
+    "digest_row",
     "fitted_text",
     "heading",
     "lengthscale_text",
@@ -208,18 +209,14 @@ def data_table(model: PredictingModel) -> Table:
         ("Arithmetic of kernel blocks", plain(config.get("dtype", "–"))),
         ("Columns", listed([plain(name, 40) for name in config["columns"]])),
         ("Classes" if classes else "Targets", listed(classes or target_names(model))),
-        *provenance(model),
+        *provenance(config, digest_row(model)),
     ]
     return Table("Data and software", tuple(data))
 
 
-def provenance(model: SavedBasis) -> list[tuple[str, str]]:
-    """Names and values of the table's fingerprint, the model's digest, the software and the machine."""
-    config = model.config
-    data = [
-        ("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)),
-        ("Digest of the model", _digest(model)),
-    ]
+def provenance(config: Mapping[str, Any], *digest: tuple[str, str]) -> list[tuple[str, str]]:
+    """Names and values of the table's fingerprint, the `digest`, the software and the machine."""
+    data = [("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)), *digest]
     software = {plain(name): plain(value) for name, value in (config.get("software") or {}).items()}
     if software:
         machine = software.pop("machine", "")
@@ -228,12 +225,13 @@ def provenance(model: SavedBasis) -> list[tuple[str, str]]:
     return data
 
 
-def _digest(model: SavedBasis) -> str:
+def digest_row(model: SavedBasis) -> tuple[str, str]:
+    """Name and value of the model's digest."""
     try:
-        return str(model.digest)
+        return "Digest of the model", model.digest
     except StreamKernelError as error:
         # A model that cannot be saved, because JSON cannot hold one of its numbers, can still be drawn.
-        return f"none, as {plain(error, 200)}"
+        return "Digest of the model", f"none, as {plain(error, 200)}"
 
 
 def listed(names: Iterable[str]) -> str:
