@@ -28,7 +28,7 @@ from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new
 from streamkernel.jobs.remove import remove_job
 from streamkernel.jobs.reservation import latest_maker, reserve
 from streamkernel.jobs.scheduling import submit_driver
-from streamkernel.jobs.specification import JobSpecification, described, location_of
+from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
 from streamkernel.wording import option
@@ -106,7 +106,7 @@ class JobsSession:
 
     def submit(
         self,
-        estimator: SupervisedEstimator | str,
+        estimator: SupervisedEstimator | str | RequestedFit,
         table: str | os.PathLike[str],
         model: str | os.PathLike[str],
         *,
@@ -142,23 +142,23 @@ class JobsSession:
         """
         if self._client is None:
             raise ParameterError("nobody can drive a job here; connect to a scheduler's address to submit one")
-        name, plain_settings, limit = described(estimator, settings)
+        fit = estimator if isinstance(estimator, RequestedFit) else requested(estimator, settings)
         work = JobSpecification(
-            estimator=name,
-            settings=plain_settings,
+            estimator=fit.estimator,
+            settings=fit.plain,
             table=location_of("table", table),
             model=location_of("model", model),
             rows=None if rows is None else (rows[0], rows[1]),
             queries=None if queries is None else location_of("queries", queries),
             overwrite=overwrite,
-            memory_limit=parse_bytes(memory_limit) or limit,
+            memory_limit=parse_bytes(memory_limit) or fit.memory_limit,
             lease_seconds=_checked_seconds(lease_seconds),
         )
         if check:
             check_target(work.model, overwrite=overwrite)
             table_of_fit = work.tables()[1]
-            work.made_settings().components(table_of_fit)
-            work.kind.check(table_of_fit, name)
+            work.with_stores(fit.settings).components(table_of_fit)
+            work.kind.check(table_of_fit, fit.estimator)
         place = self._place_of(work.model)
         records = JobRecords(place, new_id())
         queued = records.create(work)

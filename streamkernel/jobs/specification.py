@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from streamkernel.settings.pursuit import AUTO
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table
 
-__all__ = ["JobSpecification", "described", "location_of"]
+__all__ = ["JobSpecification", "RequestedFit", "described", "location_of", "requested"]
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,17 @@ class JobSpecification:
 
     def made_settings(self) -> Any:
         """The settings as an object; the query points are read."""
-        asked = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
-        check_options(self.kind, asked)
+        given = self.settings if self.queries is None else {**self.settings, "queries": self.queries}
+        check_options(self.kind, given)
         # Not `settings_of`: here all settings are given, with the defaults among them; a None is a chosen value, and
         # the default may differ from it.
-        return self.kind.settings(**with_stores_opened(self.kind, asked))
+        return self.kind.settings(**with_stores_opened(self.kind, given))
+
+    def with_stores(self, settings: BasisSettings) -> Any:
+        """Settings that were checked already, with the stores opened that they name."""
+        named = {"queries": self.queries, "validation": self.settings.get("validation")}
+        named = {name: store for name, store in named.items() if isinstance(store, str) and store != AUTO}
+        return replace(settings, **with_stores_opened(self.kind, named)) if named else settings
 
     def tables(self) -> tuple[Table, Table]:
         """All rows of the table, and those of the fit."""
@@ -91,21 +97,37 @@ class JobSpecification:
         return whole, whole.slice(whole.start if first is None else first, whole.stop if last is None else last)
 
 
+@dataclass(frozen=True)
+class RequestedFit:
+    """What a job fits: an estimator's name, its checked settings, the same as plain JSON, and its memory limit."""
+
+    estimator: str
+    settings: BasisSettings
+    plain: dict[str, Any]
+    memory_limit: int | None = None
+
+
 def described(
     estimator: SupervisedEstimator | str, settings: Mapping[str, Any] | None
 ) -> tuple[str, dict[str, Any], int | None]:
-    """Name, plain settings and memory limit of an estimator.
+    """Name, plain settings and memory limit of an estimator; errors are those of `requested`."""
+    fit = requested(estimator, settings)
+    return fit.estimator, fit.plain, fit.memory_limit
+
+
+def requested(estimator: SupervisedEstimator | str, settings: Mapping[str, Any] | None) -> RequestedFit:
+    """Check what a job is asked to fit.
 
     Raises
     ------
     ParameterError
-        JSON cannot hold a part of it, or jobs do not know this estimator.
+        Jobs do not know this estimator, a setting is wrong, or JSON cannot hold it.
     """
     if isinstance(estimator, str):
         if estimator not in PREDICTORS:
             raise ParameterError(f"there is no estimator {estimator!r}; choose one of {', '.join(PREDICTORS)}")
         made = settings_of(PREDICTORS[estimator], dict(settings or {}))
-        return estimator, _plain_settings(made), None
+        return RequestedFit(estimator, made, _plain_settings(made))
     if settings:
         raise ParameterError("settings belong to an estimator's name; an estimator has its own parameters")
     kind = getattr(estimator, "_kind", None)
@@ -120,7 +142,8 @@ def described(
                 f"{name} is of this process, which a job outlives; leave it out: the job runs on the session's "
                 "cluster, and job.progress tells how far it is"
             )
-    return kind, _plain_settings(estimator._settings()), parse_bytes(estimator.memory_limit)
+    made = estimator._settings()
+    return RequestedFit(kind, made, _plain_settings(made), parse_bytes(estimator.memory_limit))
 
 
 def _plain_settings(settings: BasisSettings) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from streamkernel.errors import (
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import ENDED, JobRecords, is_id, job_ids, translated_damage
 from streamkernel.jobs.session import JobsSession
-from streamkernel.jobs.specification import described
+from streamkernel.jobs.specification import requested
 from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused, in_json, refusal_of
 from streamkernel.service.job_schemas import JobLogs, JobStatus
@@ -111,7 +111,7 @@ class JobActions:
             raise self._refused(error, submitting=type(error) is not StoreError) from None
         try:
             # Before the scheduler is contacted: wrong options are the client's error, with or without a scheduler.
-            described(request["estimator"], request["options"])
+            fit = requested(request["estimator"], request["options"])
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
@@ -119,10 +119,9 @@ class JobActions:
         session = self._session()
         try:
             job = session.submit(
-                request["estimator"],
+                fit,
                 table,
                 model,
-                settings=request["options"],
                 rows=None if request["rows"] is None else tuple(request["rows"]),
                 queries=queries,
                 overwrite=request["overwrite"],
