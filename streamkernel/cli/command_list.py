@@ -15,25 +15,25 @@ import click
 
 from streamkernel.cli.ending_signals import EndedBySignal
 from streamkernel.cli.streams import checked_streams
-from streamkernel.cli.wording import in_flags
+from streamkernel.cli.wording import text_of
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
 
 __all__ = ["run", "streamkernel"]
 
 _COMMANDS = {
-    "ingest": "stream a source into a Zarr table",
-    "info": "what a table, a model or a factor holds",
-    "plan": "what a fit would cost: sweeps, bytes, memory",
+    "ingest": "write a source of rows as a Zarr table",
+    "info": "describe a table, a model or a factor",
+    "plan": "show the cost of a fit: sweeps, bytes, memory",
     "fit": "fit a kernel model on a table",
     "factor": "write the low-rank factor of a table's kernel matrix",
     "update": "fold new rows into a model",
-    "follow": "fold rows into a model as they are appended",
-    "submit": "have a cluster fit a model, whatever becomes of this process",
-    "jobs": "list the jobs of a place, or remove ended ones",
-    "status": "how far a job is",
-    "logs": "what happened to a job",
+    "follow": "fold rows into a model whenever they are appended",
+    "submit": "submit a fit to a cluster, as a job that outlives this process",
+    "jobs": "list jobs, or remove jobs that have ended",
+    "status": "show the progress of a job",
+    "logs": "print the log of a job",
     "cancel": "stop a job",
-    "resume": "have a job go on that was lost, failed or cancelled",
+    "resume": "continue a job that was lost, failed or cancelled",
     "evaluate": "score a model on a table",
     "predict": "write a model's predictions as Zarr",
     "report": "draw a model, or factors, as one HTML page",
@@ -65,7 +65,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="streamkernel")
 def streamkernel() -> None:
     """Kernel methods on data that does not fit in memory."""
@@ -80,8 +80,7 @@ def _warn(
     line: str | None = None,
 ) -> None:
     if issubclass(category, StreamKernelWarning):
-        text = message.worded(in_flags) if isinstance(message, StreamKernelWarning) else message
-        print(f"warning: {text}", file=sys.stderr)
+        print(f"warning: {text_of(message)}", file=sys.stderr)
 
 
 def run(arguments: list[str]) -> int:
@@ -106,7 +105,7 @@ def _run(arguments: list[str], *, debug: bool) -> int:
     except StreamKernelError as error:
         if debug:
             raise
-        return _fail(error.worded(in_flags), 1)
+        return _fail(text_of(error), 1)
     except BrokenPipeError:
         return 1
     except Exception as error:

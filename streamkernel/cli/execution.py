@@ -86,7 +86,7 @@ def execution_target(asked: Scheduler, workers: int | None) -> ExecutionTarget:
             f"--scheduler must be local, threads or an address such as tls://host:8786, not {scheduler!r}"
         )
     if workers is not None:
-        raise ParameterError("--workers is for the local cluster; a remote scheduler has the workers it has")
+        raise ParameterError("--workers is for the local cluster; a remote scheduler has its own workers")
     security = _engine("security")
     security.check_encrypted(scheduler, insecure=asked.insecure)
     files = security.tls_security(asked.tls_ca, asked.tls_cert, asked.tls_key)

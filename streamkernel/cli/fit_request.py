@@ -71,7 +71,7 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
             takers = [other for other in KERNEL_NAMES if name in parameters_of(other)]
             raise ParameterError(
                 f"--{name} means nothing to the kernel {kernel}, it is of {', '.join(takers)}; leave it out, or choose "
-                "one of these (--kernel)"
+                "one of these by --kernel"
             )
     given = {OPTION_SETTINGS.get(name, name): value for name, value in options.items() if name not in _OF_THE_RUN}
     return {**given, "rule_options": rule_options(options)}

@@ -13,7 +13,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MACHINE, OUTPUT = "Machine", "Output"  # titles of the last sections
 _CHOSEN = "streamkernel.estimator"
-_WIDEST = 120  # columns of a help text
 
 
 class SectionOption(click.Option):
@@ -53,7 +52,7 @@ class GroupedCommand(click.Command):
     """
 
     def __init__(self, name: str, *, sections: Sequence[str] = (), **attributes: Any) -> None:
-        super().__init__(name, context_settings={"max_content_width": _WIDEST}, **attributes)
+        super().__init__(name, **attributes)
         self.sections = sections
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

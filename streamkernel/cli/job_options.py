@@ -12,6 +12,7 @@ import click
 from streamkernel.cli.execution import execution_target
 from streamkernel.cli.options import Scheduler, scheduler_as_one, stack, tls_options
 from streamkernel.cli.output import stderr
+from streamkernel.cli.wording import text_of
 from streamkernel.engine import format_bytes
 from streamkernel.errors import ClusterError
 from streamkernel.jobs import JobsSession, connect
@@ -56,7 +57,7 @@ def looking_session(place: str | None, scheduler: Scheduler) -> Iterator[JobsSes
     try:
         session = _connected(place, scheduler, timeout=_PATIENCE)
     except ClusterError as error:
-        stderr.print(f"warning: {error}; what was interrupted stays so", markup=False, soft_wrap=True)
+        stderr.print(f"warning: {text_of(error)}; interrupted jobs stay interrupted", markup=False, soft_wrap=True)
         session = connect(jobs=place)
     with session:
         yield session

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from streamkernel.errors import StreamKernelError, StreamKernelWarning
 from streamkernel.wording import Mention
 
-__all__ = ["COMMANDS", "FLAGS", "in_flags"]
+__all__ = ["COMMANDS", "FLAGS", "in_flags", "text_of"]
 
 # Parameters whose flags have other names, or that are no flags.
 FLAGS = {
@@ -48,6 +49,11 @@ def in_flags(mention: Mention) -> str:
     if values and isinstance(values[0], bool):
         return flag if values[0] else flag.replace("--", "--no-", 1)
     return " ".join([flag, *map(str, values)])
+
+
+def text_of(error: object) -> str:
+    """The text of an error or a warning, in the words of the command line."""
+    return error.worded(in_flags) if isinstance(error, (StreamKernelError, StreamKernelWarning)) else str(error)
 
 
 def _flag(name: str) -> str:

@@ -14,7 +14,7 @@ __all__ = ["command"]
 
 @click.command("cancel")
 @click.argument("job", metavar="ID|MODEL")
-@click.option("--keep-checkpoints", is_flag=True, help="Leave them, so that resume goes on from there.")
+@click.option("--keep-checkpoints", is_flag=True, help="Keep the checkpoints, so that resume can continue from them.")
 @looking_options
 @common
 def command(
@@ -26,7 +26,7 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Stop a job, by its id or by the model that it makes; a running one stops within some seconds."""
+    """Stop a job, which is named by its id or by its model. A running job stops within some seconds."""
     # Cancelling only reads and writes the job's records: no scheduler need answer.
     with connect(jobs=place) as session:
         found = session.job(job)

@@ -19,6 +19,7 @@ from streamkernel.cli.options import Scheduler, common, run_options, stale_optio
 from streamkernel.cli.output import number
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import updatable_model
+from streamkernel.cli.wording import text_of
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
@@ -43,7 +44,7 @@ _ENDED = {
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two looks at the store, which cost next to nothing.",
+    help="The time between two checks of the store.",
 )
 @stale_option
 @click.option(
@@ -51,12 +52,14 @@ _ENDED = {
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="If so, add at most N basis functions in a fold; STORE must hold all rows that MODEL has seen.",
+    help="Add at most N basis functions if the basis is stale; STORE must hold all rows that MODEL has seen.",
 )
-@click.option("--once", is_flag=True, help="Fold in what is there, and end.")
-@click.option("--until-rows", type=click.IntRange(min=1), default=None, metavar="N", help="End at N rows seen in all.")
+@click.option("--once", is_flag=True, help="Fold in the rows that are there, then end.")
 @click.option(
-    "--for", "seconds", type=click.FloatRange(min=0), default=None, metavar="SECONDS", help="End after so long."
+    "--until-rows", type=click.IntRange(min=1), default=None, metavar="N", help="End when MODEL has seen N rows."
+)
+@click.option(
+    "--for", "seconds", type=click.FloatRange(min=0), default=None, metavar="SECONDS", help="End after this time."
 )
 @click.option(
     "--patience",
@@ -64,7 +67,7 @@ _ENDED = {
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for a store that is away, or another error that may pass.",
+    help="The time to wait for a store that does not answer, or after another temporary error.",
 )
 @run_options
 @common
@@ -85,11 +88,10 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Fold rows into MODEL as they are appended to STORE, until it is told to stop (SIGTERM, Ctrl-C).
+    """Fold rows into MODEL whenever they are appended to STORE, until SIGTERM or Ctrl-C.
 
-    Each completed append is folded in once, whatever kills this command and however often it is started again. MODEL is
-    replaced in one step, so that whoever serves it can pick up the new one. A line for every fold; with --json an
-    object for every line.
+    Each completed append is folded in exactly once, even if this command is killed and started again. MODEL is replaced
+    in one step, so that a service can load the new model. Each fold prints one line; with --json one object.
     """
     place = execution_target(scheduler, workers)
     limit = parse_bytes(memory)
@@ -137,7 +139,9 @@ class _Lines:
         self._line("; ".join([*parts, f"digest {fold.digest[:12]}"]))
 
     def failed(self, error: Exception, seconds: float) -> None:
-        print(f"waiting: tried again in {seconds:.3g} s: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+        print(
+            f"waiting: tried again in {seconds:.3g} s: {' '.join(text_of(error).split())}", file=sys.stderr, flush=True
+        )
 
     def recovered(self) -> None:
         print("waiting: over, it goes on", file=sys.stderr, flush=True)

@@ -41,14 +41,17 @@ def _refuse(options: dict[str, Any]) -> None:
 @click.command("ingest")
 @click.argument("source")
 @click.argument("store")
-@click.option("--target", multiple=True, metavar="NAME|INDEX", help="Column that is y.")
-@click.option("--chunk-rows", type=int, default=None, help="Rows of a chunk. [default: about 8 MiB]")
+@click.option("--target", multiple=True, metavar="NAME|INDEX", help="The column that is the target y.")
+@click.option("--chunk-rows", type=int, default=None, help="The number of rows of a chunk. [default: about 8 MiB]")
 @click.option(
-    "--dtype", type=click.Choice(["float32", "float64", "keep"]), default=None, help="Of X. [default: float32]"
+    "--dtype",
+    type=click.Choice(["float32", "float64", "keep"]),
+    default=None,
+    help="The dtype of X. [default: float32]",
 )
-@click.option("--shuffle", is_flag=True, help="Store the rows in a seeded random order, so that slices are splits.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the shuffle.")
-@click.option("--append", is_flag=True, help="Add the rows to the table that is at STORE, after those that it has.")
+@click.option("--shuffle", is_flag=True, help="Store the rows in a random order, so that slices are random splits.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the random order.")
+@click.option("--append", is_flag=True, help="Append the rows to the table at STORE.")
 @overwrite
 @common
 def command(

@@ -28,7 +28,7 @@ __all__ = ["command"]
     "removed",
     multiple=True,
     metavar="ID",
-    help="Remove the records, log and checkpoints of a job that has ended, never its model; may be given again.",
+    help="Remove the records, log and checkpoints of a job that has ended, but not its model; may be repeated.",
 )
 @looking_options
 @common
@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """List the jobs whose records are at LOCATION, such as models/.jobs (or --jobs), the oldest first.
 
-    With --scheduler those whose driver was lost are driven again there, from their last checkpoints.
+    With --scheduler, jobs whose driver was lost continue there from their last checkpoints.
     """
     if location is None and place is None:
         raise ParameterError("which jobs? give their LOCATION, such as models/.jobs, or --jobs (STREAMKERNEL_JOBS)")

@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 @click.command("logs")
 @click.argument("job", metavar="ID|MODEL")
-@click.option("--follow", is_flag=True, help="Go on until it has ended; with --json, an object a line.")
+@click.option("--follow", is_flag=True, help="Print until the job has ended; with --json one object on each line.")
 @looking_options
 @common
 def command(
@@ -30,7 +30,7 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Print what happened to a job: when and where it began, its sweeps, its warnings, its end."""
+    """Print the log of a job: when and where it began, its sweeps, its warnings, its end."""
     # The log is read from the job's records: no scheduler need answer.
     with connect(jobs=place) as session:
         found = session.job(job)

@@ -25,7 +25,7 @@ _MOST_CHUNK_ROWS = 1 << 20
 @click.argument("store")
 @click.argument("out")
 @rows
-@click.option("--std", is_flag=True, help="Standard deviations too, where the model has them.")
+@click.option("--std", is_flag=True, help="Write standard deviations too, if the model has them.")
 @run_options
 @overwrite
 @common
@@ -45,7 +45,8 @@ def command(
 ) -> None:
     """Write MODEL's predictions for the rows of STORE to the Zarr group OUT, chunk by chunk.
 
-    OUT/prediction has a value a row; for classifiers the position of the class, its labels in the group's attributes.
+    OUT/prediction has one value for each row. For classifiers it is the position of the class in the labels, which are
+    in the group's attributes.
     """
     check_target(out, overwrite=overwrite, kind="rows")
     place = execution_target(scheduler, workers)

@@ -33,10 +33,10 @@ Bounds = tuple[int | None, int | None] | None
     "--data",
     default=None,
     metavar="STORE",
-    help="Model: draw predicted against true on these rows instead. Factors: their table, for the PCA optimum.",
+    help="Compare predicted with true targets on these rows. For factors, their table, for the optimum by PCA.",
 )
 @rows
-@click.option("--png", default=None, metavar="PATH", help="Draw a small picture, too.")
+@click.option("--png", default=None, metavar="PATH", help="Write a small picture, too.")
 @overwrite
 @common
 def command(

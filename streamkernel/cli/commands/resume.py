@@ -23,9 +23,9 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Have a job go on, by its id or by the model that it makes: one that was lost, failed or cancelled.
+    """Continue a job that was lost, failed or cancelled; it is named by its id or by its model.
 
-    It goes on from its last checkpoint; where none is left, it begins anew and says so.
+    It continues from its last checkpoint; without a checkpoint it begins anew and says so.
     """
     with job_session(place, scheduler) as session:
         found = session.job(job)

@@ -11,6 +11,7 @@ import click
 from streamkernel.blobs import is_url, local_path
 from streamkernel.cli.options import common
 from streamkernel.cli.output import stderr
+from streamkernel.cli.wording import text_of
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.engine.threads import available_cpus
 from streamkernel.errors import ParameterError, StoreError, StoreNotFoundError
@@ -23,37 +24,65 @@ __all__ = ["command"]
 
 @click.command("serve")
 @click.argument("models")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-@click.option("--token-file", type=click.Path(path_type=Path), help="Its first line is the token to ask for.")
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM), with --tls-key.")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Its private key (PEM).")
-@click.option("--insecure", is_flag=True, help="Listen beyond this machine without a token or without TLS.")
-@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Processes.")
-@click.option("--max-body", default="1GiB", show_default=True, metavar="BYTES", help="Largest NPY or Arrow body.")
-@click.option("--max-json", default="8MiB", show_default=True, metavar="BYTES", help="Largest JSON body.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--max-rows", default=10_000_000, show_default=True, type=click.IntRange(1), help="Most rows of a request."
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port to listen on; 0 takes a free port.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="A file whose first line is the token that requests must have.",
+)
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), help="The certificate of the service, PEM; with --tls-key."
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), help="The private key of the certificate, PEM.")
+@click.option(
+    "--insecure", is_flag=True, help="Listen on other addresses of this machine without a token or without TLS."
+)
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="The number of processes.")
+@click.option("--max-body", default="1GiB", show_default=True, metavar="BYTES", help="The largest NPY or Arrow body.")
+@click.option("--max-json", default="8MiB", show_default=True, metavar="BYTES", help="The largest JSON body.")
+@click.option(
+    "--max-rows",
+    default=10_000_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="The largest number of rows of a request.",
 )
 @click.option(
     "--interval",
     type=click.FloatRange(min=0.1),
     default=None,
     metavar="SECONDS",
-    help="Between two looks at MODELS. [default: 0.4; of a URL 5]",
+    help="The time between two checks of MODELS. [default: 0.4; for a URL 5]",
 )
-@click.option("--jobs", "place", metavar="LOCATION", help="Show the jobs whose records are there, a folder or URL.")
-@click.option("--scheduler", metavar="ADDRESS", help="With --jobs: let jobs be submitted, to this tls:// address.")
-@click.option("--scheduler-ca", metavar="FILE", help="For it: the CA's certificate. [default: STREAMKERNEL_TLS_CA]")
-@click.option("--scheduler-cert", metavar="FILE", help="Our certificate. [default: STREAMKERNEL_TLS_CERT]")
-@click.option("--scheduler-key", metavar="FILE", help="Its private key. [default: STREAMKERNEL_TLS_KEY]")
-@click.option("--scheduler-insecure", is_flag=True, help="Go to a scheduler on another machine unencrypted.")
+@click.option("--jobs", "place", metavar="LOCATION", help="Show the jobs with records in this folder or URL.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Accept jobs, with --jobs, for the scheduler at this tls:// address."
+)
+@click.option(
+    "--scheduler-ca", metavar="FILE", help="The certificate of the scheduler's CA. [default: STREAMKERNEL_TLS_CA]"
+)
+@click.option(
+    "--scheduler-cert", metavar="FILE", help="The certificate for the scheduler. [default: STREAMKERNEL_TLS_CERT]"
+)
+@click.option(
+    "--scheduler-key", metavar="FILE", help="The private key of that certificate. [default: STREAMKERNEL_TLS_KEY]"
+)
+@click.option(
+    "--scheduler-insecure", is_flag=True, help="Connect to a scheduler on another machine without encryption."
+)
 @click.option(
     "--data-root",
     "roots",
     multiple=True,
     metavar="ROOT",
-    help="A folder or URL below which jobs may read tables and write models, beside MODELS. Can be repeated.",
+    help="A folder or URL in which jobs may read tables and write models, besides MODELS; may be repeated.",
 )
 @common
 def command(
@@ -147,7 +176,7 @@ def _place_of_models(models: str, *, quiet: bool) -> Path | str:
     except StoreError as error:
         if type(error) is not StoreError:
             raise
-        print(f"warning: {error}; its models are served as soon as it answers", file=sys.stderr)
+        print(f"warning: {text_of(error)}; its models are served as soon as it answers", file=sys.stderr)
     return models.rstrip("/")
 
 

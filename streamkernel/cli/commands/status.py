@@ -20,7 +20,7 @@ _POLL = 0.5
 
 @click.command("status")
 @click.argument("job", metavar="ID|MODEL")
-@click.option("--follow", is_flag=True, help="Go on until it has ended; exit status 1 if it failed.")
+@click.option("--follow", is_flag=True, help="Print until the job has ended; the exit status is 1 if it failed.")
 @looking_options
 @common
 def command(
@@ -32,9 +32,9 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Tell how far a job is, by its id or by the model that it makes.
+    """Show the progress of a job, which is named by its id or by its model.
 
-    With --scheduler a job whose driver was lost is driven again there, from its last checkpoint.
+    With --scheduler, a job whose driver was lost continues there from its last checkpoint.
     """
     with looking_session(place, scheduler) as session:
         found = session.job(job)

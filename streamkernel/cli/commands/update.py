@@ -29,13 +29,18 @@ __all__ = ["command"]
 @click.argument("model")
 @click.argument("store")
 @rows_option
-@click.option("--alpha", type=NumberOr("gcv", "keep"), default=None, help="Of ridge. [default: as it was fitted]")
+@click.option(
+    "--alpha",
+    type=NumberOr("gcv", "keep"),
+    default=None,
+    help="The ridge, for ridge models. [default: chosen as in the fit]",
+)
 @click.option(
     "--variances",
     type=click.Choice(["keep", "evidence"]),
     default=None,
-    help="Of gp, committee: those of the model, or of the largest evidence, also those that were given. [default: as "
-    "they were fitted]",
+    help="The variances, for gp and committee: keep them, or take those of the largest evidence. [default: chosen as "
+    "in the fit]",
 )
 @stale_option
 @click.option(
@@ -43,9 +48,9 @@ __all__ = ["command"]
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="If so, add at most N basis functions; STORE must hold all rows, old and new.",
+    help="Add at most N basis functions if the basis is stale; STORE must hold all rows, old and new.",
 )
-@click.option("--as-new", is_flag=True, help="Take a store whose rows have changed since they were seen for another.")
+@click.option("--as-new", is_flag=True, help="Treat a store with changed rows as another store.")
 @run_options
 @common
 def command(
@@ -64,10 +69,10 @@ def command(
     quiet: bool,
     debug: bool,
 ) -> None:
-    """Fold those rows of STORE into MODEL that it has not seen yet.
+    """Fold the rows of STORE that MODEL has not seen yet into MODEL.
 
-    Rows are known by their content, not by the path: an update that is repeated folds in nothing, and of a store to
-    which rows were appended only these. The model is then that of a fit to all rows with the same basis.
+    Rows are recognised by their content, not by the path: a repeated update folds in nothing, and an update from a
+    store that has grown folds in only the new rows. The model is then that of a fit to all rows with the same basis.
     """
     place = execution_target(scheduler, workers)
     limit = parse_bytes(memory)
