@@ -17,6 +17,7 @@ from streamkernel.models.pursuit import PursuitModel
 from streamkernel.pursuit import PursuitPath
 from streamkernel.settings.pursuit import AUTO, PursuitSettings
 from streamkernel.table import open_table
+from streamkernel.wording import option
 
 __all__ = ["PursuitEstimator"]
 
@@ -72,7 +73,7 @@ class PursuitEstimator(SupervisedEstimator):
         other = self.validation
         if isinstance(other, (tuple, list)):
             if len(other) != 2:
-                raise ParameterError(f"validation has {len(other)} parts; give a share, (X, y) or a table")
+                raise ParameterError(f"{option('validation')} has {len(other)} parts; give a share, (X, y) or a table")
             given["validation"] = open_table(*other, classify=self._classify and other[1] is not None)
         elif isinstance(other, (str, PathLike)) and other != AUTO:
             given["validation"] = open_table(other, classify=self._classify)

@@ -153,7 +153,9 @@ def make_factor(
     if str(dtype) not in ("float32", "float64"):
         raise ParameterError(f"{option('dtype')} must be 'float32' or 'float64', not {dtype!r}", value=dtype)
     if table.n_targets == 0 and settings.searches_lengthscale and settings.lengthscale == "auto":
-        raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
+        raise ParameterError(
+            f"{option('lengthscale')} 'auto' is searched for by how well targets are predicted; give 'median' here"
+        )
     check_stop(stop, table, settings)
     stored = _stored(columns, dtype)
     target = None if path is None else checked_folder(path, overwrite=overwrite, resume=resume)

@@ -127,7 +127,9 @@ def _view(parameters: Mapping[str, Any], view: int, seed: int) -> BasisSettings:
             given[name] = value[view]
     settings = BasisSettings(**given, objective="trace", scale=parameters["scale"], seed=seed)
     if settings.searches_lengthscale and settings.lengthscale != "median":
-        raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
+        raise ParameterError(
+            f"{option('lengthscale')} 'auto' is searched for by how well targets are predicted; give 'median' here"
+        )
     return settings
 
 

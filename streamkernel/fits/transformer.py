@@ -23,6 +23,7 @@ from streamkernel.records import NystroemRecord, Run, StopRecord
 from streamkernel.reductions.sums import FeatureGram, FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["BasisFit", "fit_kernel_pca", "fit_nystroem"]
 
@@ -171,7 +172,9 @@ def _planned(
         The plan exceeds a limit.
     """
     if settings.searches_lengthscale and settings.lengthscale != "median":
-        raise ParameterError("lengthscale 'auto' is searched for by how well targets are predicted; give 'median' here")
+        raise ParameterError(
+            f"{option('lengthscale')} 'auto' is searched for by how well targets are predicted; give 'median' here"
+        )
     if settings.n_components is not None and settings.n_components > table.n_rows:
         raise ParameterError(
             f"{size} is {settings.n_components}, more than the {table.n_rows} rows; give at most {table.n_rows}"

@@ -22,6 +22,7 @@ from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
 from streamkernel.kernels.user_kernels import handed_over, own_kernels
+from streamkernel.wording import option
 
 __all__ = ["KERNEL_NAMES", "as_kernel", "compile_all", "kernel_from_config", "parameters_of"]
 
@@ -104,7 +105,8 @@ def as_kernel(
             raise TypeError(f"as_kernel() got an unexpected keyword argument {name!r}")
     if gamma is not None and lengthscale is not None:
         raise ParameterError(
-            f"lengthscale = {lengthscale!r} and gamma = {gamma!r} say the same twice; give one of them"
+            f"{option('lengthscale')} = {lengthscale!r} and {option('gamma')} = {gamma!r} say the same "
+            "twice; give one of them"
         )
     if isinstance(kernel, Mapping):
         kernel = kernel_from_config(kernel)
@@ -114,12 +116,16 @@ def as_kernel(
             raise ParameterError(f"gamma = {gamma!r} cannot change a kernel object; give its lengthscale or a name")
         return kernel if lengthscale is None else kernel.with_lengthscale(lengthscale)
     if not isinstance(kernel, str) or kernel.lower() not in NAMES:
-        raise ParameterError(f"kernel = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)} or a Kernel")
+        raise ParameterError(
+            f"{option('kernel')} = {kernel!r} is not known; give one of {', '.join(KERNEL_NAMES)} or a Kernel"
+        )
     kind, fixed = NAMES[kernel.lower()]
     if gamma is not None and issubclass(kind, StationaryKernel):
         lengthscale = kind.lengthscale_of_gamma(checked_number("gamma", gamma))
         if lengthscale is None:
-            raise ParameterError(f"gamma = {gamma!r} means nothing to the kernel {kernel!r}; give its lengthscale")
+            raise ParameterError(
+                f"{option('gamma')} = {gamma!r} means nothing to the kernel {kernel!r}; give its lengthscale"
+            )
     given = {**parameters, "lengthscale": lengthscale, "gamma": gamma}
     own = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: given[name] for name in own if given.get(name) is not None} | fixed)

@@ -33,11 +33,11 @@ def checked_number(name: str, value: object, *, zero: bool = False) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise ParameterError(f"{option(name)} = {value!r} is not a number; give a positive float")
+        raise ParameterError(f"{option(name)} = {value!r} is not a number; give a positive float", value=value)
     number = float(value)
     if not math.isfinite(number) or number < 0.0 or (number == 0.0 and not zero):
         bound = ">= 0" if zero else "> 0"
-        raise ParameterError(f"{option(name)} = {value!r} is out of range; give a finite number {bound}")
+        raise ParameterError(f"{option(name)} = {value!r} is out of range; give a finite number {bound}", value=value)
     return number
 
 
@@ -45,10 +45,12 @@ def checked_integer(name: str, value: object, least: int = 1) -> int:
     """`value` as an int of at least `least`; raises ParameterError otherwise."""
     whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
     if isinstance(value, (bool, np.bool_)) or not whole:
-        raise ParameterError(f"{option(name)} = {value!r} is not a whole number; give an integer >= {least}")
+        raise ParameterError(
+            f"{option(name)} = {value!r} is not a whole number; give an integer >= {least}", value=value
+        )
     number = int(value)  # type: ignore[call-overload]
     if number < least:
-        raise ParameterError(f"{option(name)} = {value!r} is out of range; give an integer >= {least}")
+        raise ParameterError(f"{option(name)} = {value!r} is out of range; give an integer >= {least}", value=value)
     return int(number)
 
 
@@ -100,5 +102,7 @@ def checked_probability(name: str, value: object) -> float:
     """`value` as a float in the open interval (0, 1); raises ParameterError otherwise."""
     number = checked_number(name, value)
     if number >= 1.0:
-        raise ParameterError(f"{option(name)} = {value!r} is no probability below 1; give a number between 0 and 1")
+        raise ParameterError(
+            f"{option(name)} = {value!r} is no probability below 1; give a number between 0 and 1", value=value
+        )
     return number

@@ -13,6 +13,7 @@ from streamkernel.kernels.formula import Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.kernels.transforms import POWER
+from streamkernel.wording import option
 
 __all__ = ["Polynomial"]
 
@@ -43,7 +44,9 @@ class Polynomial(FormulaKernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", checked_integer("degree", self.degree))
         if self.degree > _MOST_DEGREE:
-            raise ParameterError(f"degree = {self.degree} is out of range; give an integer from 1 to {_MOST_DEGREE}")
+            raise ParameterError(
+                f"{option('degree')} = {self.degree} is out of range; give an integer from 1 to {_MOST_DEGREE}"
+            )
         object.__setattr__(self, "coef0", checked_number("coef0", self.coef0, zero=True))
         if self.gamma is not None:
             object.__setattr__(self, "gamma", checked_number("gamma", self.gamma))

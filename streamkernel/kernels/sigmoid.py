@@ -14,6 +14,7 @@ from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.kernels.transforms import POWER
+from streamkernel.wording import option
 
 __all__ = ["Sigmoid"]
 
@@ -75,5 +76,5 @@ class _PreparedSigmoid(PreparedFormula):
 
 def _is_real(value: object) -> bool:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ParameterError(f"coef0 = {value!r} is not a number; give a float")
+        raise ParameterError(f"{option('coef0')} = {value!r} is not a number; give a float")
     return True

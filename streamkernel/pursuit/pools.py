@@ -63,11 +63,14 @@ class Pools:
         checked_probability("quantile", self.quantile)
         if self.kind != "split" and (self.eps, self.quantile) != (Pools.eps, Pools.quantile):
             raise ParameterError(
-                f"eps and quantile mean nothing to the pool {self.kind!r}: they size the sub-pools of 'split'; give "
-                "that pool, or leave them out"
+                f"{option('eps')} and {option('quantile')} mean nothing to the pool {self.kind!r}: they size the "
+                "sub-pools of 'split'; give that pool, or leave them out"
             )
         if self.kind == "full" and (self.candidates or self.picks or self.draw != "uniform"):
-            raise ParameterError("the pool 'full' holds every row at every pick; leave draw, candidates and picks out")
+            raise ParameterError(
+                f"the pool 'full' holds every row at every pick; leave {option('draw')}, {option('candidates')} and "
+                f"{option('picks')} out"
+            )
 
     def each(self, terms: int, rows: int) -> int:
         """Number of candidates per pick."""

@@ -73,8 +73,8 @@ def checked_variant(variant: str, shrinkage: float) -> None:
         raise ParameterError(f"{option('shrinkage')} must be > 0 and <= 1, not {shrinkage!r}", value=shrinkage)
     if shrinkage != 1.0 and variant != "basic":
         raise ParameterError(
-            f"shrinkage = {shrinkage!r} means nothing to {variant}, which fits all coefficients again; it is of the "
-            "variant basic"
+            f"{option('shrinkage')} = {shrinkage!r} means nothing to {variant}, which fits all coefficients again; "
+            "it is of the variant basic"
         )
 
 

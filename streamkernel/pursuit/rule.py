@@ -83,7 +83,7 @@ class MatchingPursuit(Rule):
             )
         if self.logistic and self.variant == "basic":
             raise ParameterError(
-                "the logistic loss fits all coefficients at every step; give another variant than basic"
+                f"the logistic loss fits all coefficients at every step; give another {option('variant')} than basic"
             )
 
     @property
@@ -238,8 +238,8 @@ class MatchingPursuit(Rule):
                 return self._unwatched(problem, session, cache)
             if roots.check is not None and min(roots.rows, roots.check_rows) <= 0.0:
                 raise ParameterError(
-                    f"validation = {self.validation} holds out {roots.check_rows:g} of {table.n_rows} rows, equal ones "
-                    "together; there must be rows on both sides: give another share, or more rows"
+                    f"{option('validation')} = {self.validation} holds out {roots.check_rows:g} of {table.n_rows} "
+                    "rows, equal ones together; there must be rows on both sides: give another share, or more rows"
                 )
             if not model.accepts(roots):
                 continue

@@ -18,6 +18,7 @@ from streamkernel.reductions.pools import HeldOut, Repeats
 from streamkernel.reductions.scores import StagedScores
 from streamkernel.selection.problem import Problem, unfilled_basis
 from streamkernel.table import Table
+from streamkernel.wording import option
 
 __all__ = ["AUTO", "StageErrors", "share_of"]
 
@@ -63,10 +64,10 @@ class StageErrors:
     def without(self, rows: int) -> None:
         """Raise `ParameterError` where an option needs held-out rows, and the table has too few distinct rows."""
         if self.patience is not None or self.by_error:
-            what = "patience" if self.patience is not None else "choose_by='error'"
+            what = option("patience") if self.patience is not None else option("choose_by", "error")
             raise ParameterError(
                 f"{what} watches held-out rows, and of {rows} rows of which too few are different none are held out; "
-                "give validation a share, or other rows"
+                f"give {option('validation')} a share, or other rows"
             )
 
     def table(self, problem: Problem) -> Table | None:
@@ -79,12 +80,14 @@ class StageErrors:
         classes, d = problem.table.classes is not None, problem.table.n_targets
         if self.by_error and not (classes and self.validation):
             raise ParameterError(
-                "the error rate chooses among models that tell classes, on held-out rows; leave it out, or give "
-                "validation rows"
+                f"{option('choose_by', 'error')}: the error rate chooses among models that tell classes, on held-out "
+                f"rows; leave it out, or give {option('validation')} rows"
             )
         if self.gamma is not None and (classes or d != 1):
             what = "classes are right or wrong" if classes else f"there are {d} targets"
-            raise ParameterError(f"bound_gamma is how far one target may be missed, and {what}; leave it out")
+            raise ParameterError(
+                f"{option('bound_gamma')} is how far one target may be missed, and {what}; leave it out"
+            )
         return classes or self.gamma is not None
 
     def look(self, problem: Problem, session: Session, model: PursuitState, coding: Float | None) -> None:

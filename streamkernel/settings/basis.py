@@ -178,7 +178,9 @@ class BasisSettings:
         try:
             return as_kernel(self.kernel, lengthscale=lengthscale, gamma=self.gamma, **options)
         except TypeError as error:
-            raise ParameterError(f"kernel_params {self.kernel_params!r} do not fit the kernel ({error})") from None
+            raise ParameterError(
+                f"{option('kernel_params')} {self.kernel_params!r} do not fit the kernel ({error})"
+            ) from None
 
     def selection_rule(self, *, has_targets: bool) -> Rule:
         """The rule that chooses the basis."""

@@ -17,6 +17,7 @@ from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.columns import default_names, frame_names
 from streamkernel.table.finite import require_finite
+from streamkernel.wording import option
 
 __all__ = [
     "DEGREES_ROWS",
@@ -66,12 +67,13 @@ class TunedSettings(BasisSettings):
         if own:
             raise ParameterError(
                 f"the slope of the kernel {own[0].__name__} by its lengthscale is not known, which the search by "
-                "evidence takes; give signal_variance and noise_variance as numbers, or one of this package's kernels"
+                f"evidence takes; give {option('signal_variance')} and {option('noise_variance')} as numbers, or one "
+                "of this package's kernels"
             )
         if self.ard and not self.tunes_lengthscale:
             raise ParameterError(
-                "ard has lengthscales found by evidence, but they are given, the kernel has none or tune is 'none'; "
-                "leave out the one or the other"
+                f"{option('ard')} has lengthscales found by evidence, but they are given, the kernel has none or "
+                f"{option('tune')} is 'none'; leave out the one or the other"
             )
 
     @property
