@@ -97,7 +97,7 @@ def test_commands_have_an_option_for_each(command: str) -> None:
             assert set(parameter.words) <= set(option.type.choices)
         if name in PREDICTORS[kind].settings.UNUSED:
             assert kind not in option.by_estimator
-        elif name not in ("pool", "candidates", "picks"):  # which rules have, too
+        else:
             assert option.by_estimator[kind].startswith(parameter.help)
 
 
@@ -129,6 +129,14 @@ def test_help_about_one_estimator_lists_its_options_only(
     listed = set().union(*sections(capsys, "fit", *arguments).values())
     assert {"--noise-variance", "--basis", "--rule", "--memory", "--approximation"} <= listed
     assert not {"--alpha", "--variant", "--queries", "--newton-tol"} & listed
+
+
+def test_help_about_matching_pursuit_leaves_out_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--estimator", "kmp", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--variant" in told
+    assert "--rule" not in told
+    assert "rpcholesky" not in told
 
 
 def test_the_schema_of_jobs_has_each() -> None:

@@ -107,7 +107,11 @@ def _rule_options(stated: Mapping[str, Stated], unused: frozenset[str]) -> list[
             default=None,
             help=NAMED[name],
             metavar="INTEGER" if isinstance(kind, click.IntRange) else None,
-            by_estimator=dict.fromkeys([*rules, *stated.get(name, {})], NAMED[name]),
+            by_estimator=dict.fromkeys(rules, NAMED[name])
+            | {
+                kind: _with_default(each.help, _typed(default))
+                for kind, (each, default) in stated.get(name, {}).items()
+            },
         )
         for name, kind in RULE_FLAGS.items()
     ]

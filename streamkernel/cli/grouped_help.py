@@ -74,6 +74,11 @@ class GroupedCommand(click.Command):
                 with formatter.section(title):
                     formatter.write_dl(found[title])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # It is about the rules, which some estimators do not have.
+        if all(each.get_help_record(ctx) for each in self.params if each.name == "rule"):
+            super().format_epilog(ctx, formatter)
+
 
 def _value_of(flag: str, args: list[str]) -> str | None:
     for word, following in zip(args, [*args[1:], None], strict=True):
