@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,55 +25,9 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
 from streamkernel.wording import option
 
-__all__ = ["BasisFit", "fit_kernel_pca", "fit_nystroem"]
+__all__ = ["fit_kernel_pca", "fit_nystroem"]
 
 _ROUNDING = 1e-9  # error of the certificate of Nystroem, as a share of the trace
-
-
-@dataclass(frozen=True)
-class BasisFit:
-    """The results of the steps.
-
-    Attributes
-    ----------
-    chosen : basis, and the selection that found it.
-    settings, n : options of the fit, and basis size asked for.
-    rows : the table, scaled, with the basis.
-    sums : sums of the last sweep.
-    run : record of the run: times, memory, executor.
-    stop : result of the rule that cuts the basis; None without such a rule.
-    """
-
-    chosen: Chosen
-    settings: BasisSettings
-    n: int
-    rows: FeatureRows
-    sums: FeatureSums
-    run: Run
-    stop: Stop | None = None
-
-    @property
-    def residual_path(self) -> NDArray[np.float64]:
-        """(n + 1,) residual traces left by the first 0 .. n functions."""
-        assert self.sums.trace is not None
-        return path_of(self.sums.trace, self.sums.squares)
-
-    def fields(self, estimator: str) -> dict[str, Any]:
-        """Fields of every transformer."""
-        path = self.residual_path
-        return {
-            "estimator": estimator,
-            **basis_fields(self.chosen, self.settings, self.n),
-            "columns": tuple(self.chosen.table.columns),
-            "named_columns": self.chosen.table.named,
-            "sweep_count": len(self.run.sweeps),
-            "certificate": certificate_of(float(path[0]), float(path[-1])),
-            "run": self.run,
-        }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays of the basis."""
-        return basis_arrays(self.chosen, self.residual_path)
 
 
 def fit_nystroem(
@@ -92,10 +46,8 @@ def fit_nystroem(
         basis, rows = chosen.selection.basis, FeatureRows(chosen.table, chosen.selection.basis)
         sums = session.sweep(FeatureGram.within(rows.features, _ROUNDING), rows.table, "final sweep")
         inverse = np.ascontiguousarray(solve_lower(basis.L, np.eye(len(basis))))
-    found = BasisFit(chosen, settings, n, rows, sums, run())
-    record = NystroemRecord(**found.fields(NystroemModel.KIND))
-    model = NystroemModel(record, {**found.arrays(), "normalization": inverse})
-    return model.with_basis(basis)
+    fields, arrays = _parts(NystroemModel.KIND, chosen, settings, n, sums, run())
+    return NystroemModel(NystroemRecord(**fields), {**arrays, "normalization": inverse}).with_basis(basis)
 
 
 def fit_kernel_pca(
@@ -134,12 +86,12 @@ def fit_kernel_pca(
                 rows = FeatureRows(chosen.table, chosen.selection.basis)
                 sums = _first(sums, stop.size)
         eigen = FactorEigen.of(rows.features, sums, count=components, centred=True)
-    found = BasisFit(chosen, settings, n, rows, sums, run(), stop)
+    fields, arrays = _parts(KernelPCAModel.KIND, chosen, settings, n, sums, run())
     cut = None
     if stop is not None:
         cut = StopRecord(rule="bound", looked=stop.looked, reached=stop.reached, value=stop.value)
-    fields = {**found.fields(KernelPCAModel.KIND), "stop": cut}
-    return KernelPCAModel.of(eigen, fields, found.arrays(), components).with_basis(chosen.selection.basis)
+    model = KernelPCAModel.of(eigen, {**fields, "stop": cut}, arrays, components)
+    return model.with_basis(chosen.selection.basis)
 
 
 def _planned(
@@ -192,6 +144,24 @@ def _planned(
         driver_bytes,
     )
     return n, plan
+
+
+def _parts(
+    kind: str, chosen: Chosen, settings: BasisSettings, n: int, sums: FeatureSums, run: Run
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Fields and arrays that the models of both kinds have; n is the basis size that was asked for."""
+    assert sums.trace is not None
+    path = path_of(sums.trace, sums.squares)
+    fields = {
+        "estimator": kind,
+        **basis_fields(chosen, settings, n),
+        "columns": tuple(chosen.table.columns),
+        "named_columns": chosen.table.named,
+        "sweep_count": len(run.sweeps),
+        "certificate": certificate_of(float(path[0]), float(path[-1])),
+        "run": run,
+    }
+    return fields, basis_arrays(chosen, path)
 
 
 def _least_bound(rows: FeatureRows, sums: FeatureSums, at_least: int) -> Stop:

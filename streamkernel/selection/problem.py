@@ -90,7 +90,7 @@ class Selection:
         return Selection(
             basis=self.basis.take(np.arange(size)),
             gains=self.gains[:size],
-            rounds=tuple(record.changed(stop=min(record.stop, size)) for record in self.rounds if record.start < size),
+            rounds=tuple(each.changed(stop=min(each.stop, size)) for each in self.rounds if each.start < size),
             ended=ended,
             gain_parts=None if self.gain_parts is None else self.gain_parts[:size],
             predicted_gains=None if self.predicted_gains is None else self.predicted_gains[:size],
