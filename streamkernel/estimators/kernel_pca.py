@@ -172,7 +172,7 @@ class KernelPCA(BasisTransformer):
         if r is not None and n is not None and r > n:
             size = "basis_size" if self.basis_size is not None else "sparse"
             raise ParameterError(f"{r} components of a basis of {n}: give {size} >= n_components")
-        if sparse == "bound" and not super()._settings(n).kernel_template().stationary:
+        if sparse == "bound" and not super()._settings(n).kernel_template.stationary:
             raise ParameterError(
                 "sparse='bound' needs a kernel whose k(x, x) is bounded, which this one's is not; give a number"
             )

@@ -91,7 +91,7 @@ def choose_basis(table: Table, settings: BasisSettings, session: Session, n: int
         assert statistics is not None
         scaler = standard_scaler(statistics.X, table.columns)
     table = table.with_scaler(scaler)
-    kernel = settings.kernel_template()
+    kernel = settings.kernel_template
     rule = settings.selection_rule(has_targets=table.n_targets > 0)
     if rule.keyed:
         table = table.with_keys()

@@ -59,9 +59,9 @@ def check_stop(stop: str, table: Table, settings: BasisSettings) -> None:
         raise ParameterError(
             f"{option('stop', 'gap')} compares risks and needs targets; ingest them with {option('target')}, or give y"
         )
-    if stop == "bound" and not settings.kernel_template().stationary:
+    if stop == "bound" and not settings.kernel_template.stationary:
         raise ParameterError(
-            f"stop 'bound' needs a kernel whose k(x, x) is bounded, which {settings.kernel_template().to_config()} is "
+            f"stop 'bound' needs a kernel whose k(x, x) is bounded, which {settings.kernel_template.to_config()} is "
             "not; use 'trace' or 'gap'"
         )
 

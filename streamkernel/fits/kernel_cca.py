@@ -79,7 +79,7 @@ def fit_cca(
     if settings.size > table.n_rows:
         raise ParameterError(f"basis_size is {settings.size}, more than the {table.n_rows} rows; give at most that")
     for each, width in zip(settings.views, paired.widths, strict=True):
-        each.kernel_template().check_features(width)
+        each.kernel_template.check_features(width)
     plan = checked_plan(
         lambda machine, n: plan_cca(paired, replace(settings, size=n), machine),
         settings.size,
@@ -128,7 +128,7 @@ def _look(paired: Paired, settings: CCASettings, session: Session) -> tuple[tupl
     generator = stream_generator(settings.seed, _SAMPLE_STREAM)
     drawn = generator.choice(table.n_rows, sampled_rows(paired, settings), replace=False)
     sampled = table.start + drawn.astype(np.int64)
-    kernels = [each.kernel_template() for each in settings.views]
+    kernels = [each.kernel_template for each in settings.views]
     problem = settings.problem(paired, (views[0], views[1]), (kernels[0], kernels[1]))
     cache.fetch(np.concatenate([sampled, settings.rule.prefetch(problem)]))
     sample = cache.get(sampled)

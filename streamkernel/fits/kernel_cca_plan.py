@@ -135,7 +135,7 @@ def _view(parameters: Mapping[str, Any], view: int, seed: int) -> BasisSettings:
 
 def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     table, n = paired.table, settings.size
-    kernels = settings.views[0].kernel_template(), settings.views[1].kernel_template()
+    kernels = settings.views[0].kernel_template, settings.views[1].kernel_template
     problem = settings.problem(paired, paired.views, kernels)
     steps = []
     if needs_statistics(paired, settings):

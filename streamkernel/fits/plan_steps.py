@@ -28,7 +28,7 @@ def needs_moments(table: Table, settings: BasisSettings) -> bool:
 def steps_of_choice(table: Table, settings: BasisSettings, n: int) -> tuple[Problem, list[Step]]:
     """The steps up to a chosen basis, which all fits have in common."""
     d = table.n_targets
-    problem = Problem(table, settings.kernel_template(), n, settings.tol, settings.seed, np.zeros(d), np.ones(d))
+    problem = Problem(table, settings.kernel_template, n, settings.tol, settings.seed, np.zeros(d), np.ones(d))
     steps: list[Step] = []
     if needs_moments(table, settings):
         moments = Moments(table.n_features, 0 if table.classes is not None else d)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -119,7 +120,7 @@ class BasisSettings:
 
     def __post_init__(self) -> None:
         check_values(self)
-        kernel = self.kernel_template()
+        kernel = self.kernel_template
         if self.needs_positive_definite and not kernel.positive_definite:
             raise ParameterError(
                 f"the kernel {kernel.name!r} is not positive definite: it has no features to whiten; give another "
@@ -165,9 +166,10 @@ class BasisSettings:
             isinstance(self.lengthscale, str)
             and self.gamma is None
             and named
-            and hasattr(self.kernel_template(), "lengthscale")
+            and hasattr(self.kernel_template, "lengthscale")
         )
 
+    @cached_property
     def kernel_template(self) -> Kernel:
         """The kernel, with lengthscale 1 where the fit still has to find it."""
         lengthscale = self.lengthscale
@@ -194,7 +196,7 @@ class BasisSettings:
         ParameterError
             More basis functions than rows, or lengthscales for another number of features.
         """
-        self.kernel_template().check_features(table.n_features)
+        self.kernel_template.check_features(table.n_features)
         rows = table.n_rows
         if self.n_components is None:
             return default_components(rows, self.MOST_COMPONENTS)
@@ -212,7 +214,7 @@ class BasisSettings:
         rule = self.rule if isinstance(self.rule, str) else self.rule.name
         return {
             "n_components": None if self.n_components is None else int(self.n_components),
-            "kernel": self.kernel_template().to_config(),
+            "kernel": self.kernel_template.to_config(),
             "lengthscale": lengthscale if self.searches_lengthscale else None,
             "tol": float(self.tol),
             "rule": rule,

@@ -151,8 +151,7 @@ def _array(store: Store, path: str, name: str) -> ZarrRows:
         return ZarrRows(store, path, name)
     if kind != "group" or attributes.get("format") not in (TABLE_FORMAT, ROWS_FORMAT):
         return ZarrRows(store, path, name)
-    key, _ = _manifest(group_store, group, attributes, content)
-    return ZarrRows(group_store, join(group, entry), name, key)
+    return ZarrRows(group_store, join(group, entry), name, *_manifest(group_store, group, attributes, content))
 
 
 def _manifest(store: Store, path: str, attributes: dict[str, Any], content: bytes) -> tuple[str, Manifest]:
@@ -189,9 +188,9 @@ def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content:
             f"{place(store, join(path, 'zarr.json'))} lacks a table's attributes ({error!r}); ingest again"
         ) from error
     named = bool(attributes.get("named", are_real(columns)))
-    opened = Opened(ZarrRows(store, join(path, "X"), "X", key), columns, statistics=statistics, named=named)
+    opened = Opened(ZarrRows(store, join(path, "X"), "X", key, manifest), columns, statistics=statistics, named=named)
     if "y" in manifest.arrays:
-        opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y", key), names
+        opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y", key, manifest), names
         if labels is not None:
             opened.classes, opened.coded = np.array(labels), True
     return opened
@@ -207,4 +206,4 @@ def _open_values(store: Store, path: str, attributes: dict[str, Any], content: b
     [(entry, array)] = manifest.arrays.items()
     if name == "X" and len(array.shape) != 2:
         raise ParameterError(f"{where} holds one value a row ({entry}), not a table; it can be y")
-    return Opened(ZarrRows(store, join(path, entry), name, key))
+    return Opened(ZarrRows(store, join(path, entry), name, key, manifest))

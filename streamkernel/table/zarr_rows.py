@@ -47,22 +47,27 @@ class ZarrRows(RowArray):
         "X" or "y": role of the rows, for messages.
     manifest_key
         Key of the COMPLETE file whose digests are checked at every read; None for foreign arrays.
+    manifest
+        That file's content, from a caller that has just read it; None to read it here.
     """
 
-    def __init__(self, store: Store, path: str, name: str, manifest_key: str | None = None) -> None:
+    def __init__(
+        self, store: Store, path: str, name: str, manifest_key: str | None = None, manifest: Manifest | None = None
+    ) -> None:
         self.name = name
         self._store, self._path, self._manifest_key = store, path, manifest_key
+        self._latest = manifest
         self._metadata_pin: str | None = None
         self._manifest_pin: str | None = None
-        self._open()
+        self._open(manifest)
         if not self.checksummed:
             self._warn_unchecked()
         # Time and size of every chunk: a rewrite during a fit is noticed even where nothing checks the bytes.
         self._survey: NDArray[np.int64] | None = self._files.survey()
 
-    def _open(self) -> None:
+    def _open(self, read: Manifest | None = None) -> None:
         content = array_metadata(self._store, self._path)
-        self._manifest = self._pinned(text_digest(content.decode("utf-8", "replace")), "is another one")
+        self._manifest = self._pinned(text_digest(content.decode("utf-8", "replace")), "is another one", read)
         array = open_array(self._store, self._path, content, self.name)
         self._array = self._readable(array)
         self.shape = tuple(int(n) for n in self._array.shape)
@@ -91,7 +96,7 @@ class ZarrRows(RowArray):
         path = StorePath(self._store.requiring_chunks(), made.path)
         return zarr.Array(zarr.AsyncArray(metadata=made.metadata, store_path=path))
 
-    def _pinned(self, metadata: str, what: str) -> ArrayManifest | None:
+    def _pinned(self, metadata: str, what: str, now: Manifest | None = None) -> ArrayManifest | None:
         """The array's pinned manifest, which the first call pins; None for a foreign array.
 
         Parameters
@@ -100,6 +105,8 @@ class ZarrRows(RowArray):
             Digest of the present metadata file.
         what
             Words for the error where the metadata file is not the pinned one.
+        now
+            The present manifest; None to read it.
         """
         changed = f"its metadata file {join(self._path, 'zarr.json')} {what}"
         if self._manifest_key is None:
@@ -107,7 +114,7 @@ class ZarrRows(RowArray):
                 raise self._changed(changed)
             self._metadata_pin = metadata
             return None
-        now = self._read_manifest()
+        now = self._read_manifest() if now is None else now
         entry = self._path.rpartition("/")[2]
         if entry not in now.arrays:
             where = place(self._store, self._manifest_key)
@@ -135,7 +142,12 @@ class ZarrRows(RowArray):
             if self._manifest_pin is not None:
                 raise self._changed("its COMPLETE manifest is gone")
             raise CorruptMetadataError(f"{where} is missing; write the store again")
-        return parse_manifest(content.decode("utf-8", "replace"), where)
+        # The file is read anew at every check, on purpose: this shows a change during the fit. It is parsed again only
+        # if it is another one.
+        text = content.decode("utf-8", "replace")
+        if self._latest is None or self._latest.digest != text_digest(text):
+            self._latest = parse_manifest(text, where)
+        return self._latest
 
     def _warn_unchecked(self) -> None:
         where = place(self._store, self._path)
@@ -289,5 +301,5 @@ class ZarrRows(RowArray):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._survey = None
+        self._survey = self._latest = None
         self._open()
