@@ -52,7 +52,7 @@ class ThreadExecutor:
     def _run(self, count: int, task: Callable[[int], T], done: Callable[[int, T], None]) -> None:
         """Run task(i) for all i, with at most two outstanding per thread, so that results never pile up."""
         leaves = iter(self._order(list(range(count))))
-        if self.threads_per_worker == 1:
+        if self.threads_per_worker == 1 or count == 1:
             for leaf in leaves:
                 done(leaf, task(leaf))
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -139,10 +140,16 @@ def software_record() -> dict[str, str]:
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()} {_cpu()}".strip(),
         "blas": ", ".join(sorted(set(blas))),
-        **{name: version(name) for name in _PACKAGES},
+        **_versions(),
     }
 
 
+@cache  # reads and parses a file for each package, an eighth of a fit of a few rows
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}
+
+
+@cache
 def _cpu() -> str:
     """Model of the processor, where the system reports it."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:

@@ -39,7 +39,8 @@ def test_a_task_that_failed_is_no_loss(error: Exception) -> None:
 
 def test_dask_is_silent_for_as_long(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     logger = logging.getLogger("distributed.client")
-    monkeypatch.setattr(logger, "propagate", True)
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    monkeypatch.setattr(logger, "propagate", False)
     with dask_is_silent():
         with dask_is_silent():
             logger.error("inner")
