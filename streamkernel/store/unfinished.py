@@ -22,7 +22,7 @@ import uuid
 from abc import abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from streamkernel.atomic import HeldLock, json_content
 from streamkernel.blobs import (
@@ -83,8 +83,8 @@ class Unfinished(Building):
     ----------
     resumed
         Whether an earlier builder began it. If not, the builder writes the metadata and calls `begin`.
-    journal
-        Journal of its finished chunks.
+    name, journal
+        Random name of the output so far; journal of its finished chunks.
 
     Raises
     ------
@@ -94,36 +94,31 @@ class Unfinished(Building):
         Another process is building it now; nothing was changed.
     """
 
+    name: str
     journal: Journal
     _state: Blobs  # the place of run.json
-    _lock: Lock
-    _names: re.Pattern[str]
+    _letters: int  # of a name
 
     def __init__(self, target: str | Path, config: dict[str, Any], *, resume: bool) -> None:
         self.target, self._config = target, config
         self._lock = self._acquire(f"{target} is being written by another process; wait for it or stop it first")
         try:
             self.resumed = resume and self._found_earlier()
+            if not self.resumed:
+                self._clear()
+                self._use(uuid.uuid4().hex[: self._letters])
+            self._prepare()
             if self.resumed:
                 # A former `publish` may have stopped after COMPLETE: what is still written must not look whole.
                 self.blobs.remove(self.prefix + COMPLETE)
-            else:
-                self._clear()
-                self._start()
         except BaseException:
             self._lock.release()
             raise
 
     def begin(self) -> None:
         """Mark the output as resumable, once its metadata are written."""
-        run = {
-            "format": FORMAT,
-            "version": 1,
-            "name": self._name,
-            "config": self._config,
-            "metadata": self._metadata_digests(),
-        }
-        self._state.write(RUN, json_content(run))
+        run = {"name": self.name, "config": self._config, "metadata": self._metadata_digests()}
+        self._state.write(RUN, json_content({"format": FORMAT, "version": 1, **run}))
 
     def publish(self, complete: bytes, *, overwrite: bool = False) -> None:
         self._lock.check()
@@ -144,7 +139,7 @@ class Unfinished(Building):
         where = f"{self._state.location}/{RUN}"
         run = parse_object(content, where, "start without resuming")
         name = run.get("name")
-        if run.get("format") != FORMAT or not isinstance(name, str) or not self._names.fullmatch(name):
+        if run.get("format") != FORMAT or not self._is_name(name):
             raise CorruptMetadataError(f"{where} is not as it was written; start without resuming")
         found = list(differences(self._config, run.get("config")))
         if found:
@@ -159,19 +154,16 @@ class Unfinished(Building):
             # Damaged; or the replaced output, which publishing moves here for a moment.
             warn_user(f"the unfinished output {self.target} is damaged and is written anew")
             return False
-        self._check_links()
         return True
+
+    def _is_name(self, name: object) -> TypeGuard[str]:
+        return isinstance(name, str) and re.fullmatch(rf"[0-9a-f]{{{self._letters}}}", name) is not None
 
     def _metadata_digests(self) -> dict[str, str]:
         """Digest of every metadata file of the group and its arrays."""
         names = [ZARR_JSON, *(f"{name}/{ZARR_JSON}" for name in self._config["arrays"])]
         contents = {name: self.blobs.read(self.prefix + name) for name in names}
         return {name: content_digest(content) for name, content in contents.items() if content is not None}
-
-    @property
-    @abstractmethod
-    def _name(self) -> str:
-        """Random name of the output so far."""
 
     @abstractmethod
     def _acquire(self, busy: str) -> Lock:
@@ -181,12 +173,8 @@ class Unfinished(Building):
     def _use(self, name: str) -> bool:
         """Let this be the output of this name; return whether it is there, and not published."""
 
-    @abstractmethod
-    def _start(self) -> None:
-        """Let this be a new output."""
-
-    def _check_links(self) -> None:
-        """Raise `StoreError` if there are links in the output: chunks are written into its folders."""
+    def _prepare(self) -> None:
+        """Make what is not there yet; raise `StoreError` if there are links, through which chunks would be written."""
         return
 
     @abstractmethod
@@ -208,7 +196,7 @@ class UnfinishedFolder(Unfinished):
     target: Path
     journal: LogJournal
     prefix = ""
-    _names = re.compile(r"[0-9a-f]{8}")
+    _letters = 8
 
     def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
         self._kind = kind
@@ -218,10 +206,6 @@ class UnfinishedFolder(Unfinished):
             target.parent.mkdir(parents=True, exist_ok=True)
             remove_stray_partials(target.parent, target.name)
             super().__init__(target, config, resume=resume)
-
-    @property
-    def _name(self) -> str:
-        return self.folder.name
 
     def _acquire(self, busy: str) -> Lock:
         def prepare() -> None:
@@ -234,17 +218,13 @@ class UnfinishedFolder(Unfinished):
         return PathLock(held, self._around, f"{self._around} was removed while {self.target} was built; run again")
 
     def _use(self, name: str) -> bool:
-        self.folder = self._around / name
+        self.name, self.folder = name, self._around / name
         self.blobs = LocalBlobs(self.folder)
         self.journal = LogJournal(self._around / f"{name}.journal")
         return self.folder.is_dir()
 
-    def _start(self) -> None:
-        self._use(uuid.uuid4().hex[:8])
-        self.folder.mkdir()
-        self._check_links()
-
-    def _check_links(self) -> None:
+    def _prepare(self) -> None:
+        self.folder.mkdir(exist_ok=True)
         list_files(self.folder)
         self.journal.folder.mkdir(exist_ok=True)
         refuse_link(self.journal.folder)
@@ -279,35 +259,28 @@ class UnfinishedGeneration(Unfinished):
     """A generation at a URL."""
 
     target: str
-    _names = re.compile(r"[0-9a-f]{12}")
+    _letters = 12
 
     def __init__(self, target: str, config: dict[str, Any], *, resume: bool) -> None:
         self._state = blobs_at(joined(target, "UNFINISHED"))
         super().__init__(target, config, resume=resume)
 
-    @property
-    def _name(self) -> str:
-        return self._generation.name
-
     def _acquire(self, busy: str) -> Lock:
         return lease_of(self._state, "LEASE", busy)
 
-    def _use(self, name: str | None) -> bool:
-        self._generation = GenerationBuilding(self.target, name)
+    def _use(self, name: str) -> bool:
+        self.name, self._generation = name, GenerationBuilding(self.target, name)
         self.blobs, self.prefix = self._generation.blobs, self._generation.prefix
-        self.journal = ObjectJournal(self._state, f"{self._name}/")
+        self.journal = ObjectJournal(self._state, f"{name}/")
         return not self._generation.is_current()
-
-    def _start(self) -> None:
-        self._use(None)
 
     def _clear(self) -> None:
         content = self._state.read(RUN)
         # The description first: without it, nobody tries to resume from the rest.
         self._state.remove(RUN)
         with suppress(CorruptMetadataError):
-            name = str(parse_object(content or b"", RUN).get("name"))
-            if self._names.fullmatch(name):
+            name = parse_object(content or b"", RUN).get("name")
+            if self._is_name(name):
                 GenerationBuilding(self.target, name).remove()
                 self._state.remove_below(f"{name}/")
 
@@ -316,7 +289,7 @@ class UnfinishedGeneration(Unfinished):
 
     def _forget(self) -> None:
         self._state.remove(RUN)
-        self._state.remove_below(f"{self._name}/")
+        self._state.remove_below(f"{self.name}/")
 
 
 def unfinished_at(target: str | Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> Unfinished:
