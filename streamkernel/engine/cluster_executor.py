@@ -70,7 +70,7 @@ class ClusterExecutor:
             raise ClusterError(f"{self._scheduler} has no workers; start some and try again")
         self._checked: set[str] = set()  # addresses of workers whose versions were checked
         if remote:
-            with self._told_if_lost("before the first sweep"):
+            with self._translated_loss("before the first sweep"):
                 self._check_versions()
         self.n_workers = len(threads)
         self.threads_per_worker = max(threads)
@@ -110,7 +110,7 @@ class ClusterExecutor:
         self._sweeps += 1
         prefix = f"{self._run_id}/{self._sweeps}"
         self._sent = payload
-        with self._told_if_lost(f"during sweep {self._sweeps}"):
+        with self._translated_loss(f"during sweep {self._sweeps}"):
             yield prefix, self._submit(hold, f"{prefix}/payload", *payload)
             if self.remote:
                 self._check_versions()
@@ -208,7 +208,7 @@ class ClusterExecutor:
 
     # --- the cluster -------------------------------------------------------------------------------------------------
 
-    def _told_if_lost(self, when: str) -> contextlib.AbstractContextManager[None]:
+    def _translated_loss(self, when: str) -> contextlib.AbstractContextManager[None]:
         return translated_loss(self._scheduler, when, "start it again and resume from the last checkpoint")
 
     def worker_limit(self) -> int | None:
@@ -216,7 +216,7 @@ class ClusterExecutor:
 
         None where no worker has a limit. Workers with a common limit share it equally.
         """
-        with self._told_if_lost("before the first sweep"):
+        with self._translated_loss("before the first sweep"):
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
             granted = granted_bytes(self._client) if self.remote else []
         found = [int(worker["memory_limit"]) for worker in workers if worker["memory_limit"]]
@@ -226,7 +226,7 @@ class ClusterExecutor:
         """Peak resident bytes of remote workers, which the session's own meter does not see."""
         if not self.remote:
             return 0
-        with self._told_if_lost("after the last sweep"):
+        with self._translated_loss("after the last sweep"):
             return sum(self._client.run(peak_resident_bytes, on_error="ignore").values())
 
     def close(self) -> None:

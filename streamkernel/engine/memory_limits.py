@@ -70,7 +70,7 @@ def total_memory() -> int:
     return allowed_memory().bytes
 
 
-def limits_here(asked: int | None, *, workers: bool, remote: bool = False, worker: int | None = None) -> MemoryLimits:
+def limits_here(limit: int | None, *, workers: bool, remote: bool = False, worker: int | None = None) -> MemoryLimits:
     """The limits of a run whose driver is on this machine, with its workers unless they are `remote`.
 
     Parameters
@@ -79,20 +79,20 @@ def limits_here(asked: int | None, *, workers: bool, remote: bool = False, worke
     workers : whether there are workers.
     worker : memory limit of each worker in bytes, where it is known.
     """
-    if asked:
-        return MemoryLimits(total=asked, worker=worker)
+    if limit:
+        return MemoryLimits(total=limit, worker=worker)
     all_here, each = Allowed(total_memory(), allowed_memory().by), allowed_to_each()
     least = all_here if each is None else min(all_here, each)
     if remote:
-        return MemoryLimits(driver=least.bytes, worker=worker, by=_told(driver=least))
+        return MemoryLimits(driver=least.bytes, worker=worker, by=_sources(driver=least))
     if each is None or not workers:
-        return MemoryLimits(total=least.bytes, worker=worker, by=_told(total=least))
+        return MemoryLimits(total=least.bytes, worker=worker, by=_sources(total=least))
     of_worker = each if worker is None else min(each, Allowed(worker, MACHINE))
-    by = _told(total=all_here, driver=each, worker=of_worker)
+    by = _sources(total=all_here, driver=each, worker=of_worker)
     return MemoryLimits(all_here.bytes, each.bytes, of_worker.bytes, by)
 
 
-def _told(**limits: Allowed) -> dict[str, str]:
+def _sources(**limits: Allowed) -> dict[str, str]:
     return {name: limit.by for name, limit in limits.items() if limit.by != MACHINE}
 
 
@@ -111,7 +111,7 @@ def machine_of(executor: Executor, driver_bytes: int | None = None) -> Machine:
     )
 
 
-def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
+def memory_limits(executor: Executor, limit: int | None) -> MemoryLimits:
     """The limits of a run.
 
     Parameters
@@ -119,7 +119,7 @@ def memory_limits(executor: Executor, asked: int | None) -> MemoryLimits:
     asked : bytes of all processes together (`--memory`), or None for this machine's limits. The workers' own limits
         apply in any case: beyond them Dask ends a worker.
     """
-    return limits_here(asked, workers=executor.n_workers > 0, remote=executor.remote, worker=executor.worker_limit())
+    return limits_here(limit, workers=executor.n_workers > 0, remote=executor.remote, worker=executor.worker_limit())
 
 
 def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], n: int) -> None:

@@ -30,9 +30,11 @@ def check_versions(client: Client) -> None:
     found: Any = client.get_versions(packages=["streamkernel", "numpy", "scipy", "numba"])
     here = _of(found["client"])
     places: list[tuple[str, Any, tuple[str, ...]]] = [("the scheduler", found["scheduler"], _EVERYWHERE)]
-    places += [(f"the worker {name}", told, _WITH_NUMBERS) for name, told in sorted((found["workers"] or {}).items())]
-    for where, told, packages in places:
-        there = _of(told)
+    places += [
+        (f"the worker {name}", report, _WITH_NUMBERS) for name, report in sorted((found["workers"] or {}).items())
+    ]
+    for where, report, packages in places:
+        there = _of(report)
         other = [name for name in packages if here.get(name) != there.get(name)]
         if other:
             what = ", ".join(f"{name} {here.get(name)} here and {there.get(name) or 'none'} there" for name in other)
@@ -44,9 +46,9 @@ def check_versions(client: Client) -> None:
             )
 
 
-def _of(told: Mapping[str, Any] | None) -> dict[str, str | None]:
+def _of(report: Mapping[str, Any] | None) -> dict[str, str | None]:
     """Versions by name; for Python only the first two numbers, on which pickled code depends."""
-    packages = dict((told or {}).get("packages") or {})
+    packages = dict((report or {}).get("packages") or {})
     if packages.get("python"):
         packages["python"] = ".".join(str(packages["python"]).split(".")[:2])
     return packages

@@ -45,10 +45,10 @@ def warm_up_workers(client: Client, tell: Notify = silent) -> None:
 
 def granted_bytes(client: Client) -> list[int]:
     """Memory limits set on workers, below their machine's memory; workers with a common limit get equal shares."""
-    told = client.run(_granted, on_error="ignore").values()
-    together = Counter((machine, allowed) for machine, allowed, _ in told if allowed.by != MACHINE)
+    answers = client.run(_granted, on_error="ignore").values()
+    together = Counter((machine, allowed) for machine, allowed, _ in answers if allowed.by != MACHINE)
     shares = [allowed.bytes // count for (_, allowed), count in together.items()]
-    return shares + [each.bytes for *_, each in told if each is not None]
+    return shares + [each.bytes for *_, each in answers if each is not None]
 
 
 def _granted() -> tuple[str, Allowed, Allowed | None]:

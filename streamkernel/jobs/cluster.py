@@ -68,9 +68,9 @@ class DriverLimits(MemoryLimits):
     """Limits of a run whose driver is a task on a worker: this worker must hold the driver and its tasks."""
 
     @classmethod
-    def of(cls, executor: DriverExecutor, asked: int | None) -> DriverLimits:
+    def of(cls, executor: DriverExecutor, limit: int | None) -> DriverLimits:
         """The limits of `memory_limits`, and of the driver's worker."""
-        found = memory_limits(executor, asked)
+        found = memory_limits(executor, limit)
         return cls(found.total, found.driver, found.worker, found.by)
 
     def exceeded(self, plan: Plan) -> str | None:

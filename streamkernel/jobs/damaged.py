@@ -30,7 +30,7 @@ class UnreadableJob(Job):
     def status(self) -> str:
         return UNREADABLE
 
-    def look(self) -> str:
+    def refresh(self) -> str:
         return UNREADABLE
 
     @property
@@ -38,8 +38,8 @@ class UnreadableJob(Job):
         return {"type": type(self._damage).__name__, "message": str(self._damage)}
 
     def to_config(self) -> dict[str, Any]:
-        told = dict.fromkeys(("estimator", "table", "rows", "model", "submitted", "changed", "result"))
-        return {"id": self.id, "status": UNREADABLE, "jobs": self.jobs, **told, "progress": {}, "error": self.error}
+        unknown = dict.fromkeys(("estimator", "table", "rows", "model", "submitted", "changed", "result"))
+        return {"id": self.id, "status": UNREADABLE, "jobs": self.jobs, **unknown, "progress": {}, "error": self.error}
 
     @property
     def work(self) -> JobSpecification:

@@ -110,7 +110,7 @@ class _Driver:
             memory=lambda: fitting.memory_now(),
         )
         try:
-            with warnings_to(lambda text: watch.tell("warning", text, level="warning")), watch:
+            with warnings_to(lambda text: watch.log_event("warning", text, level="warning")), watch:
                 result = fitting.published_before() or self._fit(fitting, watch)
             watch.last_words()
             return self._end(DONE, f"finished: {self.work.model}", result=result)
@@ -156,7 +156,7 @@ class _Driver:
         self.records.note("started", f"started on {self.worker.address}, driver {attempt}")
         return running
 
-    def _end(self, status: str, said: str, **more: Any) -> str:
+    def _end(self, status: str, text: str, **more: Any) -> str:
         """Write the last state of this driver, unless another driver has the job."""
         if status == DONE:
             # Before the record: if we are lost between the two, the next driver finds the model and needs no steps.
@@ -168,12 +168,12 @@ class _Driver:
             if not self.lease.held:
                 return LOST
             if status == INTERRUPTED and record.value["status"] == CANCELLING:
-                status, said = CANCELLED, "cancelled"
+                status, text = CANCELLED, "cancelled"
             if status == CANCELLED and not record.value.get("keep_checkpoints"):
                 # Before the record: a user who reads "cancelled" and resumes must find no checkpoints still in removal.
                 self._remove_steps()
             if self.records.advance(record, status, **more) is not None:
-                self.records.note(status, said, level="error" if status == FAILED else "info")
+                self.records.note(status, text, level="error" if status == FAILED else "info")
                 return status
 
     def _remove_steps(self) -> None:

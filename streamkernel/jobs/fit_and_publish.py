@@ -65,7 +65,7 @@ class Fitting:
         if digest is None:
             return None
         model = _existing(self.work)
-        return None if model is None or model.digest != digest else self._told(model)
+        return None if model is None or model.digest != digest else self._result(model)
 
     def prepare(self, watch: ProgressWatch) -> None:
         """Open the table and the checkpoints of earlier drivers.
@@ -98,7 +98,7 @@ class Fitting:
         steps_at = steps_of(self.records.id, self.work.model)
         self.steps = JobCheckpoints(steps_at, self.record.value["attempt"], digest, self.lease.check)
         if self.steps.steps():
-            watch.tell("resuming", f"resuming from {len(self.steps.steps())} checkpoints")
+            watch.log_event("resuming", f"resuming from {len(self.steps.steps())} checkpoints")
 
     def fit(self, executor: DriverExecutor, watch: ProgressWatch) -> PredictingModel:
         """Check that the memory suffices, then run the fit."""
@@ -135,9 +135,9 @@ class Fitting:
             existing = _existing(self.work)
             if existing is None or existing.digest != model.digest:
                 raise
-        return self._told(model)
+        return self._result(model)
 
-    def _told(self, model: PredictingModel) -> dict[str, Any]:
+    def _result(self, model: PredictingModel) -> dict[str, Any]:
         """The summary of the model for the last record."""
         run = model.record.run
         return model.fit_summary(self.work.model, 0.0 if run is None else run.seconds)

@@ -96,7 +96,7 @@ class Job:
         together. `host`, `process` and `worker` identify the driver, and `attempt` is its number, 1 for the first
         driver. `time` is the time of this record.
         """
-        record = self._records.said()
+        record = self._records.latest_progress()
         return {} if record is None else dict(record.value)
 
     @property
@@ -129,7 +129,7 @@ class Job:
         """
         number = 0
         while True:
-            ended = not follow or self.look() in ENDED
+            ended = not follow or self.refresh() in ENDED
             for record in self._records.events(number):
                 number = record.number
                 yield dict(record.value)
@@ -142,7 +142,8 @@ class Job:
             record = self._records.latest()
             status = str(record.value["status"])
             if status == RUNNING:
-                self._records.said()  # raises here if it is damaged, and not later in code that prints the job
+                # A damaged record raises here, and not later in code that prints the job.
+                self._records.latest_progress()
             if status != RUNNING or self._silence() <= self._lease_seconds:
                 return status, record
             # Its driver may have ended and released the lease between the two reads.
@@ -172,7 +173,7 @@ class Job:
 
     # --- acting ------------------------------------------------------------------------------------------------------
 
-    def look(self) -> str:
+    def refresh(self) -> str:
         """Return its status; with a cluster, also submit a driver if nobody drives the job.
 
         If several processes look at the same moment, only one submission takes effect. If the driver was only thought
@@ -207,7 +208,7 @@ class Job:
             The job failed; the class is that of the driver's error.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        while (status := self.look()) not in ENDED:
+        while (status := self.refresh()) not in ENDED:
             left = _POLL if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return False
@@ -261,17 +262,17 @@ class Job:
                     raise ParameterError(
                         f"job {self.id} has published its model; it is too late to cancel it, and resume ends it"
                     )
-            told = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
-            if told is not None:
+            cancelling = self._records.advance(record, CANCELLING, keep_checkpoints=keep_checkpoints)
+            if cancelling is not None:
                 self._records.note(CANCELLING, "asked to cancel")
                 if not running:
-                    self._finish_cancelling(told)
+                    self._finish_cancelling(cancelling)
                 return
 
     def resume(self) -> int:
         """Go on from the last checkpoint, if the job was lost, failed or was cancelled.
 
-        `look` also replaces a lost driver, but only after its lease has expired; this replaces it as soon as the
+        `refresh` also replaces a lost driver, but only after its lease has expired; this replaces it as soon as the
         cluster knows of no driver. A job that is being driven is not disturbed.
 
         Returns
@@ -291,14 +292,14 @@ class Job:
                 f"nobody can drive job {self.id} here; give the address of a scheduler ({option('address')}) to resume "
                 "it"
             )
-        self.look()
+        self.refresh()
         record = self._records.latest()
         status, steps = record.value["status"], steps_saved(steps_of(self.id, self.model))
         if status in (DONE, CANCELLING, REMOVING):
             raise ParameterError(f"job {self.id} is {status}; what was lost, failed or was cancelled can be resumed")
         if status in (FAILED, CANCELLED):
-            said = f"resumed after {steps} sweeps" if steps else "resumed: no checkpoint is left, it begins anew"
-            begin_again(self._client, self._records, record, self.model, said)
+            note = f"resumed after {steps} sweeps" if steps else "resumed: no checkpoint is left, it begins anew"
+            begin_again(self._client, self._records, record, self.model, note)
         elif status == RUNNING and state_of(self._client, self._records, record.value["asked"]) not in DRIVEN:
             ask_again(self._client, self._records, record, "resumed: this cluster knew of no driver")
         return steps

@@ -26,7 +26,7 @@ logger = logging.getLogger("streamkernel.jobs")
 
 
 @dataclass
-class _Told:
+class _ProgressFields:
     """The progress of the fit; the names are those of `Job.progress`."""
 
     attempt: int
@@ -68,9 +68,9 @@ class ProgressWatch:
         self.reason: str | None = None
         self.interrupt: Callable[[], None] = lambda: None
         self._closing, self._memory = closing, memory
-        self._told = _Told(attempt, worker)
+        self._progress = _ProgressFields(attempt, worker)
         self._written: dict[str, Any] = {}
-        self._told_at = -math.inf
+        self._written_at = -math.inf
         self._record: Record | None = records.progress.latest()
         self._over = threading.Event()
         self._sweeping = False
@@ -80,32 +80,32 @@ class ProgressWatch:
 
     def begin(self, name: str, rows: int, tasks: int) -> None:
         self.check()
-        told = self._told
-        told.sweep, told.rows_done, told.rows_total, self._sweeping = name, 0, rows, True
-        self.tell("sweep", f"sweep {told.sweeps_done + 1}, {name}: began, {rows} rows in {tasks} tasks")
+        fields = self._progress
+        fields.sweep, fields.rows_done, fields.rows_total, self._sweeping = name, 0, rows, True
+        self.log_event("sweep", f"sweep {fields.sweeps_done + 1}, {name}: began, {rows} rows in {tasks} tasks")
 
     def advance(self, rows: int) -> None:
-        self._told.rows_done += rows
+        self._progress.rows_done += rows
         self.check()
 
     def end(self, seconds: float) -> None:
-        told = self._told
-        told.sweeps_done += 1
-        if told.sweeps_planned is not None:
+        fields = self._progress
+        fields.sweeps_done += 1
+        if fields.sweeps_planned is not None:
             # After a step that made the result worse, an extra sweep undoes it; no plan counts this sweep.
-            told.sweeps_planned = max(told.sweeps_planned, told.sweeps_done)
+            fields.sweeps_planned = max(fields.sweeps_planned, fields.sweeps_done)
         if not self._sweeping:
-            told.sweeps_resumed += 1
-            self.tell("resumed", f"sweep {told.sweeps_done}: taken from its checkpoint")
+            fields.sweeps_resumed += 1
+            self.log_event("resumed", f"sweep {fields.sweeps_done}: taken from its checkpoint")
         else:
             self._sweeping = False
-            self.tell("sweep", f"sweep {told.sweeps_done}, {told.sweep}: ended after {seconds:.2f} s")
+            self.log_event("sweep", f"sweep {fields.sweeps_done}, {fields.sweep}: ended after {seconds:.2f} s")
         self.check()
 
     def note(self, text: str) -> None:
-        self.tell("note", text)
+        self.log_event("note", text)
 
-    def tell(self, event: str, text: str, *, level: str = "info") -> None:
+    def log_event(self, event: str, text: str, *, level: str = "info") -> None:
         """Append an event to the job's log, if the lease is held."""
         if self.lease.held:
             with contextlib.suppress(StoreError):
@@ -124,11 +124,11 @@ class ProgressWatch:
 
     def planned(self, plan: Plan) -> None:
         """Store the planned number of sweeps and the planned memory."""
-        self._told.sweeps_planned, self._told.planned_bytes = plan.sweeps, plan.memory_bytes
+        self._progress.sweeps_planned, self._progress.planned_bytes = plan.sweeps, plan.memory_bytes
 
     def measured(self, peak_bytes: int) -> None:
         """Store the peak memory of all processes that the fit measured."""
-        self._told.peak_bytes = max(self._told.peak_bytes, peak_bytes)
+        self._progress.peak_bytes = max(self._progress.peak_bytes, peak_bytes)
 
     # --- the thread --------------------------------------------------------------------------------------------------
 
@@ -176,20 +176,20 @@ class ProgressWatch:
                     self.reason = stopped.reason
         if self.reason is None:
             with contextlib.suppress(Exception):  # the fit itself notices a lost scheduler
-                self._told.peak_bytes = max(self._told.peak_bytes, self._memory())
+                self._progress.peak_bytes = max(self._progress.peak_bytes, self._memory())
             self._write()
 
     def _write(self) -> None:
-        told = {name: value for name, value in vars(self._told).items() if name != "began"}
+        fields = {name: value for name, value in vars(self._progress).items() if name != "began"}
         now = time.time()
-        if told == self._written and time.monotonic() - self._told_at < self.lease.ttl / 3:
+        if fields == self._written and time.monotonic() - self._written_at < self.lease.ttl / 3:
             return
         if not self.lease.held:
             return
-        value = {**told, "seconds": now - self._told.began, "time": now, **this_process()}
+        value = {**fields, "seconds": now - self._progress.began, "time": now, **this_process()}
         record = self.records.progress.append(value, after=self._record)
         if record is None:
             # Only a driver that took the lease from us writes here.
             self.reason = self.reason or LOST
         else:
-            self._record, self._written, self._told_at = record, told, time.monotonic()
+            self._record, self._written, self._written_at = record, fields, time.monotonic()

@@ -187,13 +187,13 @@ class JobRecords:
             record = self.advance(None, QUEUED) or self.state.latest()
         assert record is not None
         value = record.value
-        asked, error = value.get("asked"), value.get("error")
-        whole = str(value.get("status")) in _STATUSES and isinstance(asked, int) and _is_time(value.get("time"))
-        if not whole or (value["status"] == FAILED and not isinstance(error, dict)):
+        submission, error = value.get("asked"), value.get("error")
+        valid = str(value.get("status")) in _STATUSES and isinstance(submission, int) and _is_time(value.get("time"))
+        if not valid or (value["status"] == FAILED and not isinstance(error, dict)):
             raise self._damaged(self.state, record)
         return record
 
-    def said(self) -> Record | None:
+    def latest_progress(self) -> Record | None:
         """The latest progress of its driver; None before the first."""
         record = self.progress.latest()
         if record is not None and not _is_time(record.value.get("time")):
@@ -208,11 +208,11 @@ class JobRecords:
 
     def advance(self, after: Record | None, status: str, **changes: Any) -> Record | None:
         """Append the state that follows `after`, with its other values unchanged; None if another state follows it."""
-        kept = {} if after is None else after.value
+        fields = {} if after is None else after.value
         if status == QUEUED:
             # This number is in the key of the driver's task: all who submit a driver for this state name the same task.
             changes["asked"] = 1 if after is None else after.number + 1
-        return self.state.append({**kept, **changes, "status": status, "time": time.time()}, after=after)
+        return self.state.append({**fields, **changes, "status": status, "time": time.time()}, after=after)
 
     def claim(self, lease: Lease, **changes: Any) -> Record:
         """Record that the holder of the lease runs the job, even if another process has just queued the job again.

@@ -42,9 +42,9 @@ def submit_driver(client: Client, records: JobRecords, queued: Record) -> None:
     met = driver.exception() if driver.status == "error" else None
     if met is not None and not isinstance(met, _LOST):
         # A second submission would raise the same error, and the scheduler forgets it: so record it for the users.
-        told = _cannot_begin(met)
-        if records.advance(queued, FAILED, error=told) is not None:
-            records.note(FAILED, told["message"], level="error")
+        failure = _cannot_begin(met)
+        if records.advance(queued, FAILED, error=failure) is not None:
+            records.note(FAILED, failure["message"], level="error")
 
 
 def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: Record, driver: Future[str]) -> None:
@@ -57,15 +57,15 @@ def _wait_until_it_is_taken(client: Client, records: JobRecords, queued: Record,
         time.sleep(0.05)
 
 
-def ask_again(client: Client, records: JobRecords, record: Record, said: str) -> None:
+def ask_again(client: Client, records: JobRecords, record: Record, note: str) -> None:
     """Submit another driver after those of `record`, unless another process has submitted one already."""
     queued = records.advance(record, QUEUED)
     if queued is not None:
-        records.note("resubmitted", said)
+        records.note("resubmitted", note)
         submit_driver(client, records, queued)
 
 
-def begin_again(client: Client, records: JobRecords, ended: Record, model: str, said: str) -> None:
+def begin_again(client: Client, records: JobRecords, ended: Record, model: str, note: str) -> None:
     """Submit a driver for a job that had ended, and reserve its model's location again.
 
     Raises
@@ -82,13 +82,13 @@ def begin_again(client: Client, records: JobRecords, ended: Record, model: str, 
         former = {name: ended.value.get(name) for name in ("fruitless", "digest", "error")}
         records.advance(records.latest(), ended.value["status"], **former)
         raise
-    records.note("resubmitted", said)
+    records.note("resubmitted", note)
     submit_driver(client, records, queued)
 
 
-def state_of(client: Client, records: JobRecords, asked: int) -> str | None:
-    """State of the task of the driver submitted for job state `asked`; None if the scheduler knows no such task."""
-    key = _key(records, asked)
+def state_of(client: Client, records: JobRecords, submission: int) -> str | None:
+    """State of the driver's task submitted for job state `submission`; None if the scheduler knows no such task."""
+    key = _key(records, submission)
     try:
         return task_state(client, key)
     except (OSError, RuntimeError, TimeoutError) as error:
@@ -98,10 +98,10 @@ def state_of(client: Client, records: JobRecords, asked: int) -> str | None:
 
 
 def _cannot_begin(error: BaseException) -> dict[str, str]:
-    told = str(error) if isinstance(error, StreamKernelError) else f"{type(error).__name__}: {error}"
+    message = str(error) if isinstance(error, StreamKernelError) else f"{type(error).__name__}: {error}"
     kind = type(error) if isinstance(error, StreamKernelError) else ClusterError
-    return {"type": kind.__name__, "message": f"on the cluster its driver could not begin: {told}"}
+    return {"type": kind.__name__, "message": f"on the cluster its driver could not begin: {message}"}
 
 
-def _key(records: JobRecords, asked: int) -> str:
-    return f"streamkernel-job/{records.id}/{asked}"
+def _key(records: JobRecords, submission: int) -> str:
+    return f"streamkernel-job/{records.id}/{submission}"

@@ -197,7 +197,7 @@ class JobsSession:
         """
         name = os.fspath(id)
         job = Job(self._of_id(name) if is_id(name) else self._of_model(location_of("model", name)), self._client)
-        job.look()
+        job.refresh()
         return job
 
     def remove(self, id: str) -> None:
@@ -220,7 +220,7 @@ class JobsSession:
         """A job, or an `UnreadableJob` if its records are damaged; None if it has just been removed."""
         try:
             job = Job(records, self._client)
-            job.look()
+            job.refresh()
             job.to_config()
         except StoreNotFoundError:
             return None

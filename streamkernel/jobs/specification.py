@@ -147,7 +147,7 @@ def requested(estimator: SupervisedEstimator | str, settings: Mapping[str, Any] 
 
 
 def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    plain_settings: dict[str, Any] = {}
     for each in fields(settings):
         value = getattr(settings, each.name)
         if isinstance(value, Kernel):
@@ -172,13 +172,13 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
                 f"{each.name} has {value.size} values, too many for a job's record; give names or numbers"
             )
         try:
-            told[each.name] = plain(value, each.name)
+            plain_settings[each.name] = plain(value, each.name)
         except ParameterError as error:
             raise ParameterError(
                 f"{error.message}; a job is described by plain values: give a rule by its name and rule_options, "
                 "a kernel by its name and parameters, or fit in this process"
             ) from error
-    return told
+    return plain_settings
 
 
 def location_of(what: str, value: Any) -> str:

@@ -150,7 +150,7 @@ class JobActions:
         if waiting:
             self._session()
             for id in waiting:
-                Job(JobRecords(self._place.location, id), self._client).look()
+                Job(JobRecords(self._place.location, id), self._client).refresh()
 
     def close(self) -> None:
         """Disconnect from the cluster; jobs continue."""

@@ -73,7 +73,7 @@ def test_a_client_with_another_time(
         looking.remove(ID)
     job.cancel()
     # The driver is to stop, and to put its things away itself.
-    assert job.status == job.look() == "cancelling"
+    assert job.status == job.refresh() == "cancelling"
     assert steps(place)
     assert lease.held
     with pytest.raises(ParameterError, match="is cancelling, and only ended jobs"):

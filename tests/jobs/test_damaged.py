@@ -66,7 +66,7 @@ def test_the_file_is_named(
     assert str(path) in str(raised.value)
     first, second = looking.jobs()
     assert [first.status, second.status] == ["done", "unreadable"]
-    assert second.look() == "unreadable"
+    assert second.refresh() == "unreadable"
     assert second.error == {"type": "CorruptMetadataError", "message": str(raised.value)}
     for ask in (second.wait, second.result, second.cancel, second.resume, second.logs, lambda: second.progress):
         with pytest.raises(CorruptMetadataError):

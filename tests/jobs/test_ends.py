@@ -63,7 +63,7 @@ def test_a_lost_job_is_cancelled_by_whoever_looks(tmp_path: Path) -> None:
         job = session.job(records.id)
         assert job.status == "interrupted"
         records.state.append({**running.value, "status": "cancelling"}, after=running)
-        assert job.look() == "cancelled"
+        assert job.refresh() == "cancelled"
     assert [path.name for path in tmp_path.iterdir()] == ["jobs"]
 
 

@@ -41,7 +41,7 @@ def lost(jobs: Path, rows: str, model: Path, number: int = 1, *, lease: float = 
 def test_whoever_looks(session: JobsSession, looking: JobsSession, jobs: Path, rows: str, tmp_path: Path) -> None:
     one, two = (lost(jobs, rows, tmp_path / f"model-{number}", number) for number in (1, 2))
     assert [job.status for job in looking.jobs()] == ["interrupted", "interrupted"]
-    assert looking.job(one.id).look() == "interrupted"
+    assert looking.job(one.id).refresh() == "interrupted"
     assert session.job(one.id).wait(60)
     assert two.latest().value["status"] == "running"  # nobody with a cluster has looked at that one
     listed = session.jobs()

@@ -50,7 +50,7 @@ def command(
 def _follow(job: Job, quiet: bool) -> None:
     with JobBar(quiet) as bar:
         while True:
-            status = job.look()
+            status = job.refresh()
             bar.update(status, job.progress)
             if status in ENDED:
                 return
