@@ -37,8 +37,8 @@ def fitting(records: JobRecords, **lease: Any) -> Fitting:
 
 
 def model(saved: list[str]) -> Any:
-    run = {"peak_memory_bytes": 1, "seconds": 1.0}
-    return SimpleNamespace(digest="d", config={"run": run}, save=lambda where, overwrite: saved.append(where))
+    record = SimpleNamespace(run=SimpleNamespace(peak_memory_bytes=1, seconds=1.0))
+    return SimpleNamespace(digest="d", record=record, save=lambda where, overwrite: saved.append(where))
 
 
 def test_nothing_is_published_without_the_lease(records: JobRecords) -> None:
@@ -107,5 +107,5 @@ def test_what_was_lost_while_it_was_published(tmp_path: Path, status: str) -> No
 
 @pytest.mark.parametrize("id", ["", "..", "../20260101-000000-01234567", "20260101-000000-01234567/state"])
 def test_an_id_is_no_path(tmp_path: Path, id: str) -> None:
-    with pytest.raises(ParameterError, match="no job's id"):
+    with pytest.raises(ParameterError, match="is not the id of a job"):
         JobRecords(str(tmp_path), id)

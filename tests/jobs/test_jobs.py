@@ -174,7 +174,7 @@ def test_looking_where_there_is_nothing(tmp_path: Path) -> None:
             session.submit(small(), rows_at(tmp_path / "rows.zarr"), tmp_path / "model")
     with connect() as nowhere, pytest.raises(ParameterError, match="STREAMKERNEL_JOBS"):
         nowhere.jobs()
-    with pytest.raises(ParameterError, match="no job's id"):
+    with pytest.raises(ParameterError, match="is not the id of a job"):
         JobRecords(str(tmp_path), "../../etc/passwd")
 
 

@@ -225,4 +225,6 @@ def test_reservation_of_a_model_without_its_job(yard: Yard) -> None:
     place = yard.folder / "store"
     [path] = (place / "models").rglob("*.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), "value": {}}))
-    refused(yard, lambda: commanded("status", yard.folder / "model", "--jobs", place), Refused, "no job's id")
+    refused(
+        yard, lambda: commanded("status", yard.folder / "model", "--jobs", place), Refused, "is not the id of a job"
+    )
