@@ -103,10 +103,6 @@ class Compiled:
         """Squared norms, ``out[i] = |x_i|^2``."""
         self.function("norms", rows.dtype)(rows, out)
 
-    def fill(self, X: NDArray[Any], metric: int, transform: Transform, *arguments: Any) -> None:
-        """Fill one block; see `_loops.fill_block`."""
-        self.function("fill", X.dtype)(X, int(metric), self.writer(transform, X.dtype), *arguments)
-
 
 compiled = Compiled()
 

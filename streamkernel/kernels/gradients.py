@@ -35,7 +35,7 @@ from streamkernel.kernels.formula import Metric
 from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
 from streamkernel.kernels.matern import MATERN12
 from streamkernel.kernels.parameters import checked_rows
-from streamkernel.kernels.prepared import Packed
+from streamkernel.kernels.prepared import PreparedFormula
 
 __all__ = [
     "LengthscaleGradient",
@@ -194,11 +194,11 @@ class _SquaredGradient(_StationaryGradient):
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(kernel, points)
         slope, self.constant = kernel.slope(self.formula)
-        self.packed = Packed(slope, points, np.dtype(np.float64))
+        self.slopes = PreparedFormula(kernel, slope, points)
 
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
         P = scratch
-        self.packed.fill(X, P)
+        self.slopes.fill(X, P)
         if self.formula.transform is MATERN12:
             distance = -np.log(P, out=np.full_like(P, -np.inf), where=P > 0.0)
             np.divide(P, np.maximum(distance, NEAREST), out=P)
@@ -218,10 +218,10 @@ class _AbsoluteGradient(_StationaryGradient):
     def __init__(self, kernel: StationaryKernel, points: Float) -> None:
         super().__init__(kernel, points)
         slope, self.constant = kernel.slope(self.formula)
-        self.packed = Packed(slope, points, np.dtype(np.float64))
+        self.slopes = PreparedFormula(kernel, slope, points)
 
     def contracted(self, X: Float, W: Float, scratch: Float) -> Float:
-        self.packed.fill(X, scratch)
+        self.slopes.fill(X, scratch)
         scratch *= W
         difference = np.empty_like(scratch)
         total = np.empty(X.shape[1])

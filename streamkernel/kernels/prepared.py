@@ -106,14 +106,6 @@ class Packed:
             self.limit = dtype.type(min(BUDGET[dtype] / (unit * slope(formula.shape) * factor), 1e30))
             self.centred = centred(points, scale * np.sqrt(rest), dtype)
 
-    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
-        view = X.view()
-        view.flags.writeable = False  # one compiled version for rows that may and may not be written
-        compiled.fill(
-            view, self.metric, self.transform, self.constants, self.degree, self.scale, self.weights, self.panels,
-            self.limit, self.centred, self.angular, out,
-        )  # fmt: skip
-
 
 def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Constants (factor, offset, high, low, cut, shape, largest) of a transform."""
@@ -189,4 +181,10 @@ class PreparedFormula(PreparedKernel):
         return self.packed[dtype]
 
     def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
-        self.pack(X.dtype).fill(X, out)
+        packed, view = self.pack(X.dtype), X.view()
+        view.flags.writeable = False  # one compiled version for rows that may and may not be written
+        write = compiled.writer(packed.transform, X.dtype)
+        compiled.function("fill", X.dtype)(
+            view, int(packed.metric), write, packed.constants, packed.degree, packed.scale, packed.weights,
+            packed.panels, packed.limit, packed.centred, packed.angular, out,
+        )  # fmt: skip

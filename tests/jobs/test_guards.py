@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 from fits import rows_at, small, written
+from thread_clients import thread_client
 
 from streamkernel.blobs import Lease
+from streamkernel.engine import Plan, Silent, make_plan
 from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
+from streamkernel.fits import ridge
 from streamkernel.jobs import connect
+from streamkernel.jobs.cluster import DriverExecutor
 from streamkernel.jobs.fit_and_publish import Fitting
 from streamkernel.jobs.records import CANCELLED, QUEUED, RUNNING, JobRecords, Stopped
 
@@ -70,6 +74,30 @@ def test_another_table_is_not_gone_on_with(records: JobRecords, tmp_path: Path) 
     first.record = records.advance(records.latest(), RUNNING, holder="me", attempt=1, pinned="of other rows")  # type: ignore[assignment]
     with pytest.raises(InputChangedError, match="submit a new job"):
         first.prepare(watch)
+
+
+def test_a_driver_plans_once(records: JobRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watch(Silent):
+        def tell(self, *told: Any) -> None: ...
+
+        def planned(self, plan: Plan) -> None:
+            plans.append(plan)
+
+    made, plans = list[Plan](), list[Plan]()
+
+    def counted(*arguments: Any, **options: Any) -> Plan:
+        made.append(make_plan(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(ridge, "make_plan", counted)
+    driven, watch = fitting(records), Watch()
+    driven.record = records.advance(records.latest(), RUNNING, holder="me", attempt=1)  # type: ignore[assignment]
+    driven.prepare(watch)  # type: ignore[arg-type]  # what of a watch is asked
+    with thread_client() as client:
+        model = driven.fit(DriverExecutor(client), watch)  # type: ignore[arg-type]
+    assert made == plans
+    assert len(plans) == 1
+    assert model.record.run.planned_memory_bytes == plans[0].memory_bytes
 
 
 def test_what_is_being_published_is_not_cancelled(tmp_path: Path) -> None:
