@@ -41,7 +41,8 @@ def fitting(records: JobRecords, **lease: Any) -> Fitting:
 
 
 def model(saved: list[str]) -> Any:
-    record = SimpleNamespace(run=SimpleNamespace(peak_memory_bytes=1, seconds=1.0))
+    run = SimpleNamespace(peak_memory_bytes=1, seconds=1.0)
+    record = SimpleNamespace(run=run)
     return SimpleNamespace(digest="d", record=record, save=lambda where, overwrite: saved.append(where))
 
 
