@@ -62,6 +62,8 @@ class DirectPredictions:
 
     def blocks(self, m: int, dtype: np.dtype[Any]) -> list[tuple[int, int]]:
         """The blocks into which `predict` cuts m rows in memory: half-open ranges, in order."""
+        if m == 1:
+            return [(0, 1)]  # the most usual request needs no table and no layout
         if isinstance(self.work, GaussianPredictions) and self.work.std:
             # Means and deviations come from one computation on all rows, by panels
             # (`GaussianProcessRegressor.predict`).
