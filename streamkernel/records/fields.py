@@ -17,11 +17,11 @@ from streamkernel.records.json_types import AtLeast, JsonObject
 __all__ = ["Reader", "reader_of_fields"]
 
 # Takes a JSON value and its place in the file, and returns the value of the field.
-Reader: TypeAlias = Callable[[Any, str], Any]
+Reader: TypeAlias = Callable[[object, str], Any]
 
 # Numbers of 64 bits: larger ones would overflow where they meet arrays.
 _LARGEST = 2**63
-_SCALARS: dict[Any, tuple[str, tuple[type, ...]]] = {
+_SCALARS: dict[object, tuple[str, tuple[type, ...]]] = {
     bool: ("true or false", (bool,)),
     int: ("a whole number", (int,)),
     float: ("a finite number", (float, int)),
@@ -40,7 +40,7 @@ def reader_of_fields(cls: type) -> dict[str, Reader]:
     }
 
 
-def _reader(kind: Any) -> Reader:
+def _reader(kind: object) -> Reader:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return lambda value, where: value
@@ -56,14 +56,15 @@ def _reader(kind: Any) -> Reader:
         return _union(arguments)
     if origin is tuple:
         return _list(arguments[0]) if arguments[-1] is Ellipsis else _fixed(arguments)
-    found: Reader = kind.from_config
+    assert isinstance(kind, type)
+    found: Reader = kind.from_config  # type: ignore[attr-defined]  # a record
     return found
 
 
-def _scalar(kind: Any) -> Reader:
+def _scalar(kind: object) -> Reader:
     words, allowed = _SCALARS[kind]
 
-    def read(value: Any, where: str) -> Any:
+    def read(value: object, where: str) -> object:
         # Strict types: no text is a number; and no truth value either, though bool is a subclass of int.
         if not isinstance(value, allowed) or (kind is not bool and isinstance(value, bool)) or not _within(value):
             raise _wrong(value, where, words)
@@ -72,20 +73,20 @@ def _scalar(kind: Any) -> Reader:
     return read
 
 
-def _within(value: Any) -> bool:
+def _within(value: object) -> bool:
     if isinstance(value, int):
         return -_LARGEST <= value < _LARGEST
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _object(value: Any, where: str) -> Any:
+def _object(value: object, where: str) -> object:
     if not isinstance(value, dict):
         raise _wrong(value, where, "an object")
     return value
 
 
 def _ranged(reader: Reader, limits: tuple[AtLeast, ...]) -> Reader:
-    def read(value: Any, where: str) -> Any:
+    def read(value: object, where: str) -> object:
         found = reader(value, where)
         for limit in limits:
             if found < limit.least:
@@ -95,10 +96,10 @@ def _ranged(reader: Reader, limits: tuple[AtLeast, ...]) -> Reader:
     return read
 
 
-def _choice(allowed: tuple[Any, ...]) -> Reader:
+def _choice(allowed: tuple[object, ...]) -> Reader:
     words = "one of " + ", ".join(map(repr, allowed)) if len(allowed) > 1 else repr(allowed[0])
 
-    def read(value: Any, where: str) -> Any:
+    def read(value: object, where: str) -> object:
         if not isinstance(value, str) or value not in allowed:
             raise _wrong(value, where, words)
         return value
@@ -106,12 +107,12 @@ def _choice(allowed: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _union(members: tuple[Any, ...]) -> Reader:
+def _union(members: tuple[object, ...]) -> Reader:
     """The first member that takes the value. Of one that is null or something else, the other one's error is told."""
     others = [_reader(member) for member in members if member is not type(None)]
     null = len(others) < len(members)
 
-    def read(value: Any, where: str) -> Any:
+    def read(value: object, where: str) -> object:
         if null and value is None:
             return None
         for reader in others[:-1]:
@@ -124,10 +125,10 @@ def _union(members: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _list(kind: Any) -> Reader:
+def _list(kind: object) -> Reader:
     reader, allowed = _reader(kind), _SCALARS.get(kind, ("", ()))[1]
 
-    def read(value: Any, where: str) -> Any:
+    def read(value: object, where: str) -> object:
         if not isinstance(value, list | tuple):
             raise _wrong(value, where, "a list")
         # Names and scales of 100,000 columns are checked at once.
@@ -138,10 +139,10 @@ def _list(kind: Any) -> Reader:
     return read
 
 
-def _fixed(kinds: tuple[Any, ...]) -> Reader:
+def _fixed(kinds: tuple[object, ...]) -> Reader:
     readers = [_reader(kind) for kind in kinds]
 
-    def read(value: Any, where: str) -> Any:
+    def read(value: object, where: str) -> object:
         if not isinstance(value, list | tuple) or len(value) != len(readers):
             raise _wrong(value, where, f"a list of {len(readers)}")
         pairs = zip(readers, value, strict=True)
@@ -150,5 +151,5 @@ def _fixed(kinds: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _wrong(value: Any, where: str, words: str) -> ModelFormatError:
+def _wrong(value: object, where: str, words: str) -> ModelFormatError:
     return ModelFormatError(f"its field {where} is {value!r:.60}, not {words}")

@@ -14,7 +14,6 @@ where a number is expected. Libraries that convert JSON into classes break one o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from streamkernel.errors import ModelFormatError
@@ -23,7 +22,7 @@ from streamkernel.records.json_types import JsonObject
 
 __all__ = ["Record"]
 
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: JsonObject = {}
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -35,7 +34,7 @@ class Record:
     """
 
     _readers: ClassVar[dict[str, Reader]]
-    _unknown: Mapping[str, Any]
+    _unknown: JsonObject
 
     def __init_subclass__(cls, *, kw_only: bool = True) -> None:
         """`kw_only` is False for records whose values may be given without their names."""
@@ -60,7 +59,7 @@ class Record:
         return cls._readers
 
     @classmethod
-    def from_config(cls, config: Any, where: str = "") -> Self:
+    def from_config(cls, config: object, where: str = "") -> Self:
         """Read a JSON object.
 
         Parameters
@@ -99,7 +98,7 @@ class Record:
         record.__dict__["_unknown"] = self._unknown
         return record
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be set; see Record.changed")
 
     def __eq__(self, other: object) -> bool:
@@ -115,7 +114,7 @@ def _named(place: str) -> str:
     return f"field {place}" if place else "configuration"
 
 
-def _written(value: Any) -> Any:
+def _written(value: object) -> object:
     if isinstance(value, Record):
         return value.to_config()
     if isinstance(value, tuple):
