@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from streamkernel import (
 )
 from streamkernel.kinds import PREDICTORS, settings_of
 from streamkernel.models import RidgeModel
+from streamkernel.store import write_bundle
 
 ROOT = Path(__file__).resolve().parents[1]
 RELIABILITY = ROOT / "docs" / "reliability.md"
@@ -65,7 +67,8 @@ def fitted(names: str = "", **options: Any) -> KernelRidge:
 
 def damaged() -> object:
     model = fitted().model_
-    return RidgeModel.from_config({**model.config, "seen": [{"rows": []}]}, model.arrays)
+    write_bundle("model.zarr", replace(model.bundle(), config={**model.config, "seen": [{"rows": []}]}))
+    return RidgeModel.load("model.zarr")
 
 
 def committee(n: int = 10, X: Any = X, y: Any = Y, weights: Any = None, **options: Any) -> object:
