@@ -30,7 +30,7 @@ from streamkernel.records.generalised import (
     GeneralisedSolutionRecord,
     NewtonIteration,
 )
-from streamkernel.records.json_types import Json, JsonObject
+from streamkernel.records.json_types import JsonObject
 from streamkernel.records.kernel_cca import (
     KernelCCABound,
     KernelCCARecord,
@@ -72,7 +72,6 @@ __all__ = [
     "GeneralisedRecord",
     "GeneralisedSettingsRecord",
     "GeneralisedSolutionRecord",
-    "Json",
     "JsonObject",
     "KernelCCABound",
     "KernelCCARecord",

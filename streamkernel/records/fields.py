@@ -1,6 +1,6 @@
 """Readers of the fields of a record, made from their types.
 
-Types are bool, int, float (which takes whole numbers and leaves them whole), str, `Json`, `JsonObject`, a Literal, a
+Types are bool, int, float (which takes whole numbers and leaves them whole), str, `JsonObject`, a Literal, a
 record, ``tuple[T, ...]``, ``tuple[A, B]``, unions of these, and numbers with a range (``Annotated[int, AtLeast(0)]``).
 """
 
@@ -42,8 +42,6 @@ def reader_of_fields(cls: type) -> dict[str, Reader]:
 
 def _reader(kind: object) -> Reader:
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return lambda value, where: value
     if kind in _SCALARS:
         return _scalar(kind)
     if kind == JsonObject:

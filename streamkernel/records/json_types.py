@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
-__all__ = ["AtLeast", "Count", "Json", "JsonObject", "NonNegative", "Position"]
+__all__ = ["AtLeast", "Count", "JsonObject", "NonNegative", "Position"]
 
-# Any JSON value. A reader of one must look at its type first, which a recursive type would not make shorter.
-Json: TypeAlias = Any
+# An object whose fields have a reader of their own: the parameters of a kernel, the options of a rule.
 JsonObject: TypeAlias = dict[str, Any]
 
 
