@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from objects.flaky_proxy import flaky
 from s3_server import S3Server
@@ -55,6 +56,39 @@ def test_keys(blobs: Blobs) -> None:
     blobs.remove("x/1")
     blobs.remove("x/1")
     assert blobs.keys("x/") == ["x/2"]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_pieces_are_one_value(blobs: Blobs, durable: bool) -> None:
+    pieces = [np.arange(size, dtype=np.uint8) for size in (5, 0, 200, 1)]
+    blobs.write("c/0", b"former")
+    blobs.write_pieces("c/0", iter(pieces), durable=durable)
+    assert blobs.read("c/0") == b"".join(piece.tobytes() for piece in pieces)
+    assert blobs.keys() == ["c/0"]
+
+
+def test_all_below_a_prefix_is_removed(blobs: Blobs) -> None:
+    blobs.remove_below("x/")
+    for key in ("x/2", "x/1/a", "xy", "z/a"):
+        blobs.write(key, b"1")
+    blobs.remove_below("x/")
+    assert blobs.keys() == ["xy", "z/a"]
+    assert blobs.exists()
+    blobs.remove_below()
+    assert blobs.keys() == []
+
+
+def test_pieces_are_not_written_through_links(tmp_path: Path) -> None:
+    place = blobs_at(tmp_path / "place")
+    assert not place.exists()
+    place.write("a", b"1")
+    assert place.exists()
+    (tmp_path / "place" / "c").symlink_to(tmp_path)
+    with pytest.raises(StoreAccessError, match="c is a symbolic link"):
+        place.write_pieces("c/0", [np.zeros(3, np.uint8)], durable=True)
+    place.remove_below("c/")
+    assert tmp_path.is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["place"]
 
 
 def test_one_level(blobs: Blobs) -> None:
