@@ -232,6 +232,9 @@ class HeldLock:
     """An exclusive lock: flock(2) on an open file or folder.
 
     It lasts until `release`, until this object is garbage-collected, or until the process ends, even by kill -9.
+
+    Why not filelock (tried with 4.2): it cannot lock a folder, whose lock moves with it when it is renamed, and it
+    locks a file that has a second name elsewhere.
     """
 
     __slots__ = ("__weakref__", "descriptor")
