@@ -69,14 +69,15 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         Number of basis functions n; None for ``sqrt(m) log m``, at most 1000.
     kernel : str, Kernel or dict, default "gaussian"
         "gaussian" ("rbf"), "laplacian", "matern12", "matern32", "matern52", "rational_quadratic", "polynomial"
-        ("poly"), "linear"; or a `Kernel`, with the lengthscale it has.
+        ("poly"), "linear", "cosine", "arc_cosine0", "arc_cosine1", "arc_cosine2"; or a `Kernel`, with the lengthscale
+        it has.
     lengthscale : "median", "auto", float or sequence of floats, default "median"
         Median distance between sampled rows (after scaling); "auto" searches a grid around it by GCV on a sample; a
         sequence has one lengthscale per feature.
     gamma, degree, coef0 : as in scikit-learn's KernelRidge
         For the Gaussian kernel ``lengthscale = 1 / sqrt(2 gamma)``.
     kernel_params : dict
-        Further parameters of the kernel, such as ``nu`` or ``shape``.
+        Further parameters of the kernel, such as ``nu``, ``shape`` or ``order``.
     alpha : "gcv" or float, default "gcv"
         Ridge, added to the diagonal as scikit-learn does (not multiplied by the number of rows); "gcv" chooses it by
         generalised cross-validation from the same sums.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
-from streamkernel.kernels import Kernel, handed_over, kernel_from_config, own_kernels
+from streamkernel.kernels import Kernel, kernel_from_config, user_kernel_classes, with_kernel_classes
 from streamkernel.records import BasisRecord, JsonObject, ScalerRecord
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
 from streamkernel.table import KnownColumns, Scaler, Table
@@ -188,11 +188,11 @@ class SavedBasis(ABC):
 
     @classmethod
     def _of_bundle(cls, bundle: Bundle, kernels: Iterable[type[Kernel]], path: str | PathLike[str]) -> Self:
-        """The object in a bundle; each kernel has its class then (`handed_over`)."""
+        """The object in a bundle; each kernel has its class then (`with_kernel_classes`)."""
         config, kinds = bundle.config, list(kernels)
         try:
             for part in _with_kernels(config):
-                part["kernel"] = handed_over(part["kernel"], kinds)
+                part["kernel"] = with_kernel_classes(part["kernel"], kinds)
         except ModelFormatError as error:
             raise ModelFormatError(f"{path}: {error}") from None
         try:
@@ -215,7 +215,7 @@ class SavedBasis(ABC):
             kernels = [kernel_from_config(part["kernel"]) for part in _with_kernels(self.config)]
         except (ModelFormatError, ValueError) as error:
             self._refuse(path, error)
-        own = [kind for kernel in kernels for kind in own_kernels(kernel)]
+        own = [kind for kernel in kernels for kind in user_kernel_classes(kernel)]
         read = self._of_bundle(as_read(self.bundle()), own, path)
         return self.with_parts(read.record, read.arrays).checked(path)
 

@@ -13,7 +13,7 @@ from streamkernel.blobs import normalised
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import CorruptMetadataError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.kernels import Kernel, own_kernels
+from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kinds import PREDICTORS, Predictor, check_options, settings_of
 from streamkernel.named_stores import with_stores_opened
 from streamkernel.settings.basis import BasisSettings
@@ -151,7 +151,7 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
     for each in fields(settings):
         value = getattr(settings, each.name)
         if isinstance(value, Kernel):
-            if own := own_kernels(value):
+            if own := user_kernel_classes(value):
                 raise ParameterError(
                     f"a job cannot fit with the kernel {own[0].__name__}: its process takes no code of yours; fit it "
                     "with an estimator and client="

@@ -34,7 +34,7 @@ from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.prepared import packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
-from streamkernel.kernels.user_kernels import handed_over, own_kernels
+from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
 
 __all__ = [
     "KERNEL_NAMES",
@@ -56,12 +56,12 @@ __all__ = [
     "Sum",
     "as_kernel",
     "compile_all",
-    "handed_over",
+    "with_kernel_classes",
     "is_compiled",
     "kernel_from_config",
     "lengthscale_gradient",
     "log_lengthscales",
-    "own_kernels",
+    "user_kernel_classes",
     "packed_bytes",
     "packing_bytes",
     "per_feature",

@@ -65,6 +65,7 @@ class Emitter:
         return self.builder.gep(pointer, [index])
 
     def load(self, pointer: Any, index: Any) -> Any:
+        # Aligned to one number only: rows of a caller's array begin anywhere. It costs nothing where they are aligned.
         address = self.builder.bitcast(self.at(pointer, index), self.type.as_pointer())
         return self.builder.load(address, align=self.size)
 
@@ -145,6 +146,8 @@ def split_power(typing: Any, value: Any) -> Any:
         integer, mantissa, bias, root_half = (
             (INT32, 23, 127, 0x3F3504F3) if single else (INT64, 52, 1023, 0x3FE6A09E667F3BCD)
         )
+        # With the bits of sqrt 1/2 subtracted, the exponent's bits are those of the nearest power: m near 1 has k = 0,
+        # and log2 of a number near 1 loses no digits.
         shift = ir.Constant(integer, mantissa)
         bits = builder.bitcast(values[0], integer)
         k = builder.ashr(builder.sub(bits, ir.Constant(integer, root_half)), shift)

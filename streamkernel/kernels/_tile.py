@@ -36,6 +36,7 @@ __all__ = [
 
 # Tiles of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes were measured on an Intel processor
 # with AVX-512. 6 x 4 and 9 x 3 were the fastest; 9 x 3 took 0.89 to 1.16 of the time of 6 x 4 at 2 to 200 features.
+# A broadcast value of x then serves VECTORS products and a vector of points ROWS, without any register spilt.
 ROWS = 6
 # Features are summed in blocks, and then the sums of the blocks: rounding grows with the root of BLOCK + p / BLOCK, not
 # with that of p.
@@ -51,6 +52,7 @@ def columns(dtype: np.dtype[Any]) -> int:
 
 def squared_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
     """``total + (x - z)^2``"""
+    # One rounding for product and sum: "fma" as an intrinsic, since `fastmath` would also change the order of sums.
     difference = emit.builder.fsub(x, z)
     return emit.call("fma", difference, difference, total)
 
@@ -113,6 +115,7 @@ def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p
     x = [emit.at(row_data, builder.mul(builder.add(i, int64(r)), p)) for r in range(ROWS)]
     first = emit.at(panel_data, builder.mul(builder.mul(panel, p), int64(width)))
 
+    # Accumulators are variables on the stack, in the function's first block: there LLVM turns them into registers.
     def slot(k: int) -> Slot:
         return cgutils.alloca_once(builder, emit.type), target, int64(k * emit.lanes)
 
@@ -120,6 +123,7 @@ def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p
 
     def feature(j: Any) -> None:
         points = emit.at(first, builder.mul(j, int64(width)))
+        # The points' vectors stay in registers for all rows: ROWS + VECTORS loads for ROWS x VECTORS products.
         z = [emit.load(points, int64(v * emit.lanes)) for v in range(VECTORS)]
         weight = None if weights is None else emit.broadcast(weights, j)
         for r in range(ROWS):
@@ -164,7 +168,10 @@ tile_inner = tile(inner_term)
 def tile_squares_of_products(
     typing: Any, rows: Any, i: Any, row_squares: Any, panels: Any, panel: Any, point_squares: Any, p: Any, out: Any
 ) -> Any:
-    """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``; exactly 0 for x = z, with the norms of `row_norms`."""
+    """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``; exactly 0 for x = z, with the norms of `row_norms`.
+
+    The last step is done while the inner products are in registers: a pass over the tile would load and store it again.
+    """
     signature = types.void(rows, i, row_squares, panels, panel, point_squares, p, out)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -194,6 +201,7 @@ def fetch_for_writing(typing: Any, out: Any, row: Any, column: Any, n: Any) -> A
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         emit = Emitter(context, builder, signature.args[0].dtype)
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        # Rows and columns beyond the block's end are fetched too: a prefetch of any address is no error.
         pointer = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer, INT32, INT32, INT32])
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -214,6 +222,8 @@ def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
     signature = types.void(rows, i, p, out)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        # One lane, because a row's features lie side by side: a vector of them would be summed in another order than the
+        # tile sums, and then |x|^2 + |z|^2 - 2 x.z would not be 0 for equal rows.
         emit = Emitter(context, builder, signature.args[0].dtype, lanes=1)
         source, target = (context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 3))
         i, p = values[1], values[2]

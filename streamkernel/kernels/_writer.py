@@ -24,7 +24,7 @@ CONSTANTS = 7  # (factor, offset, high, low, cut, shape, largest) of a formula
 def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[..., None]:
     """The loop of one transform, as a function that is still to be compiled.
 
-    `version` makes no difference to it: the variables of a closure are part of the key of Numba's cache, so that a
+    `version` makes no difference to it. But the variables of a closure are part of the key of Numba's cache, so that a
     change of any source compiles the loop again (see `_loops.entry_points`).
     """
 

@@ -21,7 +21,7 @@ from streamkernel.kernels.parameters import checked_number
 from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
-from streamkernel.kernels.user_kernels import handed_over, own_kernels
+from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
 from streamkernel.wording import option
 
 __all__ = ["KERNEL_NAMES", "as_kernel", "compile_all", "kernel_from_config", "parameters_of"]
@@ -160,10 +160,10 @@ def check_kernel(kernel: Kernel) -> None:
 
     A kernel class that is not of this package must be a dataclass whose fields are plain JSON.
     """
-    own = own_kernels(kernel)
-    if not own:
+    classes = user_kernel_classes(kernel)
+    if not classes:
         return
-    for part in own:
+    for part in classes:
         if not is_dataclass(part):
             raise ParameterError(
                 f"the kernel {part.__name__} is no dataclass, so that its parameters cannot be saved; write "
@@ -171,7 +171,7 @@ def check_kernel(kernel: Kernel) -> None:
             )
     try:
         config = kernel.to_config()
-        again = kernel_from_config(handed_over(json.loads(json.dumps(config, allow_nan=False)), own))
+        again = kernel_from_config(with_kernel_classes(json.loads(json.dumps(config, allow_nan=False)), classes))
         same = again == kernel and hash(again) == hash(kernel)
     except (ModelFormatError, TypeError, ValueError, AttributeError, LookupError) as error:
         raise ParameterError(

@@ -12,20 +12,20 @@ from typing import Any
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.kernels.base import Composite, Kernel, KernelConfig, kernel_path
 
-__all__ = ["handed_over", "own_kernels"]
+__all__ = ["with_kernel_classes", "user_kernel_classes"]
 
-_WAY_OUT = "hand it over: load(path, kernels=[{}]); commands and the service cannot"
+_REMEDY = "hand it over: load(path, kernels=[{}]); commands and the service cannot"
 
 
-def own_kernels(kernel: Kernel) -> list[type[Kernel]]:
-    """The classes of a kernel and of its parts that are not of this package."""
+def user_kernel_classes(kernel: Kernel) -> list[type[Kernel]]:
+    """Classes of a kernel and of its parts that are not of this package."""
     if isinstance(kernel, Composite):
-        return own_kernels(kernel.left) + own_kernels(kernel.right)
+        return user_kernel_classes(kernel.left) + user_kernel_classes(kernel.right)
     return [type(kernel)] if ":" in kernel_path(type(kernel)) else []
 
 
-def handed_over(config: Any, kernels: Iterable[type[Kernel]]) -> KernelConfig:
-    """A configuration from a file, with the classes that the caller supplied.
+def with_kernel_classes(config: Any, kernels: Iterable[type[Kernel]]) -> KernelConfig:
+    """The configuration of a kernel, each user's kernel in it with its class from `kernels`.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def handed_over(config: Any, kernels: Iterable[type[Kernel]]) -> KernelConfig:
             raise ParameterError(f"kernels must be classes of kernels, such as kernels=[MyKernel], not {kind!r}")
     if not isinstance(config, dict):
         return KernelConfig({})
-    parts = {name: handed_over(part, given) for name, part in config.items() if _is_part(part)}
+    parts = {name: with_kernel_classes(part, given) for name, part in config.items() if _is_part(part)}
     name = config.get("kernel")
     found = KernelConfig({**config, **parts})
     if isinstance(name, str) and ":" in name:
@@ -49,7 +49,7 @@ def handed_over(config: Any, kernels: Iterable[type[Kernel]]) -> KernelConfig:
             others = f", {', '.join(map(kernel_path, given))} is not it" if given else ""
             raise ModelFormatError(
                 f"its kernel is {name}, which is none of this package{others}; "
-                + _WAY_OUT.format(name.rpartition(":")[2].rpartition(".")[2])
+                + _REMEDY.format(name.rpartition(":")[2].rpartition(".")[2])
             )
     return found
 

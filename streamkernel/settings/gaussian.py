@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError, ShapeError
-from streamkernel.kernels import Kernel, own_kernels
+from streamkernel.kernels import Kernel, user_kernel_classes
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter
@@ -63,7 +63,7 @@ class TunedSettings(BasisSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        own = own_kernels(self.kernel) if isinstance(self.kernel, Kernel) and self.tunes else []
+        own = user_kernel_classes(self.kernel) if isinstance(self.kernel, Kernel) and self.tunes else []
         if own:
             raise ParameterError(
                 f"the slope of the kernel {own[0].__name__} by its lengthscale is not known, which the search by "

@@ -35,9 +35,9 @@ print(ours, len(caught), hits, total)
 """
 
 
-def run(cache: Path) -> list[str]:
+def run(cache: Path, program: str = PROGRAM) -> list[str]:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(Path(_loops.__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.split()
 
 
@@ -58,6 +58,28 @@ def test_a_damaged_cache_is_cleared_once(suffix: str, share: float, tmp_path: Pa
     assert recovered[:3] == ["1", "1", "0"]
     assert recovered[3] == first[3]
     assert run(tmp_path) == ["0", "0", "2", first[3]]  # and the new cache is good
+
+
+WRITER = """
+import warnings
+import numpy as np
+from streamkernel.errors import StreamKernelWarning
+from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels.transforms import EXP
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert compiled.writer(EXP, np.dtype(np.float32))
+print(sum(issubclass(w.category, StreamKernelWarning) for w in caught), compiled.writers.popitem()[1].cache_hits)
+"""
+
+
+@pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
+def test_a_damaged_writer_is_compiled_again(suffix: str, tmp_path: Path) -> None:
+    assert run(tmp_path, WRITER) == ["0", "0"]
+    (damaged,) = (path for path in tmp_path.rglob("*") if path.suffix == suffix)
+    damaged.write_bytes(damaged.read_bytes()[:40])
+    assert run(tmp_path, WRITER) == ["1", "0"]
+    assert run(tmp_path, WRITER) == ["0", "1"]
 
 
 def test_no_folder_for_a_cache_is_no_error(tmp_path: Path) -> None:

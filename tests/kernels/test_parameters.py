@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from kernels.formulas import FORMULAS, examples
 
+from streamkernel import kernels
 from streamkernel.errors import DTypeError, ModelFormatError, ParameterError, ShapeError
 from streamkernel.kernels import (
     KERNEL_NAMES,
@@ -128,6 +132,29 @@ def test_every_kernel_has_a_name_an_oracle_and_examples() -> None:
     assert kinds <= FORMULAS.keys()
     assert kinds <= {type(kernel) for kernel in examples(3)}
     assert {kind.name for kind in kinds} <= set(KERNEL_NAMES)
+
+
+def test_imports_have_no_circle_and_none_is_hidden() -> None:
+    folder = Path(kernels.__file__).parent
+    imports: dict[str, set[str]] = {}
+    for path in folder.glob("*.py"):
+        nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        assert all(node.col_offset == 0 for node in nodes), f"{path.name} imports inside a function or a condition"
+        imports[path.stem] = {str(node.module).rpartition(".")[2] for node in nodes}
+        imports[path.stem] |= {
+            alias.name for node in nodes if node.module == kernels.__name__ for alias in node.names
+        }  # fmt: skip
+    while imports:
+        free = {name for name, needed in imports.items() if not needed & imports.keys() - {name}}
+        assert free, f"these import one another: {', '.join(imports)}"
+        imports = {name: needed for name, needed in imports.items() if name not in free}
+
+
+def test_the_documentation_has_a_row_for_every_kernel() -> None:
+    text = (Path(kernels.__file__).parents[2] / "docs" / "methods.md").read_text()
+    table = text[text.index("## Kernels") : text.index("Matern and rational quadratic:")]
+    names = set(re.findall(r"`(\w+)`", "".join(line for line in table.splitlines() if line.startswith("| `"))))
+    assert set(KERNEL_NAMES) <= names
 
 
 def test_sums_and_products() -> None:
