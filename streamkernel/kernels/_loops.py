@@ -36,8 +36,8 @@ from streamkernel.kernels.formula import Metric
 
 __all__ = ["GROUP", "fill", "norms", "signatures", "source_version"]
 
-# Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS. Each panel is read once for
-# a group, and the group's tile (GROUP x columns numbers, 12 KB in AVX-512) stays in the first-level cache.
+# Rows whose scaled copies stay in cache while all panels pass over them; a multiple of ROWS. Each panel is read once
+# for a group, and the group's sums against it (6 KB with AVX-512) stay in the first-level cache.
 GROUP = 4 * ROWS
 
 

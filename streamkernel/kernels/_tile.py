@@ -36,7 +36,7 @@ __all__ = [
 
 # Tiles of 4 x 4, 6 x 2, 6 x 4, 8 x 3, 9 x 3, 12 x 2 and 14 x 2 vectors of 64 bytes were measured on an Intel processor
 # with AVX-512. 6 x 4 and 9 x 3 were the fastest; 9 x 3 took 0.89 to 1.16 of the time of 6 x 4 at 2 to 200 features.
-# A broadcast value of x then serves VECTORS products and a vector of points ROWS, without any register spilt.
+# 24 accumulators, 4 vectors of points and a broadcast value are 29 of the 32 registers.
 ROWS = 6
 # Features are summed in blocks, and then the sums of the blocks: rounding grows with the root of BLOCK + p / BLOCK, not
 # with that of p.
@@ -222,8 +222,8 @@ def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
     signature = types.void(rows, i, p, out)
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        # One lane, because a row's features lie side by side: a vector of them would be summed in another order than the
-        # tile sums, and then |x|^2 + |z|^2 - 2 x.z would not be 0 for equal rows.
+        # One lane, because a row's features lie side by side: a vector of them would be summed in another order than
+        # that of the tiles, and then |x|^2 + |z|^2 - 2 x.z would not be 0 for equal rows.
         emit = Emitter(context, builder, signature.args[0].dtype, lanes=1)
         source, target = (context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 3))
         i, p = values[1], values[2]
