@@ -177,6 +177,14 @@ def test_options_of_the_rules_in_methods_are_those_of_the_code() -> None:
             assert told[which] == {True: "yes", False: "no"}.get(option.default, str(option.default)), which
 
 
+def test_files_that_contributing_names_exist() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## To add")[1].split("\n## ")[0]
+    named = re.findall(r"`((?:\w+/)*\w*(?:/|\.py|\.md))`", table)
+    assert len(named) > 20
+    for name in named:
+        assert any((place / name).exists() for place in (ROOT, ROOT / "streamkernel")), name
+
+
 def test_names_in_methods_exist() -> None:
     public = {*package.__all__, *factors.__all__, *report.__all__}
     named = {
