@@ -22,9 +22,6 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.facts.factors import PcaCurve, pca_optimum
 from streamkernel.report.facts.fit import Absent
-from streamkernel.report.pages.factors import factors_page, factors_picture
-from streamkernel.report.pages.kinds import page_of, picture_of
-from streamkernel.report.publish import PICTURE, checked_output, publish_file
 
 __all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", "write_report"]
 
@@ -59,9 +56,7 @@ def write_report(
         The file exists, or its folder does not; raised before any work.
     """
     document = _module("bokeh", "report", "streamkernel.report.pages.document")
-    target = checked_output(path, overwrite=overwrite)
-    page = document.html_of(page_of(model, pairs), title)
-    publish_file(target, page.encode(), overwrite=overwrite)
+    document.write_model_page(model, path, title, overwrite, pairs)
 
 
 def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
@@ -76,10 +71,7 @@ def draw_png(model: PredictingModel, path: str | PathLike[str]) -> None:
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    renderer = _module("matplotlib", "png", "streamkernel.report.matplotlib_renderer")
-    target = checked_output(path, overwrite=True, mark=PICTURE)
-    lead, figures = picture_of(model)
-    publish_file(target, renderer.png_of(figures, (10.0, 3.6), lead), overwrite=True, mark=PICTURE)
+    _module("matplotlib", "png", "streamkernel.report.pages.pictures").write_model_picture(model, path)
 
 
 def write_factor_report(
@@ -106,9 +98,7 @@ def write_factor_report(
         The file exists, or its folder does not; raised before any work.
     """
     document = _module("bokeh", "report", "streamkernel.report.pages.document")
-    target = checked_output(path, overwrite=overwrite)
-    page = document.html_of(factors_page(factors, optimum), title)
-    publish_file(target, page.encode(), overwrite=overwrite)
+    document.write_factors_page(factors, path, title, overwrite, optimum)
 
 
 def draw_factor_png(
@@ -123,14 +113,12 @@ def draw_factor_png(
     StoreNotFoundError
         The folder of `path` does not exist; raised before any work.
     """
-    renderer = _module("matplotlib", "png", "streamkernel.report.matplotlib_renderer")
-    target = checked_output(path, overwrite=True, mark=PICTURE)
-    picture = renderer.png_of([factors_picture(factors, optimum)], (7.2, 4.4))
-    publish_file(target, picture, overwrite=True, mark=PICTURE)
+    pictures = _module("matplotlib", "png", "streamkernel.report.pages.pictures")
+    pictures.write_factors_picture(factors, path, optimum)
 
 
 def _module(library: str, extra: str, module: str) -> ModuleType:
     # Imported on call: each library is an extra, and users who only fit need neither.
     if find_spec(library) is None:
-        raise ParameterError(f"{library} is not installed, and this draws with it; pip install streamkernel[{extra}]")
+        raise ParameterError(f"{library} is not installed, and draws this; pip install streamkernel[{extra}]")
     return import_module(module)

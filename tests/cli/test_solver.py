@@ -46,7 +46,7 @@ def test_info_and_report(cli: Callable, solved: Path, tmp_path: Path) -> None:
     assert "cg" in cli("info", solved).out
     assert cli("report", solved, tmp_path / "r.html", "--png", tmp_path / "r.png").status == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "the GCV error takes the sums of the direct solve" in page
+    assert "a GCV error needs the sums of the direct solve" in page
     assert "not known to conjugate gradients" in page
     assert "conjugate gradients, " in page
     assert 'id="gcv"' not in page or "Not drawn" in page

@@ -105,7 +105,7 @@ def test_several_factors_side_by_side(made: Made) -> None:
     at = page.words.index("Residual trace")
     assert page.words[at + 1 : at + 3] == [f"{factor.residual_trace:.4g}" for factor in factors]
     assert "taken from the rows" not in page.text
-    assert "not all of one" not in page.text
+    assert "These factors differ" not in page.text
     eigenvalues = np.linalg.eigvalsh(factors[0].basis.kernel(ROWS))[::-1]
     optimum = 1.0 - eigenvalues[:20].sum() / 400
     at = page.words.index("Times the PCA optimum")
@@ -181,7 +181,7 @@ def test_bounds_that_do_not_hold_are_not_drawn() -> None:
         assert f"Not drawn: compression bound, as {found.reason}" in page.text
     mixed = Page(render_factors([factorize(ROWS, n_components=5), unbounded]))
     assert "1 factor is left out: k(x, x) has no largest value" in mixed.text
-    assert "These factors are not all of one kernel or lengthscale" in mixed.text
+    assert "These factors differ in kernel or lengthscale" in mixed.text
 
 
 def test_labels_tell_factors_apart(made: Made, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_every_panel_is_there_or_says_why_not(name: str, models: dict[str, Any])
     page = Page(render(models[name]))
     assert page.panels() == PANELS[name]
     reasons = {
-        "plain": "a gamma, by how much a target may be missed, that was named before the fit",
+        "plain": "a bound_gamma, the error from which a row counts as wrong, chosen before the fit",
         "several": "Theorem 3 is about one target, and there are 2",
         "three": "Theorem 3 is about two classes, and there are 3",
     }
@@ -148,7 +148,7 @@ def test_sparse_kernel_pca(tmp_path: Path) -> None:
     assert "not bounded" in render(KernelPCA(2, sparse=3, kernel="linear").fit(X).model_)
     write_report(model, tmp_path / "page.html", title="A title")
     assert re.search("<title>A title</title>", (tmp_path / "page.html").read_text())
-    with pytest.raises(ParameterError, match="pairs are of models that predict"):
+    with pytest.raises(ParameterError, match="kernel-pca does not predict; leave pairs out"):
         write_report(model, tmp_path / "other.html", pairs={})
 
 
@@ -162,4 +162,4 @@ def test_kernel_cca() -> None:
     assert "Lengthscales" in page.texts
     assert variates_bound(model).bound.minimum == model.bound.minimum
     plain = KernelCCA(1, basis_size=10).fit(X, Y).model_
-    assert "Not drawn: bound on the error, as it takes a gamma" in Page(render(plain)).text
+    assert "Not drawn: bound on the error, as it needs a bound_gamma" in Page(render(plain)).text

@@ -125,7 +125,7 @@ def factor_curve(factor: Factor, label: str) -> FactorCurve | Absent:
     """Residual trace against rank."""
     path = np.asarray(factor.residual_path, dtype=np.float64)
     if not path[0] > 0.0 or not np.isfinite(path).all():
-        return Absent("the trace of the kernel matrix is 0, so that there is nothing for a factor to explain")
+        return Absent("the trace of the kernel matrix is 0, so that a factor has nothing to explain")
     if len(path) < 2:
         return Absent("the factor has no columns")
     stored = factor.record.columns

@@ -68,7 +68,7 @@ class TraceCurve:
 
     Attributes
     ----------
-    size, relative : (n + 1,), beginning with the empty basis; values that round to zero are drawn at `ROUNDING`.
+    size, relative : (n + 1,), beginning with the empty basis; values below `ROUNDING` are drawn there.
     left : the certificate, without this limit.
     rows : number of rows over which it is exact.
     tol : share of the trace at which the selection was to stop; 0 for none.
@@ -188,7 +188,7 @@ def trace_curve(model: SavedBasis) -> TraceCurve | Absent:
     record, path = model.record, np.asarray(model.arrays["residual_path"], dtype=np.float64)
     trace = record.certificate.trace
     if not trace > 0.0 or not np.isfinite(path).all():
-        return Absent("the trace of the kernel matrix is 0, so that there is nothing for a basis to explain")
+        return Absent("the trace of the kernel matrix is 0, so that a basis has nothing to explain")
     if len(path) < 2:
         return Absent("the basis has no functions")
     rounds = tuple(
@@ -240,7 +240,7 @@ def gcv_curve(model: RidgeModel) -> GcvCurve | Absent:
     names = ("gcv_alphas", "gcv_scores", "gcv_effective_df")
     if solved_by_iterations(model):
         return Absent(
-            "alpha was given and solved for by conjugate gradients: the GCV error takes the sums of the direct solve"
+            "alpha was given and conjugate gradients solved for it: a GCV error needs the sums of the direct solve"
         )
     if any(name not in arrays for name in names):
         return Absent("the model keeps no GCV curve")

@@ -152,10 +152,10 @@ def checked_rows(model: PredictingModel, pairs: Mapping[str, Any] | None = None)
             )
     if true.size == 0:
         return Absent("there are no rows to compare predictions with")
-    return CheckedRows(f"{count(len(true))} {_words(kind)}", _WHERE.get(kind, "the rows given"), true, kept)
+    return CheckedRows(f"{count(len(true))} {_rows_text(kind)}", _WHERE.get(kind, "the rows given"), true, kept)
 
 
-def _words(kind: str) -> str:
+def _rows_text(kind: str) -> str:
     if kind == "training":
         return "training rows, as none were held out"
     return _WHERE.get(kind, f"rows ({plain(kind, 80)})")

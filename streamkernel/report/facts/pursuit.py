@@ -23,7 +23,6 @@ __all__ = [
     "error_text",
     "fitted_to_rows",
     "loss_curve",
-    "path_curve",
     "pursuit_bound",
     "squared_errors",
     "variates_bound",
@@ -87,7 +86,9 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
     """Root of the mean squared error; for several targets in units of their spread, for classes of the indicators."""
     path = model.path
     if _is_logistic(model):
-        return Absent("the logistic loss was fitted: its squares are of weighted responses, and of the last step alone")
+        return Absent(
+            "the logistic loss was fitted: its squared errors are of weighted responses, in the last step alone"
+        )
     if path.terms == 0:
         return Absent("the path has no terms")
     if model.classes is None:
@@ -110,7 +111,7 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
 def error_text(model: PursuitModel) -> str:
     """The condition under which a row counts as wrong."""
     gamma = model.record.settings.bound_gamma
-    return "its class is told wrongly" if gamma is None else f"its target is missed by more than {gamma:g}"
+    return "its predicted class is wrong" if gamma is None else f"its target is missed by more than {gamma:g}"
 
 
 def error_rates(model: PursuitModel) -> PathCurve | Absent | None:
@@ -133,12 +134,6 @@ def loss_curve(model: PursuitModel) -> PathCurve | None:
     held_out = path.losses[:, 1] / path.validation_rows if path.validation_rows > 0.0 else None
     training, label = path.losses[:, 0] / max(path.fitted_rows, 1.0), "Logistic loss, nats a row"
     return PathCurve(path.sizes, training, held_out, model.terms, label, "nats")
-
-
-def path_curve(model: PursuitModel) -> PathCurve | Absent:
-    """The one curve of a small picture: wrong classes, or otherwise the squared error."""
-    rates = error_rates(model) if model.classes is not None else None
-    return rates if isinstance(rates, PathCurve) else squared_errors(model)
 
 
 def weakness(model: PursuitModel) -> Array | Absent:
@@ -170,9 +165,7 @@ def pursuit_bound(model: PursuitModel) -> PursuitBound | Absent:
     if model.classes is None and model.target_count > 1:
         return Absent(f"Theorem 3 is about one target, and there are {model.target_count}")
     if model.classes is None and path.errors is None:
-        return Absent(
-            "it takes a gamma, by how much a target may be missed, that was named before the fit: bound_gamma"
-        )
+        return Absent("it needs a bound_gamma, the error from which a row counts as wrong, chosen before the fit")
     return Absent("the model keeps no counts of wrong rows")
 
 
@@ -180,7 +173,9 @@ def variates_bound(model: KernelCCAModel) -> PursuitBound | Absent:
     """The bound of Theorem 4 along the path."""
     found = model.bound
     if found is None:
-        return Absent("it takes a gamma, by how much variates may differ, that was named before the fit (bound_gamma)")
+        return Absent(
+            "it needs a bound_gamma, the largest difference of variates that is not wrong, chosen before the fit"
+        )
     assert model.record.bound is not None
     wrong = f"its variates of the first pair differ by more than {model.record.bound.gamma:g} of their deviation"
     fitted = [words for view in model.record.views for words in fitted_to_rows(view)]

@@ -5,19 +5,47 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from os import PathLike
+from typing import Any
 
+from streamkernel.factors import Factor
 from streamkernel.report.bokeh_renderer import scripts_and_elements
+from streamkernel.report.facts.factors import PcaCurve
+from streamkernel.report.facts.fit import Absent
 from streamkernel.report.figures import plot
+from streamkernel.report.pages.factors import factors_page
+from streamkernel.report.pages.kinds import page_of
 from streamkernel.report.pages.tables import Card, Page, Section, Table
+from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.text import plain
 
-__all__ = ["html_of"]
+__all__ = ["html_of", "write_factors_page", "write_model_page"]
 
 _POWER = re.compile("(?<=10)[⁻⁰¹²³⁴-⁹]+")
 _PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
+
+
+def write_model_page(
+    model: Any, path: str | PathLike[str], title: str | None, overwrite: bool, pairs: Mapping[str, Any] | None
+) -> None:
+    """See `streamkernel.report.write_report`."""
+    target = checked_output(path, overwrite=overwrite)
+    publish_file(target, html_of(page_of(model, pairs), title).encode(), overwrite=overwrite)
+
+
+def write_factors_page(
+    factors: Sequence[Factor],
+    path: str | PathLike[str],
+    title: str | None,
+    overwrite: bool,
+    optimum: PcaCurve | Absent | None,
+) -> None:
+    """See `streamkernel.report.write_factor_report`."""
+    target = checked_output(path, overwrite=overwrite)
+    publish_file(target, html_of(factors_page(factors, optimum), title).encode(), overwrite=overwrite)
 
 
 def html_of(page: Page, title: str | None = None) -> str:

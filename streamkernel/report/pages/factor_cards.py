@@ -69,10 +69,6 @@ def _several(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None) -> 
     ]
 
 
-def _bytes_text(number: float) -> str:
-    return format_bytes(int(number))
-
-
 def _number(record: Sweeps | Memory | Absent, name: str) -> float | None:
     if isinstance(record, Absent):
         return None
@@ -96,7 +92,7 @@ def _least(
 
 def _exact(one: FactorCurves) -> str:
     rounding = isinstance(one.curve, FactorCurve) and one.curve.vanished
-    return "no more than rounding" if rounding else "of the kernel's trace, exact"
+    return "only rounding errors" if rounding else "of the kernel's trace, exact"
 
 
 def _optimum(pca: PcaCurve | Absent | None, rank: int, first: FactorCurves) -> Card:

@@ -25,7 +25,7 @@ __all__ = [
 
 _BESIDE = 5  # most columns of text that fit side by side
 ENDED = {
-    "size": "the rank that was asked for",
+    "size": "the requested rank",
     "tolerance": "the tolerance was met",
     "rank": "no independent row was left",
     "bound": "the compression bound is least there",
@@ -167,9 +167,9 @@ def factor_notices(factors: Sequence[FactorCurves]) -> list[str]:
     found = []
     kept = differences([one.factor for one in factors])
     if kept:
-        of = " or ".join(kept)
+        of = " and ".join(kept)
         found.append(
-            f"These factors are not all of one {of}: the lines are shares of the traces of different matrices, and a "
+            f"These factors differ in {of}: the lines are shares of the traces of different matrices, and a "
             "PCA optimum is that of the first."
         )
     for one in factors:
@@ -179,5 +179,5 @@ def factor_notices(factors: Sequence[FactorCurves]) -> list[str]:
             found.append(f"{who} stopped at rank {count(one.rank)} of {count(asked)}: no independent row was left.")
         if isinstance(one.memory, Memory) and one.memory.measured > one.memory.promised:
             over = f"{format_bytes(one.memory.measured)} against {format_bytes(one.memory.promised)}"
-            found.append(f"{who} went over the memory that was promised: {over}.")
+            found.append(f"{who} used more memory than promised: {over}.")
     return found

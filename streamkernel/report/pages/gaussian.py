@@ -110,7 +110,7 @@ def _cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent, check: 
         Card(
             "Query points" if committee else "Basis functions",
             count(n),
-            f"of {count(asked)} asked for" if n < asked else "chosen rows",
+            f"of {count(asked)} requested" if n < asked else "chosen rows",
         ),
         Card("Sweeps", count(config["sweep_count"]), f"{plural(len(config.get('rounds', [])), 'round')} of choosing"),
         Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
@@ -226,7 +226,7 @@ def _settings(model: PredictingModel) -> list[Table]:
         ("Rows of a block", count(settings["block_size"]) if _in_blocks(settings) else ""),
         ("Blocks", {"order": "in the order of the rows", "cells": "cells of near rows"}.get(
             str(settings.get("partition")), "") if _in_blocks(settings) else ""),
-        ("Basis functions asked for", count(config["requested_basis"])),
+        ("Basis functions requested", count(config["requested_basis"])),
         ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
         *last,
     ]  # fmt: skip

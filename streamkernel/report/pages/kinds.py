@@ -53,7 +53,7 @@ def page_of(model: Any, pairs: Pairs = None) -> Page:
     """
     report = _report_of(model)
     if report.picture is None and pairs is not None:
-        raise ParameterError("pairs are of models that predict, which this is not; leave them out")
+        raise ParameterError(f"pairs were given, but {title_of(model)} does not predict; leave pairs out")
     return report.page(model, pairs)
 
 

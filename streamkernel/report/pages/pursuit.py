@@ -52,10 +52,10 @@ from streamkernel.report.text import count, kernel_text, percent, plain, plural,
 __all__ = ["pursuit_page", "pursuit_picture"]
 
 _ENDED = {
-    "terms": "as many as were asked for",
-    "tolerance": "little enough was left",
+    "terms": "the requested number",
+    "tolerance": "the tolerance was met",
     "rank": "no independent function was left",
-    "validation": "validation rows liked these best",
+    "validation": "least error on validation rows",
 }
 
 
@@ -182,7 +182,7 @@ def _settings(model: PursuitModel) -> list[Table]:
             str(settings.get("draw")), "")),
         ("Candidates of a pick", count(settings["candidates"]) if settings.get("candidates") else "by default"),
         ("Picks of a sweep", count(settings["picks"]) if settings.get("picks") else "by default"),
-        ("Terms asked for", count(config["requested_basis"])),
+        ("Terms requested", count(config["requested_basis"])),
         ("Tolerance of the squared error", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
         ("Validation rows", _validation_text(settings.get("validation"))),
         ("Size chosen by", {"loss": "the loss of validation rows", "error": "the errors on validation rows"}.get(

@@ -159,7 +159,7 @@ def _settings(model: RidgeModel) -> list[Table]:
         *first,
         ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model)})"),
         ("Solver", _solver_text(model)),
-        ("Basis functions asked for", count(config["requested_basis"])),
+        ("Basis functions requested", count(config["requested_basis"])),
         ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
         ("Intercept", "fitted" if settings.get("fit_intercept", True) else "none"),
         *last,

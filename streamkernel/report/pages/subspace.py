@@ -81,7 +81,7 @@ def _data(model: Subspace) -> Rows:
 def _asked(model: Subspace) -> Rows:
     config = model.config
     first, last = common_settings(model, lengthscale_text(model))
-    asked = ("Basis functions asked for", count(config["requested_basis"]))
+    asked = ("Basis functions requested", count(config["requested_basis"]))
     return [*first, asked, *last]
 
 
@@ -89,7 +89,7 @@ def _common_cards(model: Subspace) -> tuple[list[Card], list[Card]]:
     """The first three and the last three cards of every page."""
     config, n = model.config, int(model.config["basis_size"])
     asked = int(config.get("requested_basis", n))
-    note = f"of {count(asked)} asked for" if n < asked else f"chosen in {plural(len(config['rounds']), 'round')}"
+    note = f"of {count(asked)} requested" if n < asked else f"chosen in {plural(len(config['rounds']), 'round')}"
     first = [
         Card("Rows", count(config["rows"]["count"]), "of the fit"),
         Card("Basis functions", count(n), note),
@@ -112,7 +112,7 @@ def _pca(model: KernelPCAModel) -> _Parts:
     cards = [
         *first,
         Card("Features", count(len(config["columns"])), scaling_text(model)),
-        Card("Components", count(eigen["count"]), f"of {count(eigen['requested'] or eigen['count'])} asked for"),
+        Card("Components", count(eigen["count"]), f"of {count(eigen['requested'] or eigen['count'])} requested"),
         Card("First component", percent(float(values[0]) / total if len(values) and total else 0.0), "of the variance"),
         Card("Residual trace", percent(config["certificate"]["relative_residual_trace"]), "of the basis, exact"),
         Card("Left by components", percent(eigen["relative_residual_trace"]), "of the trace, at most"),
@@ -120,7 +120,7 @@ def _pca(model: KernelPCAModel) -> _Parts:
         *last,
     ]
     stop = config.get("stop")
-    settings = [*_asked(model), ("Components asked for", count(eigen["requested"]) if eigen["requested"] else "all")]
+    settings = [*_asked(model), ("Components requested", count(eigen["requested"]) if eigen["requested"] else "all")]
     if stop is not None:
         settings.append(("Cut where", f"the bound is least, of {count(stop['looked'])} functions"))
     components = eigenvalues_figure(values, float(eigen["residual_trace"]))
@@ -155,7 +155,7 @@ def _cca(model: KernelCCAModel) -> _Parts:
     cards = [
         *first,
         Card("Features", f"{count(len(views[0]['names']))} and {count(len(views[1]['names']))}", scaling_text(model)),
-        Card("Pairs of variates", count(len(correlations)), f"of {count(config['cca']['requested'])} asked for"),
+        Card("Pairs of variates", count(len(correlations)), f"of {count(config['cca']['requested'])} requested"),
         Card("Correlation", significant(float(correlations[0]) if len(correlations) else None), "of the first pair"),
         *(
             Card(f"Residual, {name}", percent(view["certificate"]["relative_residual_trace"]), "of its trace, exact")

@@ -169,9 +169,7 @@ def memory_notice(memory: Memory | Absent) -> list[str]:
     """A sentence if the measured memory exceeds the promised memory."""
     if isinstance(memory, Absent) or memory.measured <= memory.promised:
         return []
-    return [
-        f"Memory went over what was promised: {format_bytes(memory.measured)} against {format_bytes(memory.promised)}."
-    ]
+    return [f"Memory exceeded the promise: {format_bytes(memory.measured)} against {format_bytes(memory.promised)}."]
 
 
 def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
