@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -199,9 +200,12 @@ def _points(series: plot.Points, axes: Axes, order: float) -> None:
 @_draw.register
 def _boxes(series: plot.Boxes, axes: Axes, order: float) -> None:
     left, right, bottom, top = np.broadcast_arrays(series.left, series.right, series.bottom, series.top)
-    axes.bar(
-        left, top - bottom, right - left, bottom, align="edge", color=series.fill, alpha=series.opacity,
-        edgecolor=series.edge, linewidth=0.6 * series.edge_width if series.edge else 0, zorder=order,
+    corners = np.stack([(left, bottom), (left, top), (right, top), (right, bottom)]).transpose(2, 0, 1)
+    axes.add_collection(
+        PolyCollection(
+            list(corners), facecolors=series.fill, alpha=series.opacity, edgecolors=series.edge or "none",
+            linewidths=0.6 * series.edge_width, zorder=order,
+        )
     )  # fmt: skip
 
 
