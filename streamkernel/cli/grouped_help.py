@@ -81,7 +81,7 @@ class GroupedCommand(click.Command):
 
 
 def _value_of(flag: str, args: list[str]) -> str | None:
-    for word, following in zip(args, [*args[1:], None], strict=True):
+    for word, following in zip(args, [*args[1:], None], strict=False):
         if word == flag:
             return following
         if word.startswith(f"{flag}="):

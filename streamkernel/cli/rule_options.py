@@ -22,7 +22,7 @@ NAMED = {
     "picks": "The number of picks in a sweep, for csi, kmp and the pools of sgma.",
     "kappa": "The weight of the targets in [0, 1], for csi and csi-lookahead.",
     "delta": "The number of columns that csi-lookahead looks ahead.",
-    "block": "The number of rows that rpcholesky and incomplete-cholesky read at once.",
+    "block": "The number of rows that a rule with the option block reads at once.",
 }
 
 # Their types.

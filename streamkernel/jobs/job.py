@@ -289,7 +289,7 @@ class Job:
         """
         if self._client is None:
             raise ParameterError(
-                f"nobody can drive job {self.id} here; give the address of a scheduler ({option('address')}) to resume "
+                f"nobody can drive job {self.id} here; give {option('address')}, the address of a scheduler, to resume "
                 "it"
             )
         self.refresh()

@@ -56,7 +56,7 @@ def test_resume_does_not_wait_for_the_lease(
 ) -> None:
     """Somebody knows that the cluster is gone; the records cannot."""
     records = lost(jobs, rows, tmp_path / "model", lease=3000, seconds=0)
-    with pytest.raises(ParameterError, match="give the address of a scheduler"):
+    with pytest.raises(ParameterError, match="give address, the address of a scheduler"):
         looking.job(records.id).resume()
     job = session.job(records.id)
     assert job.status == "running"

@@ -58,7 +58,7 @@ def command(
     """
     if not execution_target(scheduler, workers).remote:
         raise ParameterError(
-            "a job runs on a cluster that outlives this process: give --scheduler the address of one, such as "
+            "a job outlives this process, and needs a cluster that does: give --scheduler the address of one, such as "
             "tls://host:8786; streamkernel fit runs here"
         )
     settings = settings_given(options)
