@@ -95,16 +95,19 @@ class _Message(Exception):
     value : the value that was refused, where the caller gives it.
     """
 
-    # On the class: an exception that is read from a pickle gets its own only afterwards.
-    message: str = ""
-    parameter: str | None = None
-    value: Any = None
+    message: str
+    parameter: str | None
+    value: Any
 
     def __init__(self, message: str = "", *, value: Any = None) -> None:
         super().__init__(worded(message, in_python))
         self.message = message
         self.parameter = next((each.name for each in mentions(message) if each.kind in ("option", "switch")), None)
         self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not the built-in one: Dask replaces that by a way of making an object that a MemoryError refuses.
+        return type(self), (self.message,), self.__dict__
 
     def worded(self, words: Callable[[Mention], str]) -> str:
         """The message in the words of a front end."""
