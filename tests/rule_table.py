@@ -1,4 +1,7 @@
-"""Each row of the table of rules, with every score and pool of sgma, and every option that is another algorithm."""
+"""Each row of the table of rules, with every score and pool of sgma, and every option that is another algorithm.
+
+A pool says which rows a score is given, and no score looks at how they were drawn: each score has one of the two pools.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,8 @@ TABLE: list[tuple[str, dict[str, Any]]] = [
     *(("few-sweep", {"objective": objective}) for objective in ("trace", "prediction", 0.5)),
     *(("sgma", {"score": score}) for score in SCORES),
     *(
-        ("sgma", {"score": s, "pool": pool, "picks": 4, "candidates": 8})
-        for s in SCORES
-        for pool in ("split", "shared")
+        ("sgma", {"score": score, "pool": ("split", "shared")[number % 2], "picks": 4, "candidates": 8})
+        for number, score in enumerate(SCORES)
     ),
     ("csi", {}),
     ("csi", {"kappa": 0.5, "centre": False, "candidates": 5, "picks": 3}),
