@@ -12,10 +12,18 @@ from streamkernel import GaussianProcessRegressor, KernelRidge, ingest, open_tab
 from streamkernel.estimators.base import SupervisedEstimator
 
 
-@pytest.mark.parametrize(("estimator", "kind"), [("ridge", KernelRidge), ("gp", GaussianProcessRegressor)])
+@pytest.mark.parametrize(
+    ("estimator", "kind", "given"),
+    [("ridge", KernelRidge, {}), ("gp", GaussianProcessRegressor, {"signal_variance": 1.0, "noise_variance": 0.1})],
+)
 @pytest.mark.parametrize("targets", [1, 2])
 def test_one_digest(
-    cli: Callable, tmp_path: Path, estimator: str, kind: type[SupervisedEstimator], targets: int
+    cli: Callable,
+    tmp_path: Path,
+    estimator: str,
+    kind: type[SupervisedEstimator],
+    given: dict[str, float],
+    targets: int,
 ) -> None:
     draws = np.random.default_rng(3)
     X = draws.standard_normal((400, 3))
@@ -25,9 +33,10 @@ def test_one_digest(
     ingest(tmp_path / "rows.npz", store)
     cli(
         *("fit", store, tmp_path / "model", "--estimator", estimator, "--basis", "20", "--lengthscale", "2"),
+        *(part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", value)),
         *("--seed", "0", "--scheduler", "threads", "--quiet"),
     )
-    fitted = kind(20, lengthscale=2.0, random_state=0).fit(open_table(store))
+    fitted = kind(20, lengthscale=2.0, random_state=0, **given).fit(open_table(store))
     loaded = kind.load(tmp_path / "model")
     assert loaded.model_.digest == fitted.model_.digest
     assert loaded.predict(X).shape == ((400, 2) if targets > 1 else (400,))
