@@ -13,7 +13,13 @@ from sklearn.kernel_ridge import KernelRidge as Reference
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_fit2d_1feature,
+    check_fit2d_1sample,
+    check_regressors_int,
+    check_regressors_train,
+    parametrize_with_checks,
+)
 
 from streamkernel import (
     BayesianCommitteeMachine,
@@ -24,12 +30,13 @@ from streamkernel import (
     KernelRidgeClassifier,
 )
 
-# What is found by evidence takes its time: with one estimator of each kind it is.
+# The checks are about the classes. What is found by evidence takes its time: `FOUND` does it on the poorest rows.
 GIVEN: dict[str, Any] = {"tune": "none", "signal_variance": 4.0}
+FOUND = [check_fit2d_1feature, check_fit2d_1sample, check_regressors_int, check_regressors_train]
 CHECKED = [
     KernelRidge(),
     KernelRidgeClassifier(),
-    GaussianProcessRegressor(),
+    GaussianProcessRegressor(noise_variance=0.1, **GIVEN),
     BayesianCommitteeMachine(noise_variance=0.1, **GIVEN),
     GaussianProcessClassifier(**GIVEN),
     GaussianProcessPoissonRegressor(**GIVEN),
@@ -41,6 +48,12 @@ CHECKED = [
 @parametrize_with_checks(CHECKED)
 def test_estimator_checks(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::streamkernel.errors.StreamKernelWarning")
+@pytest.mark.parametrize("check", FOUND)
+def test_checks_of_hyper_parameters_that_are_found(check: Any) -> None:
+    check("GaussianProcessRegressor", GaussianProcessRegressor())
 
 
 def data(m: int = 300, seed: int = 0) -> tuple[Any, Any]:
