@@ -23,7 +23,7 @@ from streamkernel.reductions.sums import normal_equations
 from streamkernel.selection import RULES, as_rule, options_of, picks
 from streamkernel.settings.gaussian import DEGREES_ROWS, GaussianSettings
 from streamkernel.solvers.calibration import SHARES
-from streamkernel.solvers.tuning import tune
+from streamkernel.tuning.gaussian import tune
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -22,7 +22,7 @@ from streamkernel.linalg import solve_lower
 from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import BlockNoise, GaussianEquations, RowNoise
 from streamkernel.solvers import ExactGP, GaussianSystem
-from streamkernel.solvers.tuning import tune
+from streamkernel.tuning.gaussian import tune
 
 Float = NDArray[np.float64]
 KERNEL = Gaussian(1.0)

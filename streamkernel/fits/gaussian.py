@@ -41,8 +41,8 @@ from streamkernel.reductions.sums import (
 from streamkernel.selection.problem import gather_step, unfilled_basis
 from streamkernel.settings.gaussian import DEGREES_ROWS, EVIDENCE, CommitteeSettings, GaussianSettings
 from streamkernel.solvers import GaussianSolution, GaussianSystem
-from streamkernel.solvers.tuning import Tuning
 from streamkernel.table import Table
+from streamkernel.tuning.gaussian import Tuning
 
 __all__ = ["GaussianFitted", "fit_gaussian", "plan_gaussian"]
 

@@ -20,8 +20,8 @@ from streamkernel.selection import Problem
 from streamkernel.selection.forms import GramForm
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.gaussian import EVIDENCE, GaussianSettings
-from streamkernel.solvers.likelihood_tuning import LikelihoodTuning
-from streamkernel.solvers.tuning import Tuning, TuningPoint, polish, tune
+from streamkernel.tuning.gaussian import Tuning, TuningPoint, polish, tune
+from streamkernel.tuning.likelihood import LikelihoodTuning
 
 __all__ = ["GaussianTuner", "evidence_steps", "points_step", "tuning_arrays", "tuning_record", "tuning_steps"]
 

@@ -33,14 +33,9 @@ from streamkernel.selection import Problem
 from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.gaussian import EVIDENCE
 from streamkernel.settings.generalised import GeneralisedSettings
-from streamkernel.solvers import (
-    LaplaceApproximation,
-    LikelihoodTuning,
-    calibrated,
-    solve_generalised,
-    tune_likelihood,
-)
+from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised
 from streamkernel.table import Table
+from streamkernel.tuning import LikelihoodTuning, tune_likelihood
 
 __all__ = ["GeneralisedFitted", "check_counts", "fit_generalised", "plan_generalised"]
 

@@ -1,31 +1,26 @@
 """Solvers: coefficients from the sums of a sweep. A system is decomposed once and then solved many times."""
 
 from streamkernel.solvers.calibration import calibrated
-from streamkernel.solvers.choice import SolverChoice, choose_solver, falkon_steps
 from streamkernel.solvers.exact_gp import ExactGP, Posterior
 from streamkernel.solvers.falkon import FalkonSolution, FalkonSystem, sampled_rows
 from streamkernel.solvers.gaussian_process import GaussianSolution, GaussianSystem, Variances
 from streamkernel.solvers.generalised import METHODS, GeneralisedCosts, generalised_costs, solve_generalised
 from streamkernel.solvers.laplace import LaplaceApproximation
-from streamkernel.solvers.laplace_evidence import LaplaceEvidence, LaplaceValue
 from streamkernel.solvers.latent_coordinates import Coordinates, GeneralisedFit, Iteration
 from streamkernel.solvers.lengthscale import LengthscaleChoice, choice_bytes, choose_lengthscale, median_lengthscale
-from streamkernel.solvers.likelihood_tuning import LikelihoodPoint, LikelihoodTuning, tune_likelihood
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.online import OnlineGaussianProcess
 from streamkernel.solvers.projected_bayes import ProjectedBayes, ProjectedSolution
 from streamkernel.solvers.quasi_newton import solve_quasi_newton
 from streamkernel.solvers.ridge import RidgeSolution, RidgeSystem
-from streamkernel.solvers.sample_evidence import Evidence, SparseEvidence, sparse_evidence, sweep_rows
 from streamkernel.solvers.skilling import CGResult, FullSystem, InverseBelow
 from streamkernel.solvers.skilling_plan import plan_full
-from streamkernel.solvers.tuning import Polished, Tuning, TuningPoint, polish, tune
+from streamkernel.solvers.solver_choice import SolverChoice, choose_solver, falkon_steps
 
 __all__ = [
     "METHODS",
     "CGResult",
     "Coordinates",
-    "Evidence",
     "ExactGP",
     "FalkonSolution",
     "FalkonSystem",
@@ -37,22 +32,14 @@ __all__ = [
     "InverseBelow",
     "Iteration",
     "LaplaceApproximation",
-    "LaplaceEvidence",
-    "LaplaceValue",
     "LengthscaleChoice",
-    "LikelihoodPoint",
-    "LikelihoodTuning",
     "OnlineGaussianProcess",
-    "Polished",
     "Posterior",
     "ProjectedBayes",
     "ProjectedSolution",
     "RidgeSolution",
     "RidgeSystem",
     "SolverChoice",
-    "SparseEvidence",
-    "Tuning",
-    "TuningPoint",
     "Variances",
     "calibrated",
     "choice_bytes",
@@ -62,13 +49,8 @@ __all__ = [
     "generalised_costs",
     "median_lengthscale",
     "plan_full",
-    "polish",
     "sampled_rows",
     "solve_generalised",
     "solve_newton",
     "solve_quasi_newton",
-    "sparse_evidence",
-    "sweep_rows",
-    "tune",
-    "tune_likelihood",
 ]

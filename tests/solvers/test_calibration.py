@@ -15,7 +15,7 @@ from streamkernel.reductions.predictions import ClassProbabilities, FullCovarian
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_newton
 from streamkernel.solvers.calibration import SHARES, _left_out
-from streamkernel.solvers.sample_evidence import sweep_rows
+from streamkernel.tuning.sample_evidence import sweep_rows
 
 LIKELIHOODS = ("bernoulli", "poisson", "softmax")
 

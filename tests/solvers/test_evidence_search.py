@@ -14,11 +14,11 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericalError
 from streamkernel.kernels import Gaussian, Kernel, Linear, Matern, log_lengthscales
-from streamkernel.solvers.climb import climb
-from streamkernel.solvers.evidence_search import EvidenceSearch
-from streamkernel.solvers.sample_basis import greedy_points
-from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
 from streamkernel.table import open_table
+from streamkernel.tuning.bounds import Bounds, spread_lengthscales
+from streamkernel.tuning.maximise import maximise
+from streamkernel.tuning.sample_basis import greedy_points
+from streamkernel.tuning.search import EvidenceSearch
 
 
 class Parabola:
@@ -70,11 +70,11 @@ def test_a_climb_keeps_what_belongs_to_its_best_point() -> None:
         return -float(v @ v), -2.0 * v, f"at {v[0]:.3f}"
 
     free, ends = np.array([True, False]), np.full(2, 5.0)
-    best, found = climb(look, np.array([9.0, 2.0]), free, -ends, ends, 30, 1e-12)
+    best, found = maximise(look, np.array([9.0, 2.0]), free, -ends, ends, 30, 1e-12)
     assert best == pytest.approx([0.0, 2.0], abs=1e-6)
     assert found.removeprefix("at -") in ("0.000", "at 0.000")
     # Of what cannot move there is one look.
-    best, found = climb(look, np.array([9.0, 2.0]), np.zeros(2, bool), -ends, ends, 30, 1e-12)
+    best, found = maximise(look, np.array([9.0, 2.0]), np.zeros(2, bool), -ends, ends, 30, 1e-12)
     assert (best.tolist(), found) == ([9.0, 2.0], "at 9.000")
 
 

@@ -19,14 +19,8 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import Bernoulli, Likelihood, Poisson, Softmax
 from streamkernel.reductions.predictions import ClassProbabilities, PoissonPredictions, covariance_of
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers import (
-    LaplaceApproximation,
-    LaplaceEvidence,
-    LikelihoodTuning,
-    solve_newton,
-    solve_quasi_newton,
-    tune_likelihood,
-)
+from streamkernel.solvers import LaplaceApproximation, solve_newton, solve_quasi_newton
+from streamkernel.tuning import LaplaceEvidence, LikelihoodTuning, tune_likelihood
 
 EVERY: dict[str, Likelihood] = {"bernoulli": Bernoulli(), "poisson": Poisson(), "softmax": Softmax(3)}
 every = pytest.mark.parametrize("name", EVERY)

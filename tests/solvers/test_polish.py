@@ -13,8 +13,8 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session
 from streamkernel.kernels import Gaussian, log_lengthscales
 from streamkernel.reductions.sums import ConstantNoise, DiagonalNoise, GaussianEquations
-from streamkernel.solvers import SparseEvidence, Tuning, polish, sweep_rows, tune
 from streamkernel.table import open_table
+from streamkernel.tuning import SparseEvidence, Tuning, polish, sweep_rows, tune
 
 
 # ---------------------------------------------------------------------------------------------------------------- full

@@ -22,8 +22,9 @@ from streamkernel.errors import NumericalError, ParameterError, ShapeError
 from streamkernel.kernels import Gaussian, Kernel, Matern, log_lengthscales, with_log_lengthscales
 from streamkernel.reductions import Reduction
 from streamkernel.reductions.sums import EvidenceGradient
-from streamkernel.solvers import ExactGP, SparseEvidence, sparse_evidence, sweep_rows
+from streamkernel.solvers import ExactGP
 from streamkernel.table import RowBlock, open_table
+from streamkernel.tuning import SparseEvidence, sparse_evidence, sweep_rows
 
 Float = NDArray[np.float64]
 C = naive.card()

@@ -15,7 +15,7 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import DataError, NumericalError, ParameterError, ShapeError
 from streamkernel.kernels import Gaussian, Linear, Matern, log_lengthscales
-from streamkernel.solvers import Tuning, polish, sweep_rows, tune
+from streamkernel.tuning import Tuning, polish, sweep_rows, tune
 
 
 def values_of(tuning: Tuning) -> Float:

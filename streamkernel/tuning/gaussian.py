@@ -25,11 +25,11 @@ from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import require_finite
 from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import GaussianSums
-from streamkernel.solvers.evidence_search import MOVABLE, EvidenceSearch, TuningPoint
-from streamkernel.solvers.sample_basis import Run, greedy_points
-from streamkernel.solvers.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread
-from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
 from streamkernel.table import Table, open_table
+from streamkernel.tuning.bounds import Bounds, spread_lengthscales
+from streamkernel.tuning.sample_basis import Run, greedy_points
+from streamkernel.tuning.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread
+from streamkernel.tuning.search import MOVABLE, EvidenceSearch, TuningPoint
 
 __all__ = ["MOVABLE", "Polished", "Tuning", "TuningPoint", "polish", "tune"]
 

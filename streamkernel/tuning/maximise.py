@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from streamkernel.errors import NumericalError
 
-__all__ = ["climb"]
+__all__ = ["maximise"]
 
 Float = NDArray[np.float64]
 Found = TypeVar("Found")
@@ -26,7 +26,7 @@ class _SpentError(Exception):
     """The evaluations are used up. It is raised within a line search."""
 
 
-def climb(
+def maximise(
     look: Callable[[Float], tuple[float, Float, Found]],
     start: Float,
     free: NDArray[np.bool_],

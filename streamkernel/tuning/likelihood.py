@@ -21,12 +21,12 @@ from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import require_finite
 from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import Likelihood, Softmax
-from streamkernel.solvers.climb import climb
-from streamkernel.solvers.laplace_evidence import LaplaceEvidence
-from streamkernel.solvers.sample_basis import Run, greedy_points
-from streamkernel.solvers.sample_evidence import in_this_thread
-from streamkernel.solvers.tuning_bounds import Bounds, spread_lengthscales
 from streamkernel.table import open_table
+from streamkernel.tuning.bounds import Bounds, spread_lengthscales
+from streamkernel.tuning.laplace_evidence import LaplaceEvidence
+from streamkernel.tuning.maximise import maximise
+from streamkernel.tuning.sample_basis import Run, greedy_points
+from streamkernel.tuning.sample_evidence import in_this_thread
 
 __all__ = ["LikelihoodPoint", "LikelihoodTuning", "tune_likelihood"]
 
@@ -223,7 +223,7 @@ class _Search:
             return *self._evaluate(evidence, values, "search", number), None
 
         try:
-            return climb(look, start, self._free, self._low, self._high, evaluations, _FLAT)[0]
+            return maximise(look, start, self._free, self._low, self._high, evaluations, _FLAT)[0]
         except NumericalError:
             # With new basis points the evaluation at `start` may fail for lack of digits.
             return start

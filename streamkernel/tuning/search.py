@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
-from streamkernel.solvers.climb import climb
-from streamkernel.solvers.sample_evidence import Evidence
-from streamkernel.solvers.tuning_bounds import Bounds
+from streamkernel.tuning.bounds import Bounds
+from streamkernel.tuning.maximise import maximise
+from streamkernel.tuning.sample_evidence import Evidence
 
 __all__ = ["MOVABLE", "EvidenceSearch", "TuningPoint"]
 
@@ -74,7 +74,7 @@ class EvidenceSearch:
     ) -> tuple[Float, Evidence]:
         """The best of at most `evaluations` points, starting from `start`, and its evidence.
 
-        It is `climb` on the evidence per row and target.
+        It is `maximise` on the evidence per row and target.
 
         Raises
         ------
@@ -90,4 +90,4 @@ class EvidenceSearch:
             self.points.append(TuningPoint(stage, number, len(found.basis), lengthscales, signal, noise, value))
             return value, found.gradient / found.count, found
 
-        return climb(look, start, self._free, self._bounds.low, self._bounds.high, evaluations, _FLAT)
+        return maximise(look, start, self._free, self._bounds.low, self._bounds.high, evaluations, _FLAT)
