@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
 from streamkernel.errors import StoreExistsError
+from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 from streamkernel.wording import switch
 
 __all__ = [
@@ -58,17 +58,17 @@ def folder_generation(folder: Path) -> tuple[int, int, int] | None:
     return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
-def canonical_json(value: Any) -> str:
+def canonical_json(value: Unchecked) -> str:
     """JSON text with sorted keys and no spaces: equal values give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def json_content(value: Any) -> bytes:
+def json_content(value: Unchecked) -> bytes:
     """JSON as our files hold it, with lines for people."""
     return json.dumps(value, indent=1, allow_nan=False).encode()
 
 
-def parsed_json(text: str | bytes, **options: Any) -> Any:
+def parsed_json(text: str | bytes, **options: Unchecked) -> Any:
     """The value of a JSON text. No object may have a name twice, because one of the two values would be lost.
 
     Raises
@@ -85,7 +85,7 @@ class RepeatedNameError(ValueError):
     """An object of a JSON text has a name twice."""
 
 
-def _of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _of_pairs(pairs: list[tuple[str, Any]]) -> Fields:
     found = dict(pairs)
     if len(found) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
@@ -98,7 +98,7 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def array_digest(array: NDArray[Any]) -> str:
+def array_digest(array: AnyArray) -> str:
     """XXH3 (128 bits) of the values of an array (C order, little endian), in hex, without its shape and dtype.
 
     It detects damage and accidental replacement, but not forgery. SHA-256 would take as long as a write of the values

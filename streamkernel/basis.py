@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import SingularKernelError
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import PANEL_ROWS, Whitener, independent_rows, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Float, Int
 
 __all__ = ["PIVOT_TOLERANCE", "Basis"]
 
@@ -43,21 +42,21 @@ class Basis:
     """
 
     kernel: Kernel
-    points: NDArray[Any]
-    rows: NDArray[np.int64]
+    points: AnyArray
+    rows: Int
 
     @classmethod
-    def empty(cls, kernel: Kernel, n_features: int, dtype: np.dtype[Any]) -> Basis:
+    def empty(cls, kernel: Kernel, n_features: int, dtype: AnyDType) -> Basis:
         return cls(kernel, np.zeros((0, n_features), dtype), np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.points)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Fields:
         # The factor and the packed points are cheap to compute again and expensive to send.
         return {"kernel": self.kernel, "points": self.points, "rows": self.rows}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         self.__dict__.update(state)
 
     @cached_property
@@ -66,7 +65,7 @@ class Basis:
         return self.kernel.prepare(self.points.astype(np.float64))
 
     @cached_property
-    def L(self) -> NDArray[np.float64]:
+    def L(self) -> Float:
         """Lower triangular, ``L L^T = k(Z, Z)``, (n, n) float64."""
         with single_threaded_blas():
             found = independent_rows(self.gram(), 0.0)
@@ -82,11 +81,11 @@ class Basis:
         """Function that overwrites kernel values ``K`` (b, n) by ``K L^-T``."""
         return Whitener(self.L)
 
-    def gram(self) -> NDArray[np.float64]:
+    def gram(self) -> Float:
         """``k(Z, Z)``, (n, n) float64."""
         return self.block(self.points)
 
-    def append(self, points: NDArray[Any], rows: NDArray[np.int64]) -> tuple[Basis, NDArray[np.int64]]:
+    def append(self, points: AnyArray, rows: Int) -> tuple[Basis, Int]:
         """This basis with more points appended, without those that depend on earlier points.
 
         The functions of this basis stay, in their order.
@@ -122,7 +121,7 @@ class Basis:
         grown.__dict__["L"] = np.ascontiguousarray(found.L)
         return grown, kept[n:] - n
 
-    def take(self, positions: NDArray[np.int64]) -> Basis:
+    def take(self, positions: Int) -> Basis:
         """The basis of some of these points."""
         return Basis(self.kernel, np.ascontiguousarray(self.points[positions]), self.rows[positions])
 
@@ -133,7 +132,7 @@ class Basis:
             plain.__dict__["L"] = self.L
         return plain
 
-    def block(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def block(self, X: AnyArray) -> Float:
         """``k(X, Z)``, (b, n) float64 for every dtype of X.
 
         Whitening and sums multiply the rounding of an entry by 1 / pivot, so that float32 values would lose all digits.
@@ -141,7 +140,7 @@ class Basis:
         """
         return self.prepared.block(np.ascontiguousarray(X, dtype=np.float64))
 
-    def features(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def features(self, X: AnyArray, out: AnyArray | None = None) -> AnyArray:
         """Whitened features ``G = k(X, Z) L^-T``, (b, n): float64, or in `out` and its dtype.
 
         Rows are taken in panels whose kernel values stay in the cache until they are whitened.
@@ -186,11 +185,11 @@ class Basis:
                 v /= largest
         return max(lift, 0.5 * largest)
 
-    def residual(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def residual(self, X: AnyArray) -> Float:
         """``k(x, x) - |L^-1 k(Z, x)|^2`` of each row, clipped at 0; (b,) float64."""
         diagonal = self.kernel.diagonal(X)
         if len(self) == 0:
             return np.asarray(diagonal, dtype=np.float64)
         G = self.features(X)
-        residual: NDArray[np.float64] = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
+        residual: Float = np.maximum(diagonal - np.einsum("ij,ij->i", G, G), 0.0)
         return residual

@@ -35,11 +35,12 @@ from streamkernel.fits.supervised import check_numbers
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.saved import SavedModel
 from streamkernel.models.transformers import TransformerModel
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.gaussian import GaussianSettings
 from streamkernel.settings.parameter import parameters_in
 from streamkernel.table import Table
+from streamkernel.type_aliases import Fields
 from streamkernel.wording import call, help_of, option
 
 __all__ = [
@@ -251,7 +252,7 @@ def predicting_class(stored: str | None, where: str) -> type[PredictingModel]:
     return _PREDICTING.get(stored or "", KernelRidge._model)
 
 
-def updatable(model: PredictingModel, where: str | PathLike[str]) -> Updatable[Any]:
+def updatable(model: PredictingModel, where: str | PathLike[str]) -> AnyUpdatable:
     """The same model, as one into which new rows can be folded.
 
     Raises
@@ -264,7 +265,7 @@ def updatable(model: PredictingModel, where: str | PathLike[str]) -> Updatable[A
         able = ", ".join(each.name for each in PREDICTORS.values() if each.updates)
         name = model.record.estimator
         raise ModelFormatError(f"{where} is a {name} model, which cannot be updated (these can: {able}); fit it again")
-    return cast("Updatable[Any]", model)
+    return cast("AnyUpdatable", model)
 
 
 def takers(name: str) -> list[str]:
@@ -272,7 +273,7 @@ def takers(name: str) -> list[str]:
     return [kind.name for kind in PREDICTORS.values() if name in kind.options]
 
 
-def settings_of(kind: Predictor, given: dict[str, Any]) -> Any:
+def settings_of(kind: Predictor, given: Fields) -> Any:
     """The kind's settings. A value of None stands for the default.
 
     Raises

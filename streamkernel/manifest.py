@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamkernel.atomic import json_content, parsed_json, text_digest
 from streamkernel.errors import CorruptMetadataError
+from streamkernel.type_aliases import Fields, FieldsView
 
 __all__ = [
     "BUNDLE_FORMAT",
@@ -69,7 +69,7 @@ class ArrayManifest:
         digests = whole if last is None else (*whole, last)
         return ArrayManifest((rows, *self.shape[1:]), self.chunk_rows, self.dtype, digests)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """The manifest as plain JSON."""
         return {
             "shape": list(self.shape),
@@ -105,12 +105,12 @@ class Ancestor:
         return cls(manifest.digest, max(a.n_rows for a in manifest.arrays.values()), manifest.metadata, partial)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Ancestor:
+    def from_config(cls, config: FieldsView) -> Ancestor:
         """The entry that `to_config` wrote."""
         metadata, last = ({str(name): str(d) for name, d in config[key].items()} for key in ("metadata", "last"))
         return cls(str(config["digest"]), int(config["rows"]), metadata, last)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """The entry as plain JSON."""
         return {"digest": self.digest, "rows": self.rows, "metadata": self.metadata, "last": self.last}
 
@@ -148,7 +148,7 @@ def manifest_content(
 
     `metadata` has the ``zarr.json`` of each array, and that of the group by the name "".
     """
-    config: dict[str, Any] = {
+    config: Fields = {
         "format": TABLE_FORMAT,
         "version": VERSION,
         "metadata": {name: text_digest(metadata[name].decode()) for name in ("", *arrays)},

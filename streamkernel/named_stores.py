@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamkernel.errors import ParameterError
 from streamkernel.kinds import Predictor, check_options
 from streamkernel.settings.pursuit import AUTO
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
 __all__ = ["with_stores_opened"]
@@ -15,7 +14,7 @@ __all__ = ["with_stores_opened"]
 _MOST_QUERIES = 5000
 
 
-def with_stores_opened(kind: Predictor, given: dict[str, Any]) -> dict[str, Any]:
+def with_stores_opened(kind: Predictor, given: Fields) -> Fields:
     """Return the settings with the stores opened.
 
     Raises

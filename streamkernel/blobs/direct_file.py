@@ -13,10 +13,11 @@ import os
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from streamkernel.type_aliases import AnyArray, AnyDType
 
 __all__ = ["Bytes", "page_aligned", "write_file"]
 
@@ -48,7 +49,7 @@ def write_file(file: Path, pieces: Iterable[Bytes], *, durable: bool) -> None:
         raise
 
 
-def page_aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def page_aligned(shape: tuple[int, ...], dtype: AnyDType) -> AnyArray:
     """An uninitialised array that begins at a page, so that direct writes need no copy."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + _ALIGNED, dtype=np.uint8)

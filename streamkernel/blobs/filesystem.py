@@ -7,7 +7,7 @@ import errno
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import fsspec
 
@@ -15,6 +15,7 @@ from streamkernel.blobs.blobs import Level, Stamp
 from streamkernel.blobs.exclusive_create import TestedBlobs
 from streamkernel.blobs.retries import http_status_passes, with_retries
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError
+from streamkernel.type_aliases import Fields, Untyped
 
 __all__ = ["FilesystemBlobs"]
 
@@ -157,25 +158,25 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(status, int) and http_status_passes(status)
 
 
-def _opened(url: str) -> tuple[Any, str]:
+def _opened(url: str) -> tuple[Untyped, str]:
     files, root = fsspec.core.url_to_fs(url)
     return files, str(root)
 
 
-def _stamp(entry: dict[str, Any]) -> Stamp:
+def _stamp(entry: Fields) -> Stamp:
     """The stamp of a file from a driver's entry; every driver has its own names for time and version."""
     told = [entry[name] for name in ("mtime", "LastModified", "last_modified", "updated", "created") if entry.get(name)]
     version = next((entry[name] for name in ("ETag", "etag", "md5", "ino") if entry.get(name)), None)
     return Stamp(int(entry.get("size") or 0), _nanoseconds(told[0]) if told else 0, _number(version))
 
 
-def _nanoseconds(time: Any) -> int:
+def _nanoseconds(time: Untyped) -> int:
     if isinstance(time, dt.datetime):
         return int(time.timestamp() * 1e6) * 1000
     return int(time * 1e9) if isinstance(time, (int, float)) else _number(time)
 
 
-def _number(version: Any) -> int:
+def _number(version: Untyped) -> int:
     if version is None:
         return 0
     return int.from_bytes(hashlib.sha256(str(version).encode()).digest()[:7], "big")

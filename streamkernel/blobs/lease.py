@@ -15,11 +15,11 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 from streamkernel.blobs.blobs import Blobs
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import RunLockedError, StoreError
+from streamkernel.type_aliases import Fields
 
 __all__ = ["Lease", "this_process"]
 
@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 _RENEWALS, _WATCHED = 0.4, 6.0
 
 
-def this_process() -> dict[str, Any]:
+def this_process() -> Fields:
     """Host and process number, to be read by people."""
     return {"host": socket.gethostname(), "process": os.getpid()}
 
@@ -69,7 +69,7 @@ class Lease:
         wait: float = 0.0,
         while_silent: bool = False,
         silent: float = 0.0,
-        about: dict[str, Any] | None = None,
+        about: Fields | None = None,
         keep_alive: bool = True,
         clock: Clock = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 import obstore
@@ -26,11 +26,12 @@ from streamkernel.blobs.blobs import Level, Stamp
 from streamkernel.blobs.exclusive_create import TestedBlobs
 from streamkernel.blobs.retries import REQUEST_SECONDS, http_status_passes, with_retries
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreNotFoundError
+from streamkernel.type_aliases import Untyped
 
 __all__ = ["ObjectBlobs", "object_store"]
 
 # obstore does not retry: all retries are ours (`retries`).
-_NO_RETRIES: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
+_NO_RETRIES: Untyped = {"max_retries": 0, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
 _CONNECT_TIMEOUT = "4s"
 # Name of a bucket; for Azure, with its account.
 _BUCKET = re.compile(r"[\w.:@-]*", re.ASCII)
@@ -41,7 +42,7 @@ _STATUS = re.compile(r"\bstatus code: (\d{3})\b")
 T = TypeVar("T")
 
 
-def object_store(url: str) -> Any:
+def object_store(url: str) -> Untyped:
     """The obstore store at a URL, with our timeouts; every process makes its own, from its own environment."""
     scheme, _, rest = url.partition("://")
     bucket, _, key = rest.partition("/")
@@ -49,7 +50,7 @@ def object_store(url: str) -> Any:
         # Some characters make obstore panic (Rust), and a panic is no Exception.
         raise ParameterError(f"{url} cannot be opened: {bucket!r} is no name of a bucket (letters, digits, . _ -)")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    options: Any = {
+    options: Untyped = {
         "timeout": timedelta(seconds=REQUEST_SECONDS),
         "connect_timeout": _CONNECT_TIMEOUT,
         # Plain HTTP only if the user's endpoint has this scheme.
@@ -197,7 +198,7 @@ def _may_pass(error: BaseException) -> bool:
     return http_status_passes(int(status[1])) if status else "HTTP error" in text
 
 
-def _stamp(entry: Any) -> Stamp:
+def _stamp(entry: Untyped) -> Stamp:
     tag = entry["e_tag"] or entry["version"] or ""
     time = int(entry["last_modified"].timestamp() * 1e6) * 1000
     return Stamp(int(entry["size"]), time, int.from_bytes(hashlib.sha256(tag.encode()).digest()[:7], "big"))

@@ -13,13 +13,12 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from streamkernel.atomic import parsed_json
 from streamkernel.blobs.blobs import Blobs, Stamp
 from streamkernel.errors import CorruptMetadataError
+from streamkernel.type_aliases import Fields, FieldsView
 
 __all__ = ["Record", "RecordLog"]
 
@@ -35,7 +34,7 @@ class Record:
     """
 
     number: int
-    value: dict[str, Any]
+    value: Fields
     nonce: str
     written: int = field(default=0, compare=False)
 
@@ -90,7 +89,7 @@ class RecordLog:
         """Every record that still exists, in order."""
         return [record for number in self._numbers() if (record := self.read(number)) is not None]
 
-    def append(self, value: Mapping[str, Any], *, after: Record | None) -> Record | None:
+    def append(self, value: FieldsView, *, after: Record | None) -> Record | None:
         """Make the record that follows `after` (None: the first); None if another was made meanwhile.
 
         If a record is returned, it was the latest one at that moment.

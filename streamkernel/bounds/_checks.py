@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["checked_path", "checked_sizes"]
 
 
-def checked_path(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def checked_path(name: str, values: ArrayLike) -> Float:
     """`values` as (n,) finite non-negative float64, n >= 1; otherwise it raises `ParameterError`."""
     path = np.asarray(values, dtype=np.float64)
     if path.ndim != 1 or len(path) == 0:
@@ -21,7 +22,7 @@ def checked_path(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return path
 
 
-def checked_sizes(sizes: ArrayLike | None, length: int, rows: int | None = None) -> NDArray[np.int64]:
+def checked_sizes(sizes: ArrayLike | None, length: int, rows: int | None = None) -> Int:
     """The number of functions at each entry of a path: ascending integers from 0 to `rows`; 1, 2, ... for None."""
     numbers = np.arange(1, length + 1) if sizes is None else np.asarray(sizes)
     if numbers.shape != (length,):

@@ -8,16 +8,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betaln
+
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["log_binomial", "relaxed_log_binomial"]
 
 
-def log_binomial(m: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
+def log_binomial(m: ArrayLike, t: ArrayLike) -> Float:
     """``ln C(m, t)`` for 0 <= t <= m; the shapes of m and t broadcast against each other.
 
     It uses ln B instead of three ln Gamma. These are of size m ln m each, and at m = 1e9 their difference keeps only
@@ -28,14 +28,14 @@ def log_binomial(m: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
     return np.maximum(-np.log(total + 1.0) - _betaln(total - part + 1.0, part + 1.0), 0.0)
 
 
-def relaxed_log_binomial(m: ArrayLike, t: ArrayLike) -> NDArray[np.float64]:
+def relaxed_log_binomial(m: ArrayLike, t: ArrayLike) -> Float:
     """``t ln(e m / t) >= ln C(m, t)``; 0 for t = 0."""
     total, part = np.asarray(m, np.float64), np.asarray(t, np.float64)
     # With t = 0 the ratio does not matter: the product is 0.
     ratio = np.maximum(total, 1.0) / np.maximum(part, 1.0)
-    product: NDArray[np.float64] = part * (1.0 + np.log(ratio))
+    product: Float = part * (1.0 + np.log(ratio))
     return product
 
 
-def _betaln(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+def _betaln(a: AnyArray, b: AnyArray) -> Float:
     return np.asarray(betaln(a, b), np.float64)

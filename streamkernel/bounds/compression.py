@@ -16,12 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.bounds._checks import checked_path, checked_sizes
 from streamkernel.bounds.binomials import log_binomial, relaxed_log_binomial
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_probability
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["CompressionBound", "compression_bound"]
 
@@ -44,11 +45,11 @@ class CompressionBound:
     rows, delta, largest : the arguments of `compression_bound`.
     """
 
-    sizes: NDArray[np.int64]
-    residual: NDArray[np.float64]
-    values: NDArray[np.float64]
-    relaxed: NDArray[np.float64]
-    running_minimum: NDArray[np.float64]
+    sizes: Int
+    residual: Float
+    values: Float
+    relaxed: Float
+    running_minimum: Float
     argmin: int
     rows: int
     delta: float
@@ -126,7 +127,7 @@ def compression_bound(
     )
 
 
-def _check_nested(path: NDArray[np.float64]) -> None:
+def _check_nested(path: Float) -> None:
     rises = np.flatnonzero(np.diff(path) > _ROUNDING * path[0])
     if len(rises):
         at = rises[0] + 1

@@ -17,12 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.bounds._checks import checked_path
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower
+from streamkernel.type_aliases import Float
 
 __all__ = ["DualGap", "dual_gap_bound", "dual_gap_path"]
 
@@ -134,10 +135,10 @@ def dual_gap_path(
     return [_gap(yy, explained[t], rho * norms[t], rho, path[t], rows) for t in range(n)]
 
 
-def _square_norms(inverse: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.float64]:
+def _square_norms(inverse: Float, u: Float) -> Float:
     """``|sum_(j <= t) L^-T_j u_j|^2`` for each t; the rows of `inverse` = L^-1 are the columns L^-T_j."""
     solutions = np.cumsum(inverse * u[:, None], axis=0)
-    norms: NDArray[np.float64] = np.einsum("tj,tj->t", solutions, solutions)
+    norms: Float = np.einsum("tj,tj->t", solutions, solutions)
     return norms
 
 

@@ -20,11 +20,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.bounds.binomials import log_binomial, relaxed_log_binomial
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
+from streamkernel.type_aliases import Bool, Float, Int
 
 __all__ = ["MatchingPursuitBound", "matching_pursuit_bound"]
 
@@ -44,17 +45,17 @@ class MatchingPursuitBound:
     rows, delta : from the arguments; all gammas share delta.
     """
 
-    values: NDArray[np.float64]
-    relaxed: NDArray[np.float64]
-    reported: NDArray[np.float64]
-    vacuous: NDArray[np.bool_]
-    functions: NDArray[np.int64]
-    errors: NDArray[np.int64]
+    values: Float
+    relaxed: Float
+    reported: Float
+    vacuous: Bool
+    functions: Int
+    errors: Int
     rows: int
     delta: float
 
     @property
-    def observed(self) -> NDArray[np.float64]:
+    def observed(self) -> Float:
         """``q / (m - k)``, the share of wrong rows outside the basis; 0 if no row is outside."""
         outside = self.rows - self.functions
         return np.divide(self.errors, outside, out=np.zeros(np.shape(self.values)), where=outside > 0)
@@ -128,7 +129,7 @@ def matching_pursuit_bound(
     )
 
 
-def _whole(name: str, values: ArrayLike) -> NDArray[np.int64]:
+def _whole(name: str, values: ArrayLike) -> Int:
     numbers = np.asarray(values)
     if numbers.dtype.kind not in "iu":
         raise ParameterError(f"{name} are of {numbers.dtype}, not whole numbers; give integers")

@@ -12,18 +12,17 @@ It uses the Rademacher complexity of projections and counts no subsets: the cost
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.bounds._checks import checked_path
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_number, checked_probability
+from streamkernel.type_aliases import Float
 
 __all__ = ["pca_bound"]
 
 
-def pca_bound(
-    eigenvalues: ArrayLike, diagonal: ArrayLike, delta: float = 0.05, largest: float = 1.0
-) -> NDArray[np.float64]:
+def pca_bound(eigenvalues: ArrayLike, diagonal: ArrayLike, delta: float = 0.05, largest: float = 1.0) -> Float:
     """Bound the expected residual of a new row for 1 .. r leading eigenvectors, without the minimum over t.
 
     Parameters
@@ -51,5 +50,5 @@ def pca_bound(
     t = np.arange(1, len(values) + 1)
     complexity = (1.0 + np.sqrt(t)) / np.sqrt(m) * np.sqrt(2.0 / m * float(squares @ squares))
     surprise = largest * np.sqrt(18.0 / m * np.log(2.0 * m / delta))
-    bound: NDArray[np.float64] = np.maximum(left, 0.0) / m + complexity + surprise
+    bound: Float = np.maximum(left, 0.0) / m + complexity + surprise
     return bound

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.bounds._checks import checked_path, checked_sizes
 from streamkernel.bounds.compression import compression_bound
 from streamkernel.bounds.matching_pursuit import matching_pursuit_bound
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["BoundStop", "GapStop", "PursuitStop", "Stop", "StopRule", "TraceStop", "stop_at"]
 
@@ -47,7 +48,7 @@ class Stop:
 
 
 class StopRule(Protocol):
-    def find(self, path: NDArray[np.float64], sizes: NDArray[np.int64]) -> Stop:
+    def find(self, path: Float, sizes: Int) -> Stop:
         """The stop on this path."""
 
 
@@ -64,7 +65,7 @@ class TraceStop:
     trace: float
     tol: float = 1e-3
 
-    def find(self, path: NDArray[np.float64], sizes: NDArray[np.int64]) -> Stop:
+    def find(self, path: Float, sizes: Int) -> Stop:
         trace = checked_number("trace", self.trace)
         return _first_within(path / trace, sizes, checked_number("tol", self.tol, zero=True))
 
@@ -84,7 +85,7 @@ class BoundStop:
     largest: float = 1.0
     patience: int | None = 10
 
-    def find(self, path: NDArray[np.float64], sizes: NDArray[np.int64]) -> Stop:
+    def find(self, path: Float, sizes: Int) -> Stop:
         values = compression_bound(path, self.rows, self.delta, self.largest, sizes=sizes).values
         return _least(values, sizes, self.patience)
 
@@ -109,7 +110,7 @@ class PursuitStop:
     views: int = 1
     patience: int | None = 10
 
-    def find(self, path: NDArray[np.float64], sizes: NDArray[np.int64]) -> Stop:
+    def find(self, path: Float, sizes: Int) -> Stop:
         errors = path.astype(np.int64)
         if np.any(errors != path):
             raise ParameterError("the path holds numbers that are not whole; give counts of wrong rows")
@@ -123,7 +124,7 @@ class GapStop:
 
     tol: float = 1e-2
 
-    def find(self, path: NDArray[np.float64], sizes: NDArray[np.int64]) -> Stop:
+    def find(self, path: Float, sizes: Int) -> Stop:
         return _first_within(path, sizes, checked_number("tol", self.tol, zero=True))
 
 
@@ -145,7 +146,7 @@ def stop_at(path: ArrayLike, rule: StopRule, *, sizes: ArrayLike | None = None) 
     return rule.find(numbers, checked_sizes(sizes, len(numbers)))
 
 
-def _least(values: NDArray[np.float64], sizes: NDArray[np.int64], patience: int | None) -> Stop:
+def _least(values: Float, sizes: Int, patience: int | None) -> Stop:
     """Stop at the least value so far, once `patience` more entries have not lowered it."""
     enough = len(values) if patience is None else checked_integer("patience", patience)
     best = 0
@@ -159,7 +160,7 @@ def _least(values: NDArray[np.float64], sizes: NDArray[np.int64], patience: int 
     return Stop(int(sizes[best]), int(sizes[-1]), whole, float(values[best]))
 
 
-def _first_within(values: NDArray[np.float64], sizes: NDArray[np.int64], tol: float) -> Stop:
+def _first_within(values: Float, sizes: Int, tol: float) -> Stop:
     within = np.flatnonzero(values <= tol)
     at = int(within[0]) if len(within) else len(values) - 1
     return Stop(int(sizes[at]), int(sizes[at]), bool(len(within)), float(values[at]))

@@ -22,6 +22,7 @@ from streamkernel.engine import (
 )
 from streamkernel.engine.compiling import Notify, compile_here
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import Untyped
 
 __all__ = ["ExecutionTarget", "execution_target"]
 
@@ -38,7 +39,7 @@ class ExecutionTarget:
 
     scheduler: str
     workers: int
-    security: Any = None
+    security: Untyped = None
     insecure: bool = False
 
     def machine(self) -> Machine:

@@ -16,6 +16,7 @@ from streamkernel.cli.rule_options import NAMED, RULE_FLAGS, RULE_OPTION
 from streamkernel.kinds import PREDICTORS
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import Parameter, parameters_in
+from streamkernel.type_aliases import Fields
 
 __all__ = ["FACTOR_DEFAULTS", "SECTIONS", "factor_options", "fit_options"]
 
@@ -80,7 +81,7 @@ def _option(name: str, stated: Stated, unused: frozenset[str] = frozenset()) -> 
     helps = {kind: each.help for kind, (each, _) in used.items()}
     defaults = {kind: each.default_words or _typed(default) for kind, (each, default) in used.items()}
     flag = (parameter.flag or name).replace("_", "-")
-    attributes: dict[str, Any] = {
+    attributes: Fields = {
         "default": None,
         "help": _with_default(_in_words(helps, " For {}: {}"), _in_words(defaults, "; for {}: {}")),
         "by_estimator": {kind: _with_default(helps[kind], defaults[kind]) for kind in used},

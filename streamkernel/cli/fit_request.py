@@ -17,6 +17,7 @@ from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_
 from streamkernel.named_stores import with_stores_opened
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Fields, Unchecked
 
 __all__ = ["FitRequest", "fit_request", "planned_request", "settings_given"]
 
@@ -32,7 +33,7 @@ class FitRequest:
     plan : plan of the run; for a remote cluster that of a single worker, until the workers are known.
     """
 
-    settings: Any
+    settings: Unchecked
     estimator: str
     whole: Table
     table: Table
@@ -57,7 +58,7 @@ class FitRequest:
 _OF_THE_RUN = {"estimator", "rows", "scheduler", "workers", "memory", "data", *NAMED}
 
 
-def settings_given(options: dict[str, Any]) -> dict[str, Any]:
+def settings_given(options: Fields) -> Fields:
     """Settings by name; None where an option was not given.
 
     Raises
@@ -79,7 +80,7 @@ def settings_given(options: dict[str, Any]) -> dict[str, Any]:
 
 def fit_request(
     store: str,
-    options: dict[str, Any],
+    options: Fields,
     settings: BasisSettings,
     plan_of: Callable[[Table, Any, Machine, int], Plan],
     *,
@@ -108,7 +109,7 @@ def fit_request(
     return FitRequest(settings, estimator, whole, table, place, memory, limits, plan)
 
 
-def planned_request(store: str, options: dict[str, Any]) -> tuple[Predictor, FitRequest]:
+def planned_request(store: str, options: Fields) -> tuple[Predictor, FitRequest]:
     """`fit_request` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
     kind = PREDICTORS[options["estimator"]]
     given = with_stores_opened(kind, settings_given(options))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import click
 
@@ -16,6 +15,7 @@ from streamkernel.cli.wording import text_of
 from streamkernel.engine import format_bytes
 from streamkernel.errors import ClusterError
 from streamkernel.jobs import JobsSession, connect
+from streamkernel.type_aliases import Fields, FieldsView
 
 __all__ = ["job_session", "jobs_option", "looking_options", "looking_session", "moment", "shown"]
 
@@ -79,10 +79,10 @@ def moment(seconds: float) -> str:
         raise ValueError(f"{seconds} is no time") from error
 
 
-def shown(told: Mapping[str, Any]) -> dict[str, Any]:
+def shown(told: FieldsView) -> Fields:
     """A job's description for display."""
     progress = told["progress"]
-    lines: dict[str, Any] = {
+    lines: Fields = {
         "id": told["id"],
         "status": told["status"],
         "estimator": told["estimator"],

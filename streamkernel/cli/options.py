@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from streamkernel.cli.grouped_help import MACHINE, section_option
+from streamkernel.type_aliases import Unchecked
 from streamkernel.updating.staleness import STALE
 
 __all__ = [
@@ -38,7 +39,7 @@ class _Rows(click.ParamType[Any]):
 
     name = "A:B"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
         if isinstance(value, tuple):
             return value
         match = re.fullmatch(r"(\d*):(\d*)", value)
@@ -56,7 +57,7 @@ class NumberOr(click.ParamType[Any]):
         self.many = many
         self.name = "|".join([*(word.upper() for word in words), "FLOAT"])
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
         if not isinstance(value, str) or value in self.words:
             return value
         try:
@@ -75,7 +76,7 @@ class ShareOrStore(click.ParamType[Any]):
 
     name = "FLOAT|STORE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
         try:
             return float(value)
         except ValueError:
@@ -133,14 +134,14 @@ def scheduler_as_one(function: F) -> F:
 
     @functools.wraps(function)
     def command(
-        *arguments: Any,
+        *arguments: Unchecked,
         scheduler: str,
         tls_ca: str | None,
         tls_cert: str | None,
         tls_key: str | None,
         insecure: bool,
-        **options: Any,
-    ) -> Any:
+        **options: Unchecked,
+    ) -> Unchecked:
         asked = Scheduler(scheduler, tls_ca, tls_cert, tls_key, insecure)
         return function(*arguments, scheduler=asked, **options)
 
@@ -196,7 +197,7 @@ run_options = stack(
 )
 
 
-def cut(table: Any, bounds: tuple[int | None, int | None] | None) -> Any:
+def cut(table: Unchecked, bounds: tuple[int | None, int | None] | None) -> Unchecked:
     """The rows A:B of a table."""
     if bounds is None:
         return table

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from rich.console import Console, ConsoleDimensions
 from rich.table import Table as RichTable
 
 from streamkernel.engine.plan import format_bytes
+from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
 __all__ = ["Output", "emit", "number", "readable", "stderr"]
 
@@ -43,7 +43,7 @@ class Output(Console):
 stderr = Output(stderr=True)
 
 
-def number(value: Any) -> str:
+def number(value: Unchecked) -> str:
     """A number for display: thousands separated, at most six digits."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
@@ -57,7 +57,7 @@ def number(value: Any) -> str:
     return str(value)
 
 
-def readable(result: Mapping[str, Any]) -> dict[str, Any]:
+def readable(result: FieldsView) -> Fields:
     """The result for display: bytes as kB, MB, GB."""
     return {
         name.removesuffix("_bytes"): format_bytes(value) if name.endswith("_bytes") else value
@@ -65,7 +65,7 @@ def readable(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Unchecked) -> Unchecked:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -77,7 +77,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def emit(result: Mapping[str, Any], *, as_json: bool, title: str, shown: Mapping[str, Any] | None = None) -> None:
+def emit(result: FieldsView, *, as_json: bool, title: str, shown: FieldsView | None = None) -> None:
     """Print a result: the whole as JSON, or `shown` (default: the whole) as a table."""
     if as_json:
         json.dump(_plain(result), sys.stdout)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from streamkernel.cli.output import stderr
+from streamkernel.type_aliases import FieldsView
 
 __all__ = ["IngestBar", "JobBar", "SweepBar"]
 
@@ -118,7 +117,7 @@ class JobBar(_Bar):
         super().__enter__()
         return self
 
-    def update(self, status: str, progress: Mapping[str, Any]) -> None:
+    def update(self, status: str, progress: FieldsView) -> None:
         """Show the present state; without a terminal, print a line for each change."""
         number, planned = progress.get("sweeps_done", 0), progress.get("sweeps_planned")
         said = f"{status}, {number} of {planned or '?'} sweeps" if progress else status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ import click
 from streamkernel.errors import ParameterError
 from streamkernel.selection import RULES, SCORES, RuleOption, options_of
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
 __all__ = ["NAMED", "RULES_AND_OPTIONS", "RULE_FLAGS", "RULE_OPTION", "rule_options"]
 
@@ -26,7 +26,7 @@ NAMED = {
 }
 
 # Their types.
-RULE_FLAGS: dict[str, Any] = {
+RULE_FLAGS: Fields = {
     "pool": click.Choice(["single", "split", "shared", "full"]),
     "score": click.Choice(list(SCORES)),
     "candidates": click.IntRange(min=1),
@@ -45,7 +45,7 @@ class _RuleOption(click.ParamType[Any]):
 
     name = "NAME=VALUE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Unchecked, param: click.Parameter | None, ctx: click.Context | None) -> Unchecked:
         if isinstance(value, tuple):
             return value
         name, equals, text = value.partition("=")
@@ -57,7 +57,7 @@ class _RuleOption(click.ParamType[Any]):
 RULE_OPTION = _RuleOption()
 
 
-def rule_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def rule_options(options: FieldsView) -> Fields:
     """The rule options that were given, by their own names or by --rule-option.
 
     Raises
@@ -75,7 +75,7 @@ def rule_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _value(name: str, text: str, option: RuleOption) -> Any:
+def _value(name: str, text: str, option: RuleOption) -> Unchecked:
     try:
         return _TRUTH[text.lower()] if option.kind is bool else option.kind(text)
     except (KeyError, ValueError):

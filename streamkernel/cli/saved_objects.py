@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from streamkernel.blobs import joined
 from streamkernel.errors import ModelFormatError
@@ -11,7 +10,7 @@ from streamkernel.factors import BASIS, ROWS, Factor
 from streamkernel.factors.factor import entries_of
 from streamkernel.kinds import predicting_class, updatable
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.store import bundle_kind
 
 __all__ = ["is_factor", "kind_of", "predicting_model", "updatable_model"]
@@ -44,7 +43,7 @@ def kind_of(path: str) -> str | None:
     return kind
 
 
-def updatable_model(path: str | Path) -> Updatable[Any]:
+def updatable_model(path: str | Path) -> AnyUpdatable:
     """Load the model at a path for an update.
 
     Raises

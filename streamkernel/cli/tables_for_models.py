@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamkernel.cli.execution import ExecutionTarget
 from streamkernel.cli.options import cut
 from streamkernel.engine import Executor, Machine, Plan, TableShape, machine_of, make_plan, memory_limits, step_of
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.reductions import Reduction, RowMap
+from streamkernel.reductions import RowMap
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["check_memory", "opened", "plan_of_predictions"]
 
 
 def check_memory(
-    work: Reduction[Any] | RowMap,
+    work: AnyReduction | RowMap,
     model: PredictingModel,
     table: Table,
     place: ExecutionTarget,
@@ -48,7 +48,7 @@ def check_memory(
         raise ResourceLimitError(f"{exceeded}; use fewer --workers or --scheduler threads, or allow more")
 
 
-def plan_of_predictions(work: Reduction[Any] | RowMap, model: PredictingModel, table: Table, machine: Machine) -> Plan:
+def plan_of_predictions(work: AnyReduction | RowMap, model: PredictingModel, table: Table, machine: Machine) -> Plan:
     """What a sweep of a model over a table costs: every process has the basis, packed, and all else of the model."""
     basis, arrays = model.basis, sum(array.nbytes for array in model.arrays.values())
     n = len(basis)
@@ -66,7 +66,7 @@ def plan_of_predictions(work: Reduction[Any] | RowMap, model: PredictingModel, t
 
 def opened(model: PredictingModel, store: str, bounds: tuple[int | None, int | None] | None, *, targets: bool) -> Table:
     """The rows of a store, scaled for the model; with `targets` also y, in the model's classes."""
-    table: Any = cut(open_table(store), bounds)
+    table: Unchecked = cut(open_table(store), bounds)
     if not targets:
         return model.prepare(table.without_targets())
     if table.n_targets == 0:

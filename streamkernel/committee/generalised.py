@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.committee.partition import cells_of
@@ -35,11 +35,10 @@ from streamkernel.reductions.predictions import (
 from streamkernel.reductions.predictions.one_against_rest import OneAgainstRest
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
 __all__ = ["GeneralisedCommittee", "fit_generalised_committee"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import log, pi, sqrt
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NonFiniteDataError, ShapeMismatchError
@@ -26,10 +25,9 @@ from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Unchecked
 
 __all__ = ["OnlineCommittee"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class OnlineCommittee:
         s, variance = checked_number("signal", signal), checked_number("noise", noise)
         return cls(basis, s, variance, mu, np.zeros((n, len(mu))), np.eye(n))
 
-    def update(self, X: Any, Y: ArrayLike) -> OnlineCommittee:
+    def update(self, X: Unchecked, Y: ArrayLike) -> OnlineCommittee:
         """The committee with one more member: rows X (b, p), targets Y (b,) or (b, d).
 
         Costs ``b^3 / 3 + 2 b^2 n + 4 n^2 b + 2 n^3`` operations.
@@ -120,7 +118,7 @@ class OnlineCommittee:
         """Covariance of f at the query points, (n, n), the same for each target."""
         return self.signal * (self.basis.L @ self.P @ self.basis.L.T)
 
-    def moments(self, X: Any) -> tuple[Float, Float]:
+    def moments(self, X: Unchecked) -> tuple[Float, Float]:
         """Mean (q, d) and variance (q,) of f at rows X (q, p).
 
         ``mean = mu + sqrt(s) v^T m``, ``variance = s (k(x, x) - v^T v + v^T P v)``, ``v = L^-1 k(Z, x)``.

@@ -8,7 +8,6 @@ so no regrouped copy of the table is needed (`BlockNoise`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
@@ -18,6 +17,7 @@ from streamkernel.reductions.sums.row_noise import SUPER_BLOCK
 from streamkernel.selection import Problem, RowCache
 from streamkernel.selection.kmeans import KMeans
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float
 
 __all__ = ["CELLS", "PARTITIONS", "cell_centres", "cell_problem", "cells_of", "sample_means"]
 
@@ -27,7 +27,7 @@ CELLS = SUPER_BLOCK  # number of members whose rows are sorted at once: a cell t
 
 def cell_centres(
     table: Table, kernel: Kernel, n_cells: int = CELLS, *, session: Session, seed: int = 0, sweeps: int = 0
-) -> NDArray[np.float64]:
+) -> Float:
     """Centres of k-means cells, (c, p) in the units of the rows, for `BlockNoise(cells=...)`.
 
     They come from a uniform sample, which takes one sweep, and from `sweeps` more Lloyd steps over all rows. There are
@@ -51,9 +51,7 @@ def sample_means(sweeps: int) -> KMeans:
     return KMeans(sweeps=sweeps, nearest=False)
 
 
-def cells_of(
-    partition: str | NDArray[np.float64], table: Table, kernel: Kernel, *, session: Session, seed: int = 0
-) -> NDArray[np.float64] | None:
+def cells_of(partition: str | Float, table: Table, kernel: Kernel, *, session: Session, seed: int = 0) -> Float | None:
     """The argument of `BlockNoise(cells=...)` for a partition by "rows", by "cells", or by given centres (c, p).
 
     Raises

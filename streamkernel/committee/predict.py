@@ -9,10 +9,9 @@ predictions, fit the committee that has a state instead: the BCM at query points
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.committee.partition import cells_of
 from streamkernel.engine import Session
@@ -24,11 +23,11 @@ from streamkernel.reductions.members.combiners import combiner_of
 from streamkernel.reductions.members.predictions import MemberPredictions
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["CommitteePrediction", "committee_predict", "queries_of_a_sweep"]
 
-Float = NDArray[np.float64]
 
 _SHARED = (14, 0)  # stream of the counter-based generator
 _QUERIES = 16384  # of one sweep: their sums are small, and the members' factorisations then cost little beside them
@@ -63,7 +62,7 @@ def committee_predict(
     kernel: Kernel,
     signal: float,
     noise: float,
-    queries: Any,
+    queries: Unchecked,
     *,
     combiner: str = "grbcm",
     block_size: int = 1000,
@@ -135,7 +134,7 @@ def _shared_rows(table: Table, size: int, session: Session, seed: int) -> Sample
     return sample if len(heard) == len(sample) else sample.at_positions(heard)
 
 
-def _checked_queries(queries: Any, table: Table) -> Float:
+def _checked_queries(queries: Unchecked, table: Table) -> Float:
     if table.n_targets == 0:
         raise DataError(
             f"a committee needs targets and the rows have none; ingest them with {option('target')}, or give y"

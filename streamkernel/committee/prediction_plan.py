@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.committee.partition import CELLS, cell_problem, sample_means
 from streamkernel.committee.predict import queries_of_a_sweep
@@ -17,6 +14,7 @@ from streamkernel.reductions.members.predictions import MemberPredictions
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.selection.problem import Problem, gather_step
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["prediction_steps"]
 
@@ -28,7 +26,7 @@ def prediction_steps(
     *,
     combiner: str = "grbcm",
     block_size: int = 1000,
-    partition: str | NDArray[np.float64] = "cells",
+    partition: str | Float = "cells",
     communication: int | None = None,
 ) -> list[Step]:
     """The sweeps of `committee_predict` with these parameters, for `queries` queries."""
@@ -55,6 +53,6 @@ def prediction_steps(
     ]
 
 
-def _unfilled(shape: tuple[int, ...]) -> NDArray[Any]:
+def _unfilled(shape: tuple[int, ...]) -> AnyArray:
     """An array of this shape that takes no memory."""
     return np.broadcast_to(np.zeros(()), shape)

@@ -18,24 +18,22 @@ K is never computed. Two lower estimates of p_eff are (ALGORITHMS 6.1):
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
 from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.linalg import require_finite, single_threaded_blas
+from streamkernel.type_aliases import Float, Int, Unchecked
 
 __all__ = ["QuerySetRule", "degrees_of_features", "degrees_of_sample", "query_set"]
 
-Float = NDArray[np.float64]
 
-
-def query_set(landmarks: Basis, points: Any) -> tuple[Basis, NDArray[np.int64]]:
+def query_set(landmarks: Basis, points: Unchecked) -> tuple[Basis, Int]:
     """Landmarks and the points of the predictions, as one query set.
 
     Returns

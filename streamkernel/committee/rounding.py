@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.linalg import InPlaceCholesky, require_finite, single_threaded_blas
+from streamkernel.type_aliases import Float
 
 __all__ = ["least_ratio"]
 
@@ -51,7 +52,7 @@ def least_ratio(basis: Basis, X: ArrayLike, block_size: int, ratio: float) -> fl
     return max(ratio, -_TIMES * larger * lowest)
 
 
-def _residual(basis: Basis, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _residual(basis: Basis, rows: Float) -> Float:
     """``K - G G^T`` (c, c), its lower triangle to be read."""
     G = basis.features(rows)
     return np.ascontiguousarray(basis.kernel(rows) - G @ G.T)

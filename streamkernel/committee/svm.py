@@ -12,10 +12,8 @@ The variance is that of the Gaussian approximations; it gives no probability of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.committee.partition import cells_of
@@ -27,11 +25,10 @@ from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, sol
 from streamkernel.reductions.members.svm import SVMMembers, SVMSums
 from streamkernel.reductions.sums import BlockNoise
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Int, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["SVMCommittee", "fit_svm_committee"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class SVMCommittee:
     root: Float
     sums: SVMSums
 
-    def moments(self, X: Any) -> tuple[Float, Float]:
+    def moments(self, X: Unchecked) -> tuple[Float, Float]:
         """Mean and variance of f at rows X (q, p), (q,) each."""
         rows = np.asarray(checked_rows(X, "X", self.points.shape[1]), np.float64)
         with single_threaded_blas():
@@ -66,7 +63,7 @@ class SVMCommittee:
             left = np.maximum(prior - np.einsum("ij,ij->j", V, V), 0.0)
             return V.T @ self.mean, left + np.einsum("ij,ij->j", spread, spread)
 
-    def classify(self, X: Any) -> NDArray[np.int64]:
+    def classify(self, X: Unchecked) -> Int:
         """Code of the likelier class of each row, (q,)."""
         return (self.moments(X)[0] > 0.0).astype(np.int64)
 

@@ -27,9 +27,11 @@ from streamkernel.engine.tree import PairingTree
 from streamkernel.engine.versions import check_versions
 from streamkernel.engine.worker_warm_up import granted_bytes
 from streamkernel.errors import ClusterError, StreamKernelError
-from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.reductions import RowMap, State
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["ClusterExecutor"]
 
@@ -78,7 +80,7 @@ class ClusterExecutor:
 
     # --- one sweep ---------------------------------------------------------------------------------------------------
 
-    def reduce(self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
+    def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
         with self._sweep(table, reduction, layout.block_rows) as (prefix, payload):
             count = iter(range(1, 2 * len(layout.spans)))
 
@@ -182,7 +184,7 @@ class ClusterExecutor:
         table, work, *_ = self._sent
         return blame(self._client, error, suspects, (work, table), attempt)
 
-    def _submit(self, function: Callable[..., Any], key: str, *arguments: Any) -> Future:
+    def _submit(self, function: Callable[..., Any], key: str, *arguments: Unchecked) -> Future:
         future = self._client.submit(function, *arguments, key=key, pure=False)
         self._futures.add(future)
         return future

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from typing import Any
 
 from distributed import Client, LocalCluster, Nanny, Scheduler, Status, Worker
 
 from streamkernel.dependencies import missing_part
+from streamkernel.type_aliases import Untyped
 
 try:
     from distributed.client import ClosedClientError, FutureCancelledError, FuturesCancelledError
@@ -49,7 +49,7 @@ def task_state(client: Client, key: str) -> str | None:
 
     A `Future` made from the key cannot tell: for an unknown key it waits forever.
     """
-    scheduler: Any = client.scheduler
+    scheduler: Untyped = client.scheduler
     state: str | None = client.sync(scheduler.get_task_status, keys=[key])[key]
     return state
 
@@ -60,7 +60,7 @@ def executing(client: Client) -> dict[str, int]:
     return found
 
 
-def _executing(dask_worker: Any) -> int:
+def _executing(dask_worker: Untyped) -> int:
     return int(dask_worker.state.executing_count)
 
 

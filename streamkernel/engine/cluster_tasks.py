@@ -9,7 +9,8 @@ from streamkernel.engine.peak_memory import limit_arenas
 from streamkernel.engine.tasks import Written, map_span, write_span
 from streamkernel.kernels import compile_all
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.reductions import RowMap, State
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
@@ -27,12 +28,12 @@ def hold(*payload: Any) -> tuple[Any, ...]:
     return payload
 
 
-def map_leaf(payload: tuple[Table, Reduction[Any], int], span: tuple[int, int]) -> State:
+def map_leaf(payload: tuple[Table, AnyReduction, int], span: tuple[int, int]) -> State:
     table, reduction, rows = payload
     return map_span(table, reduction, span, rows)
 
 
-def combine_states(payload: tuple[Table, Reduction[Any], int], left: State, right: State) -> State:
+def combine_states(payload: tuple[Table, AnyReduction, int], left: State, right: State) -> State:
     return payload[1].combine(left, right)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Protocol
 
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
-from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.reductions import RowMap, State
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
+from streamkernel.type_aliases import Untyped
 
 __all__ = ["Executor", "executor_of"]
 
@@ -25,7 +27,7 @@ class Executor(Protocol):
     threads_per_worker: int
 
     def reduce(
-        self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]
+        self, reduction: AnyReduction, table: Table, layout: Layout, advance: Callable[[int], None]
     ) -> State: ...
 
     def write(
@@ -44,7 +46,7 @@ class Executor(Protocol):
         """The smallest memory limit of a worker in bytes; None without such a limit."""
 
 
-def executor_of(client: Any) -> Executor:
+def executor_of(client: Untyped) -> Executor:
     """Executor on the workers of a Dask client; without one, on threads of this process."""
     if client is None:
         return ThreadExecutor()

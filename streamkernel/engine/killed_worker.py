@@ -17,6 +17,7 @@ from streamkernel.engine.layout import aligned_spans
 from streamkernel.engine.plan import format_bytes
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError
 from streamkernel.reductions import Reduction, RowMap
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table
 from streamkernel.wording import call, option
 
@@ -30,7 +31,7 @@ def blame(
     client: Client,
     error: KilledWorker,
     suspects: Sequence[tuple[int, int]],
-    work: tuple[Reduction[Any] | RowMap, Table],
+    work: tuple[AnyReduction | RowMap, Table],
     attempt: Callable[[tuple[int, int], str], Future[Any]],
 ) -> StreamKernelError:
     """The error for workers that died under tasks of a sweep.
@@ -48,7 +49,7 @@ def blame(
     return killed_worker(client, error, what if found else f"one of {len(suspects)} tasks, perhaps {what}")
 
 
-def _pieces(work: Reduction[Any] | RowMap, table: Table, span: tuple[int, int]) -> list[tuple[int, int]]:
+def _pieces(work: AnyReduction | RowMap, table: Table, span: tuple[int, int]) -> list[tuple[int, int]]:
     # A reduction can run each chunk as its own task; a row map cannot, because output chunks differ from input chunks.
     if not isinstance(work, Reduction):
         return [span]

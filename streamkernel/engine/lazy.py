@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import RowMap
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray, ArrayOrDask
 
 __all__ = ["lazy_rows"]
 
 
-def _rows(start: int, stop: int, table: Table, work: RowMap, name: str, block_rows: int) -> NDArray[Any]:
+def _rows(start: int, stop: int, table: Table, work: RowMap, name: str, block_rows: int) -> AnyArray:
     with single_threaded_blas():
         return np.concatenate([work.map_block(block)[name] for block in table.blocks(start, stop, block_rows)])
 
 
-def lazy_rows(work: RowMap, table: Table, name: str, block_rows: int) -> Any:
+def lazy_rows(work: RowMap, table: Table, name: str, block_rows: int) -> ArrayOrDask:
     """A Dask array of one of the row map's outputs, in chunks of the table's spans; nothing is read yet.
 
     Parameters

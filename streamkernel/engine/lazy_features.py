@@ -11,7 +11,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.delayed import delayed
-from numpy.typing import NDArray
 
 from streamkernel.engine.session import layout_of
 from streamkernel.engine.tasks import map_span
@@ -21,13 +20,14 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import State
 from streamkernel.reductions.sums import Features, FeatureTimes, FeatureTransposed
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Float, Unchecked
 
 __all__ = ["as_columns", "lazy_times", "lazy_transposed"]
 
 Span = tuple[int, int]
 
 
-def as_columns(V: Any, rows: int) -> Any:
+def as_columns(V: Unchecked, rows: int) -> ArrayOrDask:
     """A Dask array of m rows as columns (m, q) of float64.
 
     Raises
@@ -43,7 +43,7 @@ def as_columns(V: Any, rows: int) -> Any:
     return (V[:, None] if V.ndim == 1 else V).astype(np.float64)
 
 
-def _transposed(V: NDArray[Any], span: Span, features: Features, table: Table, block_rows: int) -> State:
+def _transposed(V: AnyArray, span: Span, features: Features, table: Table, block_rows: int) -> State:
     return map_span(table, FeatureTransposed(features, V, span[0]), span, block_rows)
 
 
@@ -51,22 +51,22 @@ def _combine(features: Features, left: State, right: State) -> State:
     return FeatureTransposed(features, np.zeros((0, 0)), 0).combine(left, right)
 
 
-def _finalize(features: Features, state: State) -> NDArray[np.float64]:
+def _finalize(features: Features, state: State) -> Float:
     return FeatureTransposed(features, np.zeros((0, 0)), 0).finalize(state)
 
 
-def _times(A: NDArray[Any], span: Span, features: Features, table: Table, block_rows: int) -> NDArray[Any]:
+def _times(A: AnyArray, span: Span, features: Features, table: Table, block_rows: int) -> AnyArray:
     with single_threaded_blas():
         return np.concatenate(
             [features.raw(block.X) @ A for block in table.blocks(*span, block_rows)],
         )
 
 
-def _coefficients(features: Features, A: NDArray[Any]) -> NDArray[np.float64]:
+def _coefficients(features: Features, A: AnyArray) -> Float:
     return FeatureTimes.of(features, A).coefficients
 
 
-def lazy_transposed(features: Features, table: Table, V: Any) -> Any:
+def lazy_transposed(features: Features, table: Table, V: Unchecked) -> ArrayOrDask:
     """``G^T V`` (n, q) as a Dask array of one chunk.
 
     Parameters
@@ -88,7 +88,7 @@ def lazy_transposed(features: Features, table: Table, V: Any) -> Any:
     return da.from_delayed(finish(held_features, tree.root()), (features.width, q), np.float64)
 
 
-def lazy_times(features: Features, table: Table, A: Any) -> Any:
+def lazy_times(features: Features, table: Table, A: Unchecked) -> ArrayOrDask:
     """``G A`` (m, q) as a Dask array in chunks of the table's spans.
 
     Parameters

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamkernel.engine.allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.executor import Executor
@@ -23,6 +22,7 @@ from streamkernel.engine.plan import (
     format_bytes,
 )
 from streamkernel.errors import ParameterError, ResourceLimitError
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 __all__ = ["MemoryLimits", "check_memory", "limits_here", "machine_of", "memory_limits", "parse_bytes", "total_memory"]
@@ -153,7 +153,7 @@ def check_memory(plan: Plan, limits: MemoryLimits, fits: Callable[[int], Plan], 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
-def parse_bytes(value: Any, name: str = "memory_limit") -> int | None:
+def parse_bytes(value: Unchecked, name: str = "memory_limit") -> int | None:
     """Bytes from a number, "4GB" or "4GiB"; None for no limit."""
     if value is None:
         return None

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
 
 from streamkernel.engine.layout import block_rows, span_rows
 from streamkernel.engine.threads import available_cpus
 from streamkernel.kernels import Kernel, packed_bytes, packing_bytes, workspace_bytes
 from streamkernel.reductions import Reduction, RowMap
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import Table
 from streamkernel.table.rows import NumpyRows
+from streamkernel.type_aliases import Fields
 
 __all__ = [
     "BASE_BYTES",
@@ -147,7 +148,7 @@ class Step:
 
 def step_of(
     name: str,
-    work: Reduction[Any] | RowMap,
+    work: AnyReduction | RowMap,
     table: Table | int,
     *,
     kernel_columns: int,
@@ -240,7 +241,7 @@ class Plan:
     memory_bytes: int
     disk_bytes: int
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         return asdict(self)
 
 

@@ -15,12 +15,12 @@ import socket
 import ssl
 import time
 from pathlib import Path
-from typing import Any
 
 from distributed import Client
 from distributed.security import Security
 
 from streamkernel.errors import ClusterError, ParameterError, SecurityError
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import call, option
 
 __all__ = ["check_encrypted", "connect_client", "tls_security"]
@@ -128,7 +128,7 @@ def connect_client(
     *,
     insecure: bool = False,
     timeout: float = 10.0,
-    **options: Any,
+    **options: Unchecked,
 ) -> Client:
     """A Dask client of the scheduler at `address`, or one error with the reason.
 

@@ -16,6 +16,7 @@ from streamkernel.engine.threads import ThreadExecutor
 from streamkernel.engine.tree import PairingTree
 from streamkernel.records import SweepRecord
 from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
@@ -34,7 +35,7 @@ class Checkpointing(Protocol):
         """Save the final state of a sweep."""
 
 
-def layout_of(work: Reduction[Any] | RowMap, table: Table) -> Layout:
+def layout_of(work: AnyReduction | RowMap, table: Table) -> Layout:
     """The spans and blocks of a table for this work; they depend only on these two."""
     multiple = work.row_multiple if isinstance(work, Reduction) else 1
     spans = table.spans(span_rows(table.n_rows, work.flops_per_row()))

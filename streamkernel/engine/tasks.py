@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import NDArray
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import aligned_blocks
 from streamkernel.linalg import single_threaded_blas, within_range
-from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.reductions import RowMap, State
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import RowBlock, Table
+from streamkernel.type_aliases import AnyArray
 
 __all__ = ["Writing", "Written", "map_span", "write_span"]
 
 
-def map_span(table: Table, reduction: Reduction[Any], span: tuple[int, int], block_rows: int) -> State:
+def map_span(table: Table, reduction: AnyReduction, span: tuple[int, int], block_rows: int) -> State:
     """State of one span: its blocks are folded one after another, in the order of their rows."""
     multiple = reduction.row_multiple
     assert (span[0] - table.start) % multiple == 0, "the span does not begin where a member does"
@@ -70,7 +69,7 @@ def write_span(table: Table, rows: RowMap, writer: ChunkWriter, span: tuple[int,
     state: State | None = None
     with single_threaded_blas():
         for start, stop in chunks:
-            values: dict[str, NDArray[Any]] = {}
+            values: dict[str, AnyArray] = {}
             if start not in finished:
                 values = writer.buffers(stop - start)
                 _fill(values, rows, blocks, start + table.start)
@@ -82,7 +81,7 @@ def write_span(table: Table, rows: RowMap, writer: ChunkWriter, span: tuple[int,
     return Writing(writing, state)
 
 
-def _fill(values: dict[str, NDArray[Any]], rows: RowMap, blocks: Iterator[RowBlock], start: int) -> None:
+def _fill(values: dict[str, AnyArray], rows: RowMap, blocks: Iterator[RowBlock], start: int) -> None:
     """Fill in the values of one chunk, whose first row is `start`, from the next blocks."""
     size, at = min(map(len, values.values())), 0
     while at < size:

@@ -8,14 +8,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import islice
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from streamkernel.engine.chunk_writer import ChunkWriter
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.peak_memory import limit_arenas
 from streamkernel.engine.tasks import Writing, Written, map_span, write_span
 from streamkernel.engine.tree import PairingTree
-from streamkernel.reductions import Reduction, RowMap, State
+from streamkernel.reductions import RowMap, State
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink
 from streamkernel.table import Table
 
@@ -73,7 +74,7 @@ class ThreadExecutor:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def reduce(self, reduction: Reduction[Any], table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
+    def reduce(self, reduction: AnyReduction, table: Table, layout: Layout, advance: Callable[[int], None]) -> State:
         tree: PairingTree[State] = PairingTree(len(layout.spans), reduction.combine)
 
         def task(leaf: int) -> None:

@@ -5,12 +5,12 @@ Functions and tables travel between them as pickles, and numbers must have the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from distributed import Client
 
 from streamkernel.errors import ClusterError
+from streamkernel.type_aliases import FieldsView, Untyped
 
 __all__ = ["check_versions"]
 
@@ -27,7 +27,7 @@ def check_versions(client: Client) -> None:
     ClusterError
         The message names the packages, the process, and both versions.
     """
-    found: Any = client.get_versions(packages=["streamkernel", "numpy", "scipy", "numba"])
+    found: Untyped = client.get_versions(packages=["streamkernel", "numpy", "scipy", "numba"])
     here = _of(found["client"])
     places: list[tuple[str, Any, tuple[str, ...]]] = [("the scheduler", found["scheduler"], _EVERYWHERE)]
     places += [
@@ -46,7 +46,7 @@ def check_versions(client: Client) -> None:
             )
 
 
-def _of(report: Mapping[str, Any] | None) -> dict[str, str | None]:
+def _of(report: FieldsView | None) -> dict[str, str | None]:
     """Versions by name; for Python only the first two numbers, on which pickled code depends."""
     packages = dict((report or {}).get("packages") or {})
     if packages.get("python"):

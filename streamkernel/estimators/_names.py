@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from streamkernel.errors import warn_user
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.columns import frame_names
+from streamkernel.type_aliases import Unchecked, Untyped
 
 __all__ = ["in_order", "names_of", "tell_names", "warn_of_names"]
 
 
-def names_of(estimator: Any) -> list[str] | None:
+def names_of(estimator: Untyped) -> list[str] | None:
     """Column names of the DataFrame that scikit-learn's checks have just converted; None for an array."""
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
 
 
-def tell_names(estimator: Any, known: KnownColumns) -> None:
+def tell_names(estimator: Untyped, known: KnownColumns) -> None:
     """Set `feature_names_in_` where the rows of the fit have names, else remove it."""
     if known.named:
         estimator.feature_names_in_ = np.array(known.names, dtype=object)
@@ -28,7 +28,7 @@ def tell_names(estimator: Any, known: KnownColumns) -> None:
         del estimator.feature_names_in_
 
 
-def in_order(X: Any, known: KnownColumns, what: str = "X") -> Any:
+def in_order(X: Unchecked, known: KnownColumns, what: str = "X") -> Unchecked:
     """A DataFrame with its columns in the order of the fit; scikit-learn's checks take rows without names.
 
     Raises
@@ -46,7 +46,7 @@ def in_order(X: Any, known: KnownColumns, what: str = "X") -> Any:
     return X.select(list(known.names)) if hasattr(X, "column_names") else X[list(known.names)]
 
 
-def warn_of_names(estimator: Any, known: KnownColumns, table: Table) -> Table:
+def warn_of_names(estimator: Untyped, known: KnownColumns, table: Table) -> Table:
     """Warn, as scikit-learn does for rows in memory, where only the table or only the fit has names."""
     kind = type(estimator).__name__
     if table.named and not known.named:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Progress
 from streamkernel.errors import ParameterError
@@ -17,11 +16,11 @@ from streamkernel.models.pursuit import PursuitModel
 from streamkernel.pursuit import PursuitPath
 from streamkernel.settings.pursuit import AUTO, PursuitSettings
 from streamkernel.table import open_table
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 from streamkernel.wording import option
 
 __all__ = ["PursuitEstimator"]
 
-Float = NDArray[np.float64]
 
 _ROWS = 4096  # of a block in staged predictions
 
@@ -39,12 +38,12 @@ class PursuitEstimator(SupervisedEstimator):
         self,
         n_components: int | None = None,
         *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "median",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
         variant: str = "pre-fitting",
         shrinkage: float = 1.0,
         pool: str = "shared",
@@ -53,7 +52,7 @@ class PursuitEstimator(SupervisedEstimator):
         picks: int | None = None,
         eps: float = 0.05,
         quantile: float = 0.95,
-        validation: Any = AUTO,
+        validation: Unchecked = AUTO,
         patience: int | None = None,
         choose_by: str = "loss",
         bound_gamma: float | None = None,
@@ -61,9 +60,9 @@ class PursuitEstimator(SupervisedEstimator):
         tol: float = 0.0,
         scale: str = "standard",
         fit_intercept: bool = True,
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
@@ -85,7 +84,7 @@ class PursuitEstimator(SupervisedEstimator):
         self.path_: PursuitPath = model.path
         return self
 
-    def _staged(self, X: Any, *, argmax: bool) -> Iterator[Any]:
+    def _staged(self, X: Unchecked, *, argmax: bool) -> Iterator[ArrayOrDask]:
         """Predictions by the first 1, 2, ... steps; lazy ones for rows that are not in memory."""
         model: PursuitModel = self._fitted()
         if is_array_like(X):
@@ -94,7 +93,7 @@ class PursuitEstimator(SupervisedEstimator):
         for terms in range(1, model.terms + 1):
             yield self._values(X, model.predictions(argmax=argmax, terms=terms))
 
-    def _staged_here(self, model: PursuitModel, X: Any, argmax: bool) -> Iterator[Any]:
+    def _staged_here(self, model: PursuitModel, X: Unchecked, argmax: bool) -> Iterator[ArrayOrDask]:
         """Stages for rows in memory: all columns are computed once, then each step adds one."""
         table, stages = self._here(X), model.stages
         along = np.concatenate(

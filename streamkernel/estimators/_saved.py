@@ -13,6 +13,7 @@ from streamkernel.errors import ModelFormatError
 from streamkernel.kernels import Kernel
 from streamkernel.models.saved import SavedModel
 from streamkernel.store import write_bundle
+from streamkernel.type_aliases import Fields
 
 __all__ = ["SavedEstimator"]
 
@@ -27,7 +28,7 @@ class SavedEstimator(ABC):
     def _adopt(self, model: Any) -> Self:
         """Set the fitted attributes from a model's parts."""
 
-    def _set_parameters(self, given: dict[str, Any]) -> None:
+    def _set_parameters(self, given: Fields) -> None:
         """Set the parameters as attributes, as scikit-learn wants it; `given` are the locals of a constructor."""
         vars(self).update({name: value for name, value in given.items() if name != "self"})
 

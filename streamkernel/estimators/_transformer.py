@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -24,6 +22,7 @@ from streamkernel.table import Scaler, Table, open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
 from streamkernel.table.values import unmasked
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Int, Unchecked, Untyped
 
 __all__ = ["BasisTransformer"]
 
@@ -31,19 +30,19 @@ __all__ = ["BasisTransformer"]
 class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Parameters and fitted attributes of `Nystroem` and `KernelPCA`."""
 
-    kernel: Any
-    lengthscale: Any
-    gamma: Any
-    degree: Any
-    coef0: Any
-    kernel_params: Any
-    rule: Any
-    rule_options: Any
-    tol: Any
-    scale: Any
-    random_state: Any
-    memory_limit: Any
-    client: Any
+    kernel: Unchecked
+    lengthscale: Unchecked
+    gamma: Unchecked
+    degree: Unchecked
+    coef0: Unchecked
+    kernel_params: Unchecked
+    rule: Unchecked
+    rule_options: Unchecked
+    tol: Unchecked
+    scale: Unchecked
+    random_state: Unchecked
+    memory_limit: Unchecked
+    client: Untyped
     progress: Any
 
     model_: TransformerModel
@@ -51,19 +50,19 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
     scaler_: Scaler | None
     kernel_: Kernel
     lengthscale_: Any
-    components_: NDArray[Any]
-    component_indices_: NDArray[np.int64]
+    components_: AnyArray
+    component_indices_: Int
     residual_trace_: float
     relative_residual_trace_: float
     n_features_in_: int
     n_sweeps_: int
 
-    def _settings(self, n: int | None, **others: Any) -> BasisSettings:
+    def _settings(self, n: int | None, **others: Unchecked) -> BasisSettings:
         """The settings that the parameters describe; `others` replace some of them."""
         own = {**self.get_params(deep=False), "n_components": n, "objective": "trace"}
         return BasisSettings.from_parameters(own | others)
 
-    def _opened(self, X: Any) -> tuple[Table, Session, dict[str, Any]]:
+    def _opened(self, X: Unchecked) -> tuple[Table, Session, Fields]:
         """Rows of a fit, its session, and the bytes that it may take and those that are taken already."""
         limit, names = parse_bytes(self.memory_limit), None
         if is_array_like(X):
@@ -91,7 +90,7 @@ class BasisTransformer(SavedEstimator, ClassNamePrefixFeaturesOutMixin, Transfor
         self.n_sweeps_ = record.sweep_count
         return self
 
-    def _transformed(self, X: Any) -> Any:
+    def _transformed(self, X: Unchecked) -> ArrayOrDask:
         """Values of the rows of X: computed now for rows in memory, lazy otherwise."""
         check_is_fitted(self, "model_")
         work = self.model_.transformation()

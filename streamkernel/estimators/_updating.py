@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from streamkernel.engine import Session, executor_of, resident_bytes
@@ -16,6 +15,7 @@ from streamkernel.table.columns import with_names
 from streamkernel.table.finite import require_finite
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
+from streamkernel.type_aliases import AnyArray, Unchecked
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, new_rows, update_model
 
@@ -33,7 +33,14 @@ class UpdatingEstimator(SupervisedEstimator):
     last_update_: Update[Any]
 
     def update(
-        self, X: Any, y: Any = None, *, stale: float = STALE, grow: int = 0, as_new: bool = False, **choices: Any
+        self,
+        X: Unchecked,
+        y: Unchecked = None,
+        *,
+        stale: float = STALE,
+        grow: int = 0,
+        as_new: bool = False,
+        **choices: Unchecked,
     ) -> Self:
         """Fold in the rows that the model has not seen; the result is the fit of its basis to all rows.
 
@@ -83,7 +90,7 @@ class UpdatingEstimator(SupervisedEstimator):
         self.last_update_ = done
         return self._adopt(done.model)
 
-    def _more(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _more(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         """Arrays, after the checks of `fit`, with the columns of the fit."""
         if y is not None:
             y = plain_labels(y) if self._classify else y

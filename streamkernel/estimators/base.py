@@ -7,7 +7,6 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -24,11 +23,12 @@ from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
 from streamkernel.table.targets import plain_labels
 from streamkernel.table.values import unmasked
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked, Untyped
 
 __all__ = ["SupervisedEstimator", "is_array_like"]
 
 
-def is_array_like(X: Any) -> bool:
+def is_array_like(X: Unchecked) -> bool:
     """Return whether X lies in memory; scikit-learn's own checks and messages then apply."""
     if isinstance(X, (str, PathLike, Table)):
         return False
@@ -42,8 +42,8 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
     _settings_class: ClassVar[type[BasisSettings]]
     _model: ClassVar[type[PredictingModel]]
 
-    memory_limit: Any
-    client: Any
+    memory_limit: Unchecked
+    client: Untyped
     progress: Progress | None
 
     model_: PredictingModel
@@ -54,10 +54,12 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
 
     @staticmethod
     @abstractmethod
-    def _fit(table: Table, settings: Any, session: Session, *, estimator: str, **options: Any) -> PredictingModel:
+    def _fit(
+        table: Table, settings: Unchecked, session: Session, *, estimator: str, **options: Unchecked
+    ) -> PredictingModel:
         """The fit of the kind; options are those of `SupervisedRun`."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -94,7 +96,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         )
         return self._adopt(model)
 
-    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         """X and y as arrays, checked by scikit-learn; `require_finite` finds NaN and infinity, to name their place."""
         frame_names(X)
         y = plain_labels(y) if self._classify and y is not None else y
@@ -130,7 +132,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         self.n_sweeps_ = record.sweep_count
         return self
 
-    def _values(self, X: Any, work: RowMap, name: str = "prediction") -> Any:
+    def _values(self, X: Unchecked, work: RowMap, name: str = "prediction") -> ArrayOrDask:
         """Values of `work` for the rows of X: computed now for rows in memory, lazy otherwise."""
         if is_array_like(X):
             table = self._here(X)
@@ -140,7 +142,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         table = self.model_.prepare(table)
         return lazy_rows(work, table, name, layout_of(work, table).block_rows)
 
-    def _here(self, X: Any) -> Table:
+    def _here(self, X: Unchecked) -> Table:
         """Rows in memory for a prediction, checked by scikit-learn and by `require_finite`."""
         known = self.model_.known_columns
         X = unmasked(in_order(X, known), "X")
@@ -153,7 +155,7 @@ class SupervisedEstimator(SavedEstimator, BaseEstimator):
         check_is_fitted(self)
         return self.model_
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags

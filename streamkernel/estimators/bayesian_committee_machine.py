@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from streamkernel.engine import Progress
 from streamkernel.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from streamkernel.models.gaussian import GaussianModel
 from streamkernel.settings.gaussian import CommitteeSettings
+from streamkernel.type_aliases import Fields, Unchecked, Untyped
 
 __all__ = ["BayesianCommitteeMachine"]
 
@@ -65,26 +66,26 @@ class BayesianCommitteeMachine(GaussianProcessRegressor):
         *,
         block_size: int = 1000,
         partition: str = "rows",
-        queries: Any = None,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "evidence",
+        queries: Unchecked = None,
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "evidence",
         ard: bool = False,
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
-        signal_variance: Any = "evidence",
-        noise_variance: Any = "evidence",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        signal_variance: Unchecked = "evidence",
+        noise_variance: Unchecked = "evidence",
         tune: str = "sample",
-        rule: Any = "few-sweep",
-        objective: Any = "prediction",
-        rule_options: dict[str, Any] | None = None,
+        rule: Unchecked = "few-sweep",
+        objective: Unchecked = "prediction",
+        rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
         fit_intercept: bool = True,
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())

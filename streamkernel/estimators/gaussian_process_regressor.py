@@ -14,6 +14,7 @@ from streamkernel.estimators.base import is_array_like
 from streamkernel.fits.gaussian import fit_gaussian
 from streamkernel.models.gaussian import GaussianModel
 from streamkernel.settings.gaussian import GaussianSettings
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 __all__ = ["GaussianProcessRegressor"]
 
@@ -92,28 +93,28 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         self,
         n_components: int | None = None,
         *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "evidence",
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "evidence",
         ard: bool = False,
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
-        signal_variance: Any = "evidence",
-        noise_variance: Any = "evidence",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        signal_variance: Unchecked = "evidence",
+        noise_variance: Unchecked = "evidence",
         tune: str = "sample",
         approximation: str = "fitc",
         block_size: int = 1000,
         partition: str = "rows",
-        rule: Any = "few-sweep",
-        objective: Any = "prediction",
-        rule_options: dict[str, Any] | None = None,
+        rule: Unchecked = "few-sweep",
+        objective: Unchecked = "prediction",
+        rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
         fit_intercept: bool = True,
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
@@ -128,7 +129,7 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         self.effective_df_ = np.asarray(solution.effective_df)
         return self
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(self, X: Unchecked, return_std: bool = False, return_cov: bool = False) -> ArrayOrDask:
         """Predicted targets, as scikit-learn's regressor of the same name.
 
         Parameters
@@ -158,19 +159,19 @@ class GaussianProcessRegressor(RegressorMixin, UpdatingEstimator):
         mean, std = moments[0], np.sqrt(moments[1])
         return (mean[:, 0], std[:, 0]) if work.flat and mean.shape[1] == 1 else (mean, std)
 
-    def _covariance(self, X: Any) -> Any:
+    def _covariance(self, X: Unchecked) -> Any:
         if not is_array_like(X):
             raise ParameterError("return_cov is for rows in memory; give a NumPy array of a few thousand rows")
         model = self._fitted()
         cov = model.predictions().covariance(self._rows(X))
         return cov[:, :, 0] if model.flat and cov.shape[2] == 1 else cov
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: Unchecked) -> Any:
         """Checked rows in memory, scaled as those of the fit."""
         table = self._here(X)
         return table.read(0, table.n_rows).X
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

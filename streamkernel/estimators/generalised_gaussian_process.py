@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -15,6 +14,7 @@ from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.fits.generalised import fit_generalised
 from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.settings.generalised import GeneralisedSettings
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
 
 __all__ = ["GaussianProcessClassifier", "GaussianProcessPoissonRegressor", "GeneralisedEstimator"]
 
@@ -32,25 +32,25 @@ class GeneralisedEstimator(SupervisedEstimator):
         self,
         n_components: int | None = None,
         *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "evidence",
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "evidence",
         ard: bool = False,
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
-        signal_variance: Any = "evidence",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        signal_variance: Unchecked = "evidence",
         tune: str = "sample",
         newton_tol: float = 1e-6,
         max_iterations: int = 30,
-        rule: Any = "few-sweep",
-        objective: Any = "prediction",
-        rule_options: dict[str, Any] | None = None,
+        rule: Unchecked = "few-sweep",
+        objective: Unchecked = "prediction",
+        rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
@@ -112,7 +112,7 @@ class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
     _kind = "gp-classifier"
     _classify = True
 
-    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         X, y = super()._validated(X, y)
         check_classification_targets(y)
         return X, y
@@ -123,11 +123,11 @@ class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
         self.classes_ = model.classes
         return self
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Unchecked) -> ArrayOrDask:
         """Probabilities (m, classes); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._values(X, self._fitted().predictions(), "probability")
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Unchecked) -> ArrayOrDask:
         """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         codes = self._values(X, self._fitted().predictions(), "prediction")
         if isinstance(codes, np.ndarray):
@@ -155,23 +155,23 @@ class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):
 
     _kind = "poisson"
 
-    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         X, y = super()._validated(X, y)
         # One target: as in scikit-learn, a column (m, 1) is accepted with a warning.
         return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Unchecked, return_std: bool = False) -> ArrayOrDask:
         """Mean rates (m,), and with `return_std` standard deviations of the counts."""
         work = self._fitted().predictions(std=return_std)
         if not return_std:
             return self._values(X, work, "prediction")
         return self._values(X, work, "prediction"), self._values(X, work, "std")
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Unchecked, y: Unchecked, sample_weight: Unchecked = None) -> float:
         """R^2 of the mean rates, as in scikit-learn's regressors."""
         return float(super().score(X, np.asarray(y, dtype=np.float64), sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags

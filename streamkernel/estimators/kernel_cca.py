@@ -25,6 +25,7 @@ from streamkernel.table import open_table
 from streamkernel.table.columns import frame_names, with_names
 from streamkernel.table.finite import require_finite
 from streamkernel.table.values import unmasked
+from streamkernel.type_aliases import ArrayOrDask, Unchecked, Untyped
 
 __all__ = ["KernelCCA"]
 
@@ -97,13 +98,13 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         n_components: int = 2,
         *,
         basis_size: int | None = None,
-        view_columns: Any = None,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: Any = None,
+        view_columns: Unchecked = None,
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "median",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Unchecked = None,
         regularization: float = 1e-3,
         pool: str = "shared",
         picks: int | None = None,
@@ -111,14 +112,14 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         bound_gamma: float | None = None,
         delta: float = 0.05,
         scale: str = "standard",
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
         """Choose the functions and decompose.
 
         Parameters
@@ -146,7 +147,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         settings = CCASettings.from_parameters(parameters, paired.table.n_rows)
         return self._adopt(fit_cca(paired, settings, session, memory_limit=limit, driver_bytes=before))
 
-    def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[Any, Any]:
         """Arrays, checked by scikit-learn; `require_finite` finds NaN and infinity, to name their place."""
         frame_names(X)
         both = self.view_columns is None and (y is None or is_array_like(y))
@@ -184,7 +185,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         bound: MatchingPursuitBound | None = self.model_.bound
         return bound
 
-    def transform(self, X: Any, y: Any = None) -> Any:
+    def transform(self, X: Unchecked, y: Unchecked = None) -> ArrayOrDask:
         """Canonical variates of the first view, (m, r); a pair of both views' variates where y is given.
 
         Computed now for rows in memory, a lazy Dask array otherwise. Where the views are columns of one input, X holds
@@ -194,7 +195,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         first = self._variates(X, 0)
         return first if y is None else _aligned(first, self._variates(y, 1))
 
-    def canonical_variates(self, X: Any, y: Any = None) -> tuple[Any, Any]:
+    def canonical_variates(self, X: Unchecked, y: Unchecked = None) -> tuple[Any, Any]:
         """Variates of both views, (m, r) each, of mean 0 and variance 1 over the rows of the fit.
 
         Parameters
@@ -208,7 +209,7 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self._variates(X, 0), self._variates(X, 1)
         return _aligned(self._variates(X, 0), self._variates(X if y is None else y, 1, of_targets=y is None))
 
-    def _variates(self, X: Any, view: int, *, of_targets: bool = False) -> Any:
+    def _variates(self, X: Unchecked, view: int, *, of_targets: bool = False) -> ArrayOrDask:
         """The variates of one view for the rows of X, or for its targets."""
         work = self.model_.variates(view, of_targets=of_targets)
         if not is_array_like(X):
@@ -232,14 +233,14 @@ class KernelCCA(SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _n_features_out(self) -> int:
         return len(self.correlations_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self.view_columns is None
         tags.target_tags.multi_output = True
         return tags
 
 
-def _aligned(first: Any, second: Any) -> tuple[Any, Any]:
+def _aligned(first: Unchecked, second: Unchecked) -> tuple[Any, Any]:
     """Return both, after a check that they have as many rows."""
     if len(first) != len(second):
         raise ShapeMismatchError(f"X has {len(first)} rows and y has {len(second)}; give the same rows of both views")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -14,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from streamkernel.estimators._pursuit import PursuitEstimator
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.reductions.predictions import probabilities_of_indicators
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked, Untyped
 
 __all__ = ["KernelMatchingPursuit", "KernelMatchingPursuitClassifier"]
 
@@ -95,24 +95,24 @@ class KernelMatchingPursuit(RegressorMixin, PursuitEstimator):
 
     _kind = "kmp"
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Unchecked) -> ArrayOrDask:
         """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._values(X, self._fitted().predictions())
 
-    def staged_predict(self, X: Any) -> Iterator[Any]:
+    def staged_predict(self, X: Unchecked) -> Iterator[ArrayOrDask]:
         """Predictions by the first 1, 2, ... terms, in the form of `predict`.
 
         For "pre-fitting" and "back-fitting", each is the least squares fit to these functions alone.
         """
         return self._staged(X, argmax=False)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _has_probabilities(estimator: Untyped) -> bool:
     model = getattr(estimator, "model_", None)
     loss = estimator.loss if model is None else model.record.settings.loss
     return bool(loss == "logistic")
@@ -132,7 +132,7 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
     _kind = "kmp-classifier"
     _classify = True
 
-    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         X, y = super()._validated(X, y)
         check_classification_targets(y)
         return X, y
@@ -143,29 +143,29 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
         self.classes_ = model.classes
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Unchecked) -> ArrayOrDask:
         """Values of the indicators, (m, classes); for two classes one function, (m,), whose sign gives the class."""
         values = self._values(X, self._fitted().predictions())
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Unchecked) -> ArrayOrDask:
         """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._labels(self._values(X, self._fitted().predictions(argmax=True)))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Unchecked) -> ArrayOrDask:
         """Probabilities of the classes, (m, C); only with the logistic loss."""
         values = self._values(X, self._fitted().predictions())
         if isinstance(values, np.ndarray):
             return probabilities_of_indicators(values)
         return values.map_blocks(probabilities_of_indicators, dtype=np.float64)
 
-    def staged_predict(self, X: Any) -> Iterator[Any]:
+    def staged_predict(self, X: Unchecked) -> Iterator[ArrayOrDask]:
         """Labels by the first 1, 2, ... terms, in the form of `predict`."""
         for codes in self._staged(X, argmax=True):
             yield self._labels(codes)
 
-    def _labels(self, codes: Any) -> Any:
+    def _labels(self, codes: Unchecked) -> Unchecked:
         if isinstance(codes, np.ndarray):
             return self.classes_[codes]
         return codes.map_blocks(lambda block: self.classes_[block], dtype=self.classes_.dtype)

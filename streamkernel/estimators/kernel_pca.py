@@ -15,6 +15,7 @@ from streamkernel.fits.pursuit_pools import pursuit_rule
 from streamkernel.fits.transformer import fit_kernel_pca
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 from streamkernel.wording import option
 
 __all__ = ["KernelPCA"]
@@ -81,24 +82,24 @@ class KernelPCA(BasisTransformer):
         *,
         basis_size: int | None = None,
         sparse: Any = None,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
-        rule: Any = "few-sweep",
-        rule_options: dict[str, Any] | None = None,
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "median",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        rule: Unchecked = "few-sweep",
+        rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
         """Choose the basis and decompose.
 
         Parameters
@@ -150,7 +151,7 @@ class KernelPCA(BasisTransformer):
         assert isinstance(self.model_, KernelPCAModel)
         return self.model_.bound
 
-    def _settings(self, n: int | None, **others: Any) -> BasisSettings:
+    def _settings(self, n: int | None, **others: Unchecked) -> BasisSettings:
         if self.sparse is None or not isinstance(self.rule, str) or self.rule != "few-sweep":
             return super()._settings(n, **others)
         return super()._settings(n, **pursuit_rule(n, self.rule_options), **others)
@@ -179,11 +180,11 @@ class KernelPCA(BasisTransformer):
         return r, n
 
     @staticmethod
-    def _is_count(value: Any) -> bool:
+    def _is_count(value: Unchecked) -> bool:
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
         return whole and bool(value > 0)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Unchecked) -> ArrayOrDask:
         """Components (m, r) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._transformed(X)
 

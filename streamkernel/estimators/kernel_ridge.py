@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -14,6 +13,7 @@ from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.ridge import RidgeSettings
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier", "RidgeEstimator"]
 
@@ -31,23 +31,23 @@ class RidgeEstimator(UpdatingEstimator):
         self,
         n_components: int | None = None,
         *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: Any = "gcv",
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "median",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        alpha: Unchecked = "gcv",
         solver: str = "auto",
-        rule: Any = "few-sweep",
-        objective: Any = "prediction",
-        rule_options: dict[str, Any] | None = None,
+        rule: Unchecked = "few-sweep",
+        objective: Unchecked = "prediction",
+        rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
         fit_intercept: bool = True,
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
@@ -131,11 +131,11 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
 
     _kind = "ridge"
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Unchecked) -> ArrayOrDask:
         """Predicted targets, (m,) or (m, d) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._values(X, self._fitted().predictions())
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Untyped:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
@@ -150,7 +150,7 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):
     _kind = "ridge-classifier"
     _classify = True
 
-    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
         X, y = super()._validated(X, y)
         check_classification_targets(y)
         return X, y
@@ -161,12 +161,12 @@ class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):
         self.classes_ = model.classes
         return self
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Unchecked) -> ArrayOrDask:
         """Values of the indicators, (m, classes); for two classes the second minus the first, (m,)."""
         values = self._values(X, self._fitted().predictions())
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Unchecked) -> ArrayOrDask:
         """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         codes = self._values(X, self._fitted().predictions(argmax=True))
         if isinstance(codes, np.ndarray):

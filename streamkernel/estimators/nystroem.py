@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from streamkernel.engine import Progress
 from streamkernel.estimators._transformer import BasisTransformer
 from streamkernel.fits.transformer import fit_nystroem
 from streamkernel.models.transformers import NystroemModel
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 __all__ = ["Nystroem"]
 
@@ -68,24 +69,24 @@ class Nystroem(BasisTransformer):
         self,
         n_components: int | None = None,
         *,
-        kernel: Any = "gaussian",
-        lengthscale: Any = "median",
-        gamma: Any = None,
-        degree: Any = None,
-        coef0: Any = None,
-        kernel_params: dict[str, Any] | None = None,
-        rule: Any = "few-sweep",
-        rule_options: dict[str, Any] | None = None,
+        kernel: Unchecked = "gaussian",
+        lengthscale: Unchecked = "median",
+        gamma: Unchecked = None,
+        degree: Unchecked = None,
+        coef0: Unchecked = None,
+        kernel_params: Fields | None = None,
+        rule: Unchecked = "few-sweep",
+        rule_options: Fields | None = None,
         tol: float = 0.0,
         scale: str = "standard",
-        random_state: Any = 0,
-        memory_limit: Any = None,
-        client: Any = None,
+        random_state: Unchecked = 0,
+        memory_limit: Unchecked = None,
+        client: Untyped = None,
         progress: Progress | None = None,
     ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Unchecked, y: Unchecked = None) -> Self:
         """Choose the basis.
 
         Parameters
@@ -107,7 +108,7 @@ class Nystroem(BasisTransformer):
         self.normalization_ = model.arrays["normalization"]
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Unchecked) -> ArrayOrDask:
         """Features (m, n) float64; a lazy Dask array for Dask, Zarr, xarray or stored rows."""
         return self._transformed(X)
 

@@ -11,17 +11,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import single_threaded_blas, solve_lower
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["Codes", "rounding_of"]
 
-Float = NDArray[np.float64]
 
 _LIFT = 16.0  # twice the largest observed ratio to eps tr S^-1, over bases of up to 60 functions with pivots from 1e-12
 
@@ -58,7 +56,7 @@ class Codes:
     margin: float
 
     @classmethod
-    def of(cls, basis: Basis, X: NDArray[Any], margin: float | None = None) -> Codes:
+    def of(cls, basis: Basis, X: AnyArray, margin: float | None = None) -> Codes:
         """Codes of the rows X (b, p); `margin` is `rounding_of(basis)`, computed if it is not given."""
         z = basis.features(X)
         diagonal = basis.kernel.diagonal(X)

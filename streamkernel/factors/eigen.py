@@ -15,15 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.linalg import single_threaded_blas, symmetric_eigen
 from streamkernel.reductions.sums import Features, FeatureSums, FeatureTimes
+from streamkernel.type_aliases import Float
 
 __all__ = ["FactorEigen"]
 
-Float = NDArray[np.float64]
 
 _RANK_TOLERANCE = 1e-12  # share of the largest eigenvalue below which an eigenvalue counts as rounding
 

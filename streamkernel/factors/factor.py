@@ -12,13 +12,11 @@ are the factor of the first t functions (Smola & Schoelkopf 2000, section 3; Fin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
-
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from streamkernel.blobs import blobs_at, is_url, joined, normalised
 from streamkernel.errors import IncompleteStoreError, StoreExistsError, StoreNotFoundError
@@ -29,6 +27,7 @@ from streamkernel.outputs import FACTOR_PARTS
 from streamkernel.records import FactorRecord
 from streamkernel.store import bundle_kind, check_target
 from streamkernel.table import KnownColumns, Table, open_table
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, FieldsView
 from streamkernel.wording import call, option, switch
 
 __all__ = ["BASIS", "ROWS", "Factor", "checked_folder", "entries_of"]
@@ -56,13 +55,13 @@ class Factor(SavedBasis):
 
     path: str | Path | None
     record: FactorRecord
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Factor:
+    def from_config(cls, config: FieldsView, arrays: dict[str, AnyArray]) -> Factor:
         return Factor(None, FactorRecord.from_config(dict(config)), arrays)
 
-    def with_parts(self, record: FactorRecord, arrays: dict[str, NDArray[Any]]) -> Factor:
+    def with_parts(self, record: FactorRecord, arrays: dict[str, AnyArray]) -> Factor:
         return Factor(self.path, record, arrays)
 
     @property
@@ -103,7 +102,7 @@ class Factor(SavedBasis):
         return FeatureRows(open_table(joined(self.path, ROWS, "G")))
 
     @property
-    def G(self) -> Any:
+    def G(self) -> ArrayOrDask:
         """G as a Dask array (m, n); nothing is read yet."""
         return self.rows.to_dask()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, layout_of
@@ -22,10 +21,9 @@ from streamkernel.reductions.sums import (
     FeatureTransposed,
 )
 from streamkernel.table import Table
+from streamkernel.type_aliases import ArrayOrDask, Float
 
 __all__ = ["FeatureRows"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class FeatureRows:
         work = FeatureTimes.of(self.features, self.checked(A, self.shape[1]))
         return session.sweep(Collect(work, work.name, self.table.n_rows), self.table, name)
 
-    def to_dask(self) -> Any:
+    def to_dask(self) -> ArrayOrDask:
         """G as a Dask array (m, n), in chunks of the table's spans; nothing is read yet."""
         work = FeatureMap(self.features, dtype=self.table.dtype if self.basis is None else np.dtype(np.float64))
         return lazy_rows(work, self.table, work.name, layout_of(work, self.table).block_rows)

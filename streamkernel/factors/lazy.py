@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamkernel.engine.lazy_features import as_columns, lazy_times, lazy_transposed
 from streamkernel.factors.features import FeatureRows
 from streamkernel.factors.operators import RidgeFactor
 from streamkernel.reductions.sums import FeatureSums
+from streamkernel.type_aliases import ArrayOrDask, Unchecked
 
 __all__ = ["lazy_product", "lazy_solve"]
 
 
-def lazy_product(rows: FeatureRows, V: Any) -> Any:
+def lazy_product(rows: FeatureRows, V: Unchecked) -> ArrayOrDask:
     """``K~ V = G (G^T V)``, computed lazily.
 
     Parameters
@@ -31,7 +30,9 @@ def lazy_product(rows: FeatureRows, V: Any) -> Any:
     return product[:, 0] if V.ndim == 1 else product
 
 
-def lazy_solve(rows: FeatureRows, V: Any, rho: float, sums: FeatureSums, *, again: Any = None) -> Any:
+def lazy_solve(
+    rows: FeatureRows, V: Unchecked, rho: float, sums: FeatureSums, *, again: Unchecked = None
+) -> ArrayOrDask:
     """``(K~ + rho I)^-1 V = (V - G (rho I + H)^-1 G^T V) / rho``, computed lazily.
 
     Parameters

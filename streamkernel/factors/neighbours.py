@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
@@ -24,10 +22,10 @@ from streamkernel.kernels import PreparedKernel
 from streamkernel.reductions import Reduction, State
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.table import KnownColumns, RowBlock, open_table
+from streamkernel.type_aliases import Float, Int, Unchecked
 
 __all__ = ["NearestRows", "Neighbours", "nearest_neighbours"]
 
-Float = NDArray[np.float64]
 
 _QUERIES = 256  # queries handled together: limits the memory of their bounds against a block of rows
 _FIRST = 512  # number of rows whose bounds give the first limit
@@ -49,7 +47,7 @@ class Neighbours:
     pairs : q times the number of the table's rows: the number of kernel values that brute force needs.
     """
 
-    rows: NDArray[np.int64]
+    rows: Int
     distances: Float
     evaluations: int
     pairs: int
@@ -123,9 +121,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
         grid = min(max(queries.margin, _FINEST), _COARSEST)
         return np.asarray(grid * np.where(queries.diagonal > 0.0, queries.diagonal, 1.0))
 
-    def _scan(
-        self, state: State, j: int, near: NDArray[np.int64], lower: Float, X: Float, diagonal: Float, start: int
-    ) -> int:
+    def _scan(self, state: State, j: int, near: Int, lower: Float, X: Float, diagonal: Float, start: int) -> int:
         """Merge those of the rows `near` that are nearest to query j into the state; return the kernel values taken."""
         found, step = 0, max(2 * self.count, 32)
         if not self.exact:
@@ -141,7 +137,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
             found, step = found + len(some), 4 * step
         return found
 
-    def _put(self, state: State, j: int, squares: Float, rows: NDArray[np.int64]) -> None:
+    def _put(self, state: State, j: int, squares: Float, rows: Int) -> None:
         kept = squares <= state["squares"][j, -1]
         both = np.concatenate([state["squares"][j], squares[kept]])
         numbers = np.concatenate([state["rows"][j], rows[kept]])
@@ -180,7 +176,7 @@ class NearestRows(SentAsFields, Reduction[Neighbours]):
 
 
 def nearest_neighbours(
-    rows: FeatureRows, queries: Any, count: int, session: Session, *, exact: bool = True
+    rows: FeatureRows, queries: Unchecked, count: int, session: Session, *, exact: bool = True
 ) -> Neighbours:
     """The `count` nearest rows of each query, in one sweep.
 

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from streamkernel.engine import Session
@@ -26,10 +24,9 @@ from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors.features import FeatureRows
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions.sums import FeatureSums
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["KernelOperator", "RidgeFactor", "WoodburyInverse", "checked_ridge", "kernel_operator", "preconditioner"]
-
-Float = NDArray[np.float64]
 
 
 def checked_ridge(rho: float) -> float:
@@ -86,10 +83,10 @@ class _SymmetricOperator(LinearOperator, ABC):
     @abstractmethod
     def _columns(self, V: Float) -> Float: ...
 
-    def _matmat(self, V: NDArray[Any]) -> Float:
+    def _matmat(self, V: AnyArray) -> Float:
         return self._columns(FeatureRows.checked(V, self.rows.shape[0]))
 
-    def _matvec(self, v: NDArray[Any]) -> Float:
+    def _matvec(self, v: AnyArray) -> Float:
         return self._matmat(np.reshape(v, (-1, 1)))[:, 0]
 
     def _adjoint(self) -> _SymmetricOperator:

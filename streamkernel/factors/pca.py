@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import format_bytes
 from streamkernel.errors import ResourceLimitError
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import require_finite, single_threaded_blas
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float
 
 __all__ = ["PCA_ROWS", "pca_residual_traces"]
 
 PCA_ROWS = 5000  # K and LAPACK's copy of it take 16 m^2 bytes: 400 MB
 
 
-def pca_residual_traces(table: Table, kernel: Kernel, count: int | None = None) -> NDArray[np.float64]:
+def pca_residual_traces(table: Table, kernel: Kernel, count: int | None = None) -> Float:
     """``tr K - w_1 - ... - w_r`` for r = 0 .. count, w the eigenvalues of K, largest first; (count + 1,).
 
     The residual trace of the best rank-r approximation (Smola & Schoelkopf 2000, section 5.4). K is held in memory.

@@ -6,13 +6,12 @@ On disk it is a bundle (`streamkernel.store`), whose configuration is the record
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from os import PathLike
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import ModelFormatError
@@ -21,6 +20,7 @@ from streamkernel.records import BasisRecord, JsonObject, ScalerRecord
 from streamkernel.store import Bundle, as_read, bundle_digest, read_bundle, write_bundle
 from streamkernel.table import KnownColumns, Scaler, Table
 from streamkernel.table.columns import are_real
+from streamkernel.type_aliases import AnyArray, FieldsView, Float, Int
 
 __all__ = ["SavedBasis", "scaler_of"]
 
@@ -59,10 +59,10 @@ class SavedBasis(ABC):
     _AGAIN: ClassVar[str] = "fit it again"
 
     record: BasisRecord
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def from_config(cls, config: FieldsView, arrays: dict[str, AnyArray]) -> Self:
         """The object with a configuration, as `config` gives it, and arrays.
 
         Raises
@@ -114,12 +114,12 @@ class SavedBasis(ABC):
         return KnownColumns(names, are_real(names) if named is None else named, self._MADE, self._GIVE)
 
     @property
-    def component_indices(self) -> NDArray[np.int64]:
+    def component_indices(self) -> Int:
         """(n,) row numbers of the basis, in the order of picking; -1 for points that are not rows."""
         return self.arrays["component_indices"]
 
     @property
-    def points(self) -> NDArray[Any]:
+    def points(self) -> AnyArray:
         """(n, p) basis points in the units of the rows."""
         Z, scaler = self.arrays["components"], self.scaler
         if scaler is None:
@@ -127,27 +127,27 @@ class SavedBasis(ABC):
         return (Z.astype(np.float64) * scaler.scale + scaler.mean).astype(Z.dtype)
 
     @property
-    def residual_path(self) -> NDArray[np.float64]:
+    def residual_path(self) -> Float:
         """(n + 1,) exact residual traces ``tr(K - K~_t)``, t = 0 .. n."""
         return self.arrays["residual_path"]
 
     @property
-    def gains(self) -> NDArray[np.float64]:
+    def gains(self) -> Float:
         """(n,) score of each pick; empty for rules without scores."""
         return self.arrays["gains"]
 
     @property
-    def gain_parts(self) -> NDArray[np.float64] | None:
+    def gain_parts(self) -> Float | None:
         """(n, 2) the two parts of each gain, of the trace and of the targets; None for rules without two parts."""
         return self.arrays.get("gain_parts")
 
     @property
-    def predicted_gains(self) -> NDArray[np.float64] | None:
+    def predicted_gains(self) -> Float | None:
         """(n, 2) the same parts, predicted by look-ahead before each pick; None for rules that know the gains."""
         return self.arrays.get("predicted_gains")
 
     @property
-    def selection_traces(self) -> NDArray[np.float64] | None:
+    def selection_traces(self) -> Float | None:
         """(n + 1,) residual traces that the rule updated after each pick; None for rules that did not."""
         return self.arrays.get("selection_traces")
 
@@ -224,7 +224,7 @@ class SavedBasis(ABC):
         self.as_read(path)
         write_bundle(path, self.bundle(), overwrite=overwrite)
 
-    def with_parts(self, record: Any, arrays: dict[str, NDArray[Any]]) -> Self:
+    def with_parts(self, record: Any, arrays: dict[str, AnyArray]) -> Self:
         """An object of the same class with another record, of its class, and other arrays."""
         return type(self)(record, arrays)  # type: ignore[call-arg]  # a dataclass of these two
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
@@ -25,10 +25,9 @@ from streamkernel.kernels.parameters import checked_rows
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Predictions
 from streamkernel.reductions.sums import CrossProducts, Features, FeatureSums
+from streamkernel.type_aliases import Float
 
 __all__ = ["NystroemRegression", "nystroem_regression"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import DataError, warn_user
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import CheckedRows
 from streamkernel.table import RowBlock, Scaler, Table
+from streamkernel.type_aliases import AnyArray, Bool, Float
 
 __all__ = ["CheckRows", "Mask", "check_bytes", "check_rows"]
 
@@ -40,20 +39,20 @@ class CheckRows:
     """
 
     kind: str
-    true: NDArray[np.float64]
-    predicted: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    true: Float
+    predicted: dict[str, Float] = field(default_factory=dict)
 
     @property
     def record(self) -> CheckedRows:
         """The fields as a model stores them."""
         return CheckedRows(kind=self.kind, rows=len(self.true))
 
-    def arrays(self) -> dict[str, NDArray[np.float64]]:
+    def arrays(self) -> dict[str, Float]:
         """The arrays as a model stores them."""
         return {"check_true": self.true, **{f"check_{name}": values for name, values in self.predicted.items()}}
 
 
-Mask = Callable[[RowBlock], NDArray[np.bool_]]
+Mask = Callable[[RowBlock], Bool]
 """Function of a block: a mask (b,), true for rows that stayed out of the fit."""
 
 
@@ -108,9 +107,7 @@ def _predicted(kind: str, source: Table, lo: int, hi: int, predictions: Predicti
     return _compared(kind, [(block.X, block.Y) for block in blocks], predictions)
 
 
-def _compared(
-    kind: str, rows: list[tuple[NDArray[Any], NDArray[np.float64] | None]], predictions: Predicting
-) -> CheckRows:
+def _compared(kind: str, rows: list[tuple[AnyArray, Float | None]], predictions: Predicting) -> CheckRows:
     truth = np.concatenate([Y for _, Y in rows if Y is not None])
     values = [predictions.check_values(X) for X, _ in rows]
     return CheckRows(kind, truth, {name: np.concatenate([each[name] for each in values]) for name in values[0]})

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Session
 from streamkernel.errors import NumericRangeError, SingularKernelError, warn_user
@@ -19,10 +18,10 @@ from streamkernel.selection import Problem, RowCache, Selection
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.table import ColumnStatistics, Scaler, Table, TableStatistics
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["Chosen", "Tuned", "Tuner", "choose_basis", "standard_scaler"]
 
-Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
 _ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
@@ -145,7 +144,7 @@ def _statistics(table: Table, settings: BasisSettings, session: Session) -> Tabl
     return session.sweep(Moments(table.n_features, plain.n_targets), plain, "column statistics")
 
 
-def _sample_rows(table: Table, settings: BasisSettings) -> NDArray[np.int64]:
+def _sample_rows(table: Table, settings: BasisSettings) -> Int:
     """Row numbers for the lengthscale and for the shares of the classes, in random order."""
     generator = stream_generator(settings.seed, _SAMPLE_STREAM)
     picked = generator.choice(table.n_rows, settings.sampled_rows(table), replace=False)

@@ -6,10 +6,8 @@ import hashlib
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.blobs import joined
 from streamkernel.engine import (
@@ -41,6 +39,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_seed
 from streamkernel.store import RowSink
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import AnyDType, Fields, Float, Unchecked, Untyped
 from streamkernel.wording import option
 
 __all__ = ["COLUMNS", "factorize", "make_factor", "plan_factor", "plan_of_factor"]
@@ -51,28 +50,28 @@ _CHUNK_BYTES = 16 << 20  # of G: large enough for a disk, small beside the block
 
 
 def factorize(
-    X: Any,
+    X: Unchecked,
     path: str | PathLike[str] | None = None,
-    y: Any = None,
+    y: Unchecked = None,
     *,
     n_components: int | None = None,
-    kernel: Any = "gaussian",
-    lengthscale: Any = "median",
-    gamma: Any = None,
-    degree: Any = None,
-    coef0: Any = None,
-    kernel_params: dict[str, Any] | None = None,
-    rule: Any = "few-sweep",
-    objective: Any = "trace",
-    rule_options: dict[str, Any] | None = None,
+    kernel: Unchecked = "gaussian",
+    lengthscale: Unchecked = "median",
+    gamma: Unchecked = None,
+    degree: Unchecked = None,
+    coef0: Unchecked = None,
+    kernel_params: Fields | None = None,
+    rule: Unchecked = "few-sweep",
+    objective: Unchecked = "trace",
+    rule_options: Fields | None = None,
     tol: float = 0.0,
     scale: str = "standard",
     dtype: str = "float32",
     columns: str = "G",
     stop: str = "trace",
-    random_state: Any = None,
-    memory_limit: Any = None,
-    client: Any = None,
+    random_state: Unchecked = None,
+    memory_limit: Unchecked = None,
+    client: Untyped = None,
     progress: Progress | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -213,12 +212,12 @@ def plan_of_factor(
     return plan_factor(table, settings, machine, n, _chunk_rows(table, n, stored), stored, sums=stop != "trace")
 
 
-def _stored(columns: str, dtype: str) -> np.dtype[Any] | None:
+def _stored(columns: str, dtype: str) -> AnyDType | None:
     """The dtype of G on disk; None where G is not written."""
     return np.dtype(dtype) if columns == "G" else None
 
 
-def _chunk_rows(table: Table, n: int, stored: np.dtype[Any] | None) -> int:
+def _chunk_rows(table: Table, n: int, stored: AnyDType | None) -> int:
     rows = max(1, _CHUNK_BYTES // (n * (8 if stored is None else stored.itemsize)))
     # A multiple of the panels in which rows are whitened.
     rows -= rows % PANEL_ROWS if rows > PANEL_ROWS else 0
@@ -229,10 +228,10 @@ def _write(
     chosen: Chosen,
     session: Session,
     target: str | Path,
-    dtype: np.dtype[Any],
+    dtype: AnyDType,
     overwrite: bool,
     resume: bool,
-) -> NDArray[np.float64]:
+) -> Float:
     """Write G; returns the squares of its columns, as they are stored."""
     basis = chosen.selection.basis
     work = FeatureMap(Features.of_basis(basis), dtype=dtype)
@@ -246,7 +245,7 @@ def _write(
         fingerprint=_fingerprint(chosen),
         resume=resume,
     )
-    squares: NDArray[np.float64] = session.write(work, chosen.table, sink, "write the factor")
+    squares: Float = session.write(work, chosen.table, sink, "write the factor")
     return squares
 
 
@@ -275,7 +274,7 @@ def plan_factor(
     machine: Machine,
     n: int,
     chunk_rows: int,
-    dtype: np.dtype[Any] | None,
+    dtype: AnyDType | None,
     *,
     sums: bool = False,
 ) -> Plan:

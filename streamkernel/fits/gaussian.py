@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, least_ratio, query_set
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
@@ -43,6 +41,7 @@ from streamkernel.settings.gaussian import DEGREES_ROWS, EVIDENCE, CommitteeSett
 from streamkernel.solvers import GaussianSolution, GaussianSystem
 from streamkernel.table import Table
 from streamkernel.tuning.gaussian import Tuning
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
 __all__ = ["GaussianFitted", "fit_gaussian", "plan_gaussian"]
 
@@ -50,7 +49,7 @@ _LIFTS = 6  # of the noise of members, each to ten times as much, at most
 
 
 def fit_gaussian(
-    table: Table, settings: GaussianSettings, session: Session, *, estimator: str = "gp", **options: Any
+    table: Table, settings: GaussianSettings, session: Session, *, estimator: str = "gp", **options: Unchecked
 ) -> GaussianModel:
     """Fit a Gaussian process; options and errors are those of `SupervisedRun`."""
     check_numbers(table, estimator)
@@ -92,7 +91,7 @@ def _at_queries(chosen: Chosen, settings: GaussianSettings) -> Chosen:
 
 def _sums_of_members(
     chosen: Chosen, noise: BlockNoise, session: Session, settings: GaussianSettings
-) -> tuple[BlockNoise, GaussianSums, NDArray[np.float64]]:
+) -> tuple[BlockNoise, GaussianSums, Float]:
     """The noise of the final sweep, its sums, and the shares of blocks in them."""
     table = chosen.table
     equations = GaussianEquations(chosen.selection.basis, chosen.centre, noise)
@@ -122,7 +121,7 @@ def _lifted(noise: BlockNoise, ratio: float, settings: GaussianSettings, session
     return found
 
 
-def _queries(settings: GaussianSettings) -> NDArray[Any] | None:
+def _queries(settings: GaussianSettings) -> AnyArray | None:
     """(q, p) points that predictions are asked for, or None."""
     asked = settings.queries if isinstance(settings, CommitteeSettings) else None
     return None if asked is None else asked.points
@@ -227,7 +226,7 @@ class GaussianFitted:
     sums: GaussianSums
     row_noise: RowNoise
     solution: GaussianSolution
-    member_weights: NDArray[np.float64] | None
+    member_weights: Float | None
     query_set: QuerySetRule | None
     sweeps: int
 
@@ -235,7 +234,7 @@ class GaussianFitted:
         """The row map that predicts, on rows that are scaled already."""
         return self.solution.predictions(self.chosen.selection.basis)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Arrays of the model, by name."""
         cells = self.row_noise.cells if isinstance(self.row_noise, BlockNoise) else None
         optional = {"member_weights": self.member_weights, "cells": cells}

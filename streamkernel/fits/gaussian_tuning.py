@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
@@ -22,10 +21,10 @@ from streamkernel.selection.problem import unfilled_basis
 from streamkernel.settings.gaussian import EVIDENCE, GaussianSettings
 from streamkernel.tuning.gaussian import Tuning, TuningPoint, polish, tune
 from streamkernel.tuning.likelihood import LikelihoodTuning
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 __all__ = ["GaussianTuner", "evidence_steps", "points_step", "tuning_arrays", "tuning_record", "tuning_steps"]
 
-Float = NDArray[np.float64]
 
 SAMPLE_BASIS = 400  # points of the sparse process on the sample
 TUNING_BYTES = 100 << 20  # resident after a search: the optimiser, compiled loops, buffers of BLAS
@@ -100,7 +99,7 @@ class GaussianTuner:
         return chosen, found.sums if chosen.independent == 1.0 else found.sums.times(1.0 / chosen.independent)
 
 
-def _places(part: Basis, whole: Basis) -> NDArray[np.int64]:
+def _places(part: Basis, whole: Basis) -> Int:
     """Positions in `whole` of the points of `part`, a subsequence; by value, because centres have no row numbers."""
     points = enumerate(whole.points)
     return np.asarray([next(i for i, z in points if np.array_equal(z, point)) for point in part.points], np.int64)
@@ -192,7 +191,7 @@ def tuning_record(chosen: Chosen) -> TuningRecord | None:
     )
 
 
-def tuning_arrays(chosen: Chosen) -> dict[str, NDArray[Any]]:
+def tuning_arrays(chosen: Chosen) -> dict[str, AnyArray]:
     """Every point that was evaluated."""
     tuning = chosen.tuning
     if not isinstance(tuning, (Tuning, LikelihoodTuning)):

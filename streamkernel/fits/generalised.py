@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
 from streamkernel.errors import ParameterError
@@ -25,7 +24,8 @@ from streamkernel.records import (
     GeneralisedSolutionRecord,
     NewtonIteration,
 )
-from streamkernel.reductions import Reduction, Reweighted, Sample
+from streamkernel.reductions import Reweighted, Sample
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.likelihoods import Latent, Likelihood, NewtonStart, NewtonStep, StartSums, likelihood_of
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions
 from streamkernel.reductions.sums import Features
@@ -36,6 +36,7 @@ from streamkernel.settings.generalised import GeneralisedSettings
 from streamkernel.solvers import LaplaceApproximation, calibrated, solve_generalised
 from streamkernel.table import Table
 from streamkernel.tuning import LikelihoodTuning, tune_likelihood
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
 __all__ = ["GeneralisedFitted", "check_counts", "fit_generalised", "plan_generalised"]
 
@@ -70,7 +71,7 @@ class GeneralisedFitted:
         posterior = self.posterior
         return PoissonPredictions(posterior) if self.likelihood.name == "poisson" else ClassProbabilities(posterior)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Arrays of the model, by name."""
         posterior = self.posterior
         squares = np.diagonal(self.start.gram)[:-1]
@@ -117,8 +118,6 @@ class GeneralisedFitted:
         )
 
 
-Float = NDArray[np.float64]
-
 SAMPLE_BASIS = 300  # points of the sparse process on the sample
 _NEWTON_SWEEPS = 10  # expected
 _CHOICES = 8  # of points on the sample, five of them to look around
@@ -126,7 +125,7 @@ _MOST_UNKNOWNS = 1000  # of a Hessian on the sample
 
 
 def fit_generalised(
-    table: Table, settings: GeneralisedSettings, session: Session, *, estimator: str, **options: Any
+    table: Table, settings: GeneralisedSettings, session: Session, *, estimator: str, **options: Unchecked
 ) -> GeneralisedModel:
     """Fit a classifier or a regression of counts; options and errors are those of `SupervisedRun`."""
     if estimator == "poisson":
@@ -192,7 +191,7 @@ def _fit(table: Table, settings: GeneralisedSettings, session: Session, n: int) 
     started: list[StartSums] = []
     share = chosen.independent
 
-    def sweep(reduction: Reduction[Any], name: str) -> Any:
+    def sweep(reduction: AnyReduction, name: str) -> Any:
         if isinstance(reduction, NewtonStart):
             # The model's totals and certificate count every row with weight 1.
             started.append(session.sweep(reduction, table, name))

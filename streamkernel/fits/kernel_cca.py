@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, ParameterError, warn_user
@@ -35,10 +33,10 @@ from streamkernel.selection.cross_greedy import CrossProblem, CrossSelection
 from streamkernel.solvers import LengthscaleChoice, choose_lengthscale
 from streamkernel.store.plain import plain
 from streamkernel.table import ColumnStatistics
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 __all__ = ["fit_cca"]
 
-Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (6,)
 
@@ -161,11 +159,11 @@ def _part(statistics: ColumnStatistics, columns: tuple[int, ...]) -> ColumnStati
 def _curve(
     problem: CrossProblem,
     features: tuple[Features, Features],
-    rows: NDArray[np.int64],
+    rows: Int,
     sums: CrossFeatureSums,
     settings: CCASettings,
     session: Session,
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """For the first t functions: the number of other rows on which the first pair of variates is apart."""
     n, ridges = sums.size, settings.regularization * sums.traces
     sizes = curve_sizes(n)
@@ -189,7 +187,7 @@ def _model(
     found: CrossSelection,
     sums: CrossFeatureSums,
     cca: FactorCCA,
-    curve: dict[str, NDArray[Any]],
+    curve: dict[str, AnyArray],
     run: Run,
 ) -> KernelCCAModel:
     paths = [path_of(float(trace), squares) for trace, squares in zip(sums.traces, sums.squares, strict=True)]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
 from streamkernel.errors import ParameterError
@@ -15,13 +13,15 @@ from streamkernel.fits.kernel_cca_views import Paired
 from streamkernel.fits.pursuit_pools import candidates_of_a_pick, picks_of_a_sweep
 from streamkernel.kernels import Kernel, packing_bytes
 from streamkernel.kernels.parameters import checked_probability
-from streamkernel.reductions import Moments, Reduction, View
+from streamkernel.reductions import Moments, View
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.sums import CrossDisagreements, CrossGram, Features, FeatureTimes
 from streamkernel.selection.cross_greedy import POOLS, CrossGreedy, CrossProblem, cross_rule
 from streamkernel.selection.problem import gather_step
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.checks import checked_choice, checked_number, checked_seed
 from streamkernel.solvers import choice_bytes
+from streamkernel.type_aliases import Fields, FieldsView, Int
 from streamkernel.wording import option
 
 __all__ = ["CCASettings", "curve_sizes", "needs_statistics", "plan_cca", "sampled_rows"]
@@ -52,14 +52,14 @@ class CCASettings:
     components: int
     size: int
     rule: CrossGreedy
-    options: dict[str, Any]
+    options: Fields
     regularization: float
     gamma: float | None
     delta: float
     seed: int
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any], rows: int | None) -> Self:
+    def from_parameters(cls, parameters: FieldsView, rows: int | None) -> Self:
         """Make settings from the estimator's parameters, for this number of rows; None only checks them.
 
         Raises
@@ -81,7 +81,7 @@ class CCASettings:
         picks = int(picks or picks_of_a_sweep(n))
         if candidates is None and parameters["pool"] == "shared":
             candidates = candidates_of_a_pick(min(picks, n))
-        options: dict[str, Any] = {"pool": parameters["pool"]}
+        options: Fields = {"pool": parameters["pool"]}
         if parameters["pool"] != "all":
             options |= {"picks": picks} | ({} if candidates is None else {"candidates": int(candidates)})
         seed = checked_seed(parameters["random_state"])
@@ -100,7 +100,7 @@ class CCASettings:
     def problem(self, paired: Paired, views: tuple[View, View], kernels: tuple[Kernel, Kernel]) -> CrossProblem:
         return CrossProblem(paired.table, views, kernels, paired.widths, self.size, self.regularization, self.seed)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         first, second = (each.to_config() for each in self.views)
         return {
             **first,
@@ -115,7 +115,7 @@ class CCASettings:
         }
 
 
-def _view(parameters: Mapping[str, Any], view: int, seed: int) -> BasisSettings:
+def _view(parameters: FieldsView, view: int, seed: int) -> BasisSettings:
     """Settings of one view; a tuple of two has one value per view."""
     given = {name: parameters[name] for name in _PAIRED}
     for name, value in given.items():
@@ -149,7 +149,7 @@ def plan_cca(paired: Paired, settings: CCASettings, machine: Machine) -> Plan:
     final = CrossGram(features, paired.views)
 
     # Points are of either view, and not of the table's width.
-    def sweep(name: str, work: Reduction[Any], held: int) -> Step:
+    def sweep(name: str, work: AnyReduction, held: int) -> Step:
         packed, rows = problem.packed_bytes(n) + packing_bytes(max(paired.widths)), 8 * n * sum(paired.widths)
         step = step_of(name, work, table, kernel_columns=2 * n, points=0, held_bytes=held, packed_bytes=packed)
         return replace(step, rows_bytes=rows)
@@ -183,7 +183,7 @@ def sampled_rows(paired: Paired, settings: CCASettings) -> int:
     return max(each.sampled_rows(paired.table) for each in settings.views)
 
 
-def curve_sizes(n: int) -> NDArray[np.int64]:
+def curve_sizes(n: int) -> Int:
     """Sizes at which the bound is evaluated: all up to 48, else 48 sizes in geometric steps."""
     if n <= _CURVE:
         return np.arange(1, n + 1, dtype=np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from streamkernel.reductions import View
 from streamkernel.table import Table, open_table
 from streamkernel.table.columns import check_distinct, with_names
 from streamkernel.table.targets import Targets
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 __all__ = ["Paired", "column_groups", "paired_table"]
@@ -46,9 +46,9 @@ class Paired:
 
 
 def paired_table(
-    X: Any,
-    y: Any,
-    view_columns: Any,
+    X: Unchecked,
+    y: Unchecked,
+    view_columns: Unchecked,
     names: Sequence[str] | None = None,
     second_names: Sequence[str] | None = None,
 ) -> Paired:
@@ -93,7 +93,7 @@ def paired_table(
     return Paired(table, (View(), View(of_targets=True)), (table.columns, table.target_names), y is None, named)
 
 
-def _is_table(y: Any) -> bool:
+def _is_table(y: Unchecked) -> bool:
     """Whether y is a table or stored rows; a vector is not."""
     if isinstance(y, (Table, str, PathLike)):
         return True
@@ -110,7 +110,7 @@ def _with_table(table: Table, other: Table) -> Table:
     return replace(table, targets=Targets(other.features, other.columns))
 
 
-def column_groups(groups: Any, columns: Sequence[str]) -> Groups:
+def column_groups(groups: Unchecked, columns: Sequence[str]) -> Groups:
     """Two groups of columns as positions.
 
     Raises
@@ -133,7 +133,7 @@ def column_groups(groups: Any, columns: Sequence[str]) -> Groups:
     return first, second
 
 
-def _position(member: Any, columns: Sequence[str]) -> int:
+def _position(member: Unchecked, columns: Sequence[str]) -> int:
     if isinstance(member, str) and member in columns:
         return list(columns).index(member)
     whole = isinstance(member, (int, np.integer)) and not isinstance(member, (bool, np.bool_))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Machine, Plan, Session, TableShape, make_plan
 from streamkernel.errors import warn_user
@@ -24,11 +22,9 @@ from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.selection import Problem
 from streamkernel.settings.pursuit import PursuitSettings
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
 
 __all__ = ["PursuitFitted", "fit_pursuit", "plan_pursuit"]
-
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class PursuitFitted:
             return np.full(len(self.selection.basis) + 1, max(trace, 0.0))
         return path_of(trace, squares)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Arrays of the model, by name."""
         stages, offset = self._values()
         return {
@@ -142,7 +138,7 @@ def _share(rss: Float, terms: int) -> tuple[float, ...]:
 
 
 def fit_pursuit(
-    table: Table, settings: PursuitSettings, session: Session, *, estimator: str = "kmp", **options: Any
+    table: Table, settings: PursuitSettings, session: Session, *, estimator: str = "kmp", **options: Unchecked
 ) -> PursuitModel:
     """Fit by matching pursuit; labels give a classifier. Options and errors are those of `SupervisedRun`."""
     if table.classes is not None:

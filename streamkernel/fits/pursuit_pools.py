@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from streamkernel.type_aliases import Fields, FieldsView
 
 __all__ = ["CANDIDATES", "candidates_of_a_pick", "picks_of_a_sweep", "pursuit_rule"]
 
@@ -23,7 +22,7 @@ def candidates_of_a_pick(picks: int) -> int:
     return max(CANDIDATES, -(-_LEAST_POOL // picks))
 
 
-def pursuit_rule(n: int | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+def pursuit_rule(n: int | None, options: FieldsView | None) -> Fields:
     """Settings of the rule that picks n rows by exact Rayleigh quotients; `options` are the user's."""
     picks = picks_of_a_sweep(n)
     pools = {

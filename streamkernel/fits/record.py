@@ -6,10 +6,7 @@ import contextlib
 import platform
 from functools import cache
 from importlib.metadata import version
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
 
 from streamkernel.engine import Plan, Session
@@ -18,15 +15,14 @@ from streamkernel.records import Executor, Rows, Run, ScalerRecord, SettingsReco
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.store.plain import plain
 from streamkernel.table import Scaler
+from streamkernel.type_aliases import AnyArray, Fields, Float
 
 __all__ = ["basis_arrays", "basis_fields", "model_fields", "run_record", "scaler_record", "software_record"]
-
-Float = NDArray[np.float64]
 
 
 def basis_fields(
     chosen: Chosen, settings: BasisSettings, n: int, *, options: type[SettingsRecord] = SettingsRecord
-) -> dict[str, Any]:
+) -> Fields:
     """Fields of a chosen basis: those that depend only on the rows and the settings, and the software.
 
     Parameters
@@ -69,7 +65,7 @@ def model_fields(
     estimator: str,
     targets_are_2d: bool,
     sweeps: int,
-) -> dict[str, Any]:
+) -> Fields:
     """Fields of every model of targets: `basis_fields`, and fields of its rows and targets.
 
     Parameters
@@ -92,7 +88,7 @@ def model_fields(
     }
 
 
-def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, NDArray[Any]]:
+def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, AnyArray]:
     """The basis, and the path of its selection: score and residual of each pick."""
     selection = chosen.selection
     followed = {

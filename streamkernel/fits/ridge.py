@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
 from streamkernel.errors import warn_user
@@ -25,6 +23,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem, falkon_steps, sampled_rows
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["Fitted", "fit_ridge", "plan_ridge"]
@@ -34,7 +33,7 @@ _ENOUGH = 1e-3
 
 
 def fit_ridge(
-    table: Table, settings: RidgeSettings, session: Session, *, estimator: str = "ridge", **options: Any
+    table: Table, settings: RidgeSettings, session: Session, *, estimator: str = "ridge", **options: Unchecked
 ) -> RidgeModel:
     """Fit a kernel ridge model; options and errors are those of `SupervisedRun`."""
     if estimator == "ridge":
@@ -99,7 +98,7 @@ def _fit_by_iterations(chosen: Chosen, settings: RidgeSettings, session: Session
     )
 
 
-def _warn_of_error(system: FalkonSystem, solution: FalkonSolution, scale: NDArray[np.float64]) -> None:
+def _warn_of_error(system: FalkonSystem, solution: FalkonSolution, scale: Float) -> None:
     """Warn where the iterations ended before they reached the solution: by their number, or by rounding."""
     # |f - f*|^2 over the rows is at most the excess of the regularised risk.
     off = np.sqrt(solution.excess / max(system.sums.weight, np.finfo(np.float64).tiny)) / scale
@@ -132,16 +131,16 @@ class Fitted:
     settings: RidgeSettings
     n: int
     solution: RidgeSolution | FalkonSolution
-    residual_path: NDArray[np.float64]
-    own_arrays: dict[str, NDArray[Any]]
-    own_record: dict[str, Any]
+    residual_path: Float
+    own_arrays: dict[str, AnyArray]
+    own_record: Fields
     sweeps: int
 
     def predictions(self) -> Predictions:
         """The row map that predicts, on rows that are scaled already."""
         return Predictions(self.chosen.selection.basis, self.solution.coefficients, self.solution.intercept)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Arrays of the model, by name."""
         return {**basis_arrays(self.chosen, self.residual_path), **self.own_arrays}
 

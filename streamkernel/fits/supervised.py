@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from numpy.typing import NDArray
-
 from streamkernel.engine import Machine, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
 from streamkernel.fits.check_rows import CheckRows, Mask, check_rows
@@ -17,6 +15,7 @@ from streamkernel.models.predicting import Predicting
 from streamkernel.records import Run
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray
 from streamkernel.wording import option
 
 __all__ = ["FittedSteps", "SupervisedRun", "check_numbers"]
@@ -34,7 +33,7 @@ class FittedSteps(Protocol):
         """The row map that predicts, on rows that are scaled already."""
         ...
 
-    def arrays(self) -> dict[str, NDArray[Any]]: ...
+    def arrays(self) -> dict[str, AnyArray]: ...
 
     def record(self, estimator: str, targets_are_2d: bool) -> Any:
         """The fields that depend only on the rows and the settings, and the software."""
@@ -135,7 +134,7 @@ class SupervisedRun:
         chosen = fitted.chosen
         return check_rows(chosen.table, self._whole, chosen.scaler, fitted.predictions(), watched, held_out)
 
-    def parts(self, fitted: FittedSteps, check: CheckRows) -> tuple[Any, dict[str, NDArray[Any]]]:
+    def parts(self, fitted: FittedSteps, check: CheckRows) -> tuple[Any, dict[str, AnyArray]]:
         """Record and arrays of the model."""
         record = fitted.record(self._estimator, self._targets_are_2d)
         return record.changed(check=check.record, run=self._record()), {**fitted.arrays(), **check.arrays()}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.bounds import BoundStop, Stop, stop_at
 from streamkernel.engine import Plan, Session
@@ -23,6 +21,7 @@ from streamkernel.records import NystroemRecord, Run, StopRecord
 from streamkernel.reductions.sums import FeatureGram, FeatureSums
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray, Fields
 from streamkernel.wording import option
 
 __all__ = ["fit_kernel_pca", "fit_nystroem"]
@@ -148,7 +147,7 @@ def _planned(
 
 def _parts(
     kind: str, chosen: Chosen, settings: BasisSettings, n: int, sums: FeatureSums, run: Run
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+) -> tuple[Fields, dict[str, AnyArray]]:
     """Fields and arrays that the models of both kinds have; n is the basis size that was asked for."""
     assert sums.trace is not None
     path = path_of(sums.trace, sums.squares)

@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import Any
 
 from streamkernel.engine import Executor, Progress, Silent, executor_of
 from streamkernel.engine.memory_limits import parse_bytes
@@ -15,8 +14,9 @@ from streamkernel.errors import ParameterError
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
 from streamkernel.following.stop import Stop, StopFlag
 from streamkernel.kinds import predicting_class, updatable
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.store import bundle_kind
+from streamkernel.type_aliases import Unchecked, Untyped
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import check_options
 from streamkernel.wording import option
@@ -38,10 +38,10 @@ def follow(
     on_fold: Callable[[Fold], object] | None = None,
     on_trouble: Callable[[Exception, float], object] | None = None,
     stop: Stop | None = None,
-    memory_limit: Any = None,
-    client: Any = None,
+    memory_limit: Unchecked = None,
+    client: Untyped = None,
     progress: Progress | None = None,
-    **choices: Any,
+    **choices: Unchecked,
 ) -> Followed:
     """Fold each append to a store into a saved model, exactly once, as it arrives; the same as `streamkernel follow`.
 
@@ -127,5 +127,5 @@ class _Calls:
         pass
 
 
-def _load(path: Any) -> Updatable[Any]:
+def _load(path: Unchecked) -> AnyUpdatable:
     return updatable(predicting_class(bundle_kind(path), str(path)).load(path), path)

@@ -27,10 +27,11 @@ from streamkernel.following.model_cache import CachedModel
 from streamkernel.following.stop import Abandoned, Stop, StopFlag, Stoppable
 from streamkernel.following.temporary_errors import ErrorStreak, is_temporary
 from streamkernel.following.update_saved import update_saved
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.store import Checkpoints
 from streamkernel.table import Table
 from streamkernel.table.generation import table_generation
+from streamkernel.type_aliases import Fields
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, new_rows
 
@@ -70,7 +71,7 @@ class Fold:
             digest=digest,
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Fields:
         """Plain JSON."""
         return asdict(self)
 
@@ -87,7 +88,7 @@ class Followed:
     ended: str
     digest: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Fields:
         """Plain JSON."""
         return asdict(self)
 
@@ -134,10 +135,10 @@ class Follower:
 
     store: str
     model: str
-    load: Callable[[Any], Updatable[Any]]
+    load: Callable[[Any], AnyUpdatable]
     executor: Callable[[], AbstractContextManager[Executor]]
     watcher: Watcher
-    options: dict[str, Any]
+    options: Fields
     interval: float = 2.0
     patience: float = 3600.0
     limits: Limits = field(default_factory=Limits)
@@ -194,7 +195,7 @@ class Follower:
         seconds = time.monotonic() - self._began
         return Followed(self._folds, self._rows_folded, self._rows, self._retries, seconds, ended, self._digest)
 
-    def _told(self, model: Updatable[Any]) -> None:
+    def _told(self, model: AnyUpdatable) -> None:
         self._rows, self._digest = model.record.totals.rows, model.digest
 
     def _generations(self) -> tuple[Any, Any]:

@@ -14,7 +14,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from streamkernel.atomic import HeldLock, parsed_json
 from streamkernel.blobs import Lease, beside, blobs_at, is_url
@@ -22,6 +21,7 @@ from streamkernel.blobs.lease import this_process
 from streamkernel.blobs.records import RecordLog
 from streamkernel.errors import RunLockedError, StoreError, StoreNotFoundError
 from streamkernel.outputs import store_error
+from streamkernel.type_aliases import Fields
 
 __all__ = ["only_follower"]
 
@@ -81,7 +81,7 @@ def _acquire(path: Path, model: str) -> HeldLock:
         raise _refused(model, {}) from None
 
 
-def _refused(model: str, holder: dict[str, Any]) -> RunLockedError:
+def _refused(model: str, holder: Fields) -> RunLockedError:
     known = {"process", "host", "store"} <= holder.keys()
     who = "process {process} on {host}, with the rows of {store}".format(**holder) if known else "another process"
     return RunLockedError(f"{model} is being followed by {who}; stop that one first")

@@ -9,12 +9,12 @@ from typing import Any, Generic, TypeVar
 from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Generations, generation_of, is_url
 from streamkernel.errors import StoreError
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.store.plain import plain
 
 __all__ = ["CachedModel"]
 
-M = TypeVar("M", bound=Updatable[Any])
+M = TypeVar("M", bound=AnyUpdatable)
 
 _CONFIG = "config.json"
 

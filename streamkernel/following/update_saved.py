@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from streamkernel.blobs import beside, generation_of, normalised
 from streamkernel.engine import Session
@@ -29,16 +29,17 @@ from streamkernel.errors import (
     RunLockedError,
     StoreError,
 )
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.outputs import remove_stray_partials, translated_os_errors
 from streamkernel.store import Checkpoints, check_target
 from streamkernel.table import Table
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.updating.staleness import STALE
 from streamkernel.updating.update import Update, check_options, update_model
 
 __all__ = ["update_saved"]
 
-M = TypeVar("M", bound=Updatable[Any])
+M = TypeVar("M", bound=AnyUpdatable)
 
 # After these errors there is nothing to resume: they would come again.
 _WOULD_COME_AGAIN = (DataError, ParameterError, InputChangedError, NumericalError)
@@ -52,7 +53,7 @@ def update_saved(
     load: Callable[[str | Path], M],
     table: Table,
     session_of: Callable[[Checkpoints], Session],
-    **options: Any,
+    **options: Unchecked,
 ) -> Update[M]:
     """Fold the rows of a table that a saved model has not seen into it, and replace the saved model.
 
@@ -109,7 +110,7 @@ def update_saved(
 
 
 @contextlib.contextmanager
-def _checkpoints(folder: str | Path, config: dict[str, Any]) -> Iterator[Checkpoints]:
+def _checkpoints(folder: str | Path, config: Fields) -> Iterator[Checkpoints]:
     """The checkpoints of an interrupted run of this update; they are removed where there is nothing to resume.
 
     Raises

@@ -14,13 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
-
-from numpy.typing import NDArray
 
 from streamkernel.blobs import blobs_at, joined
 from streamkernel.errors import StoreNotFoundError
 from streamkernel.store import read_step, step_bundle, write_bundle
+from streamkernel.type_aliases import AnyArray
 
 __all__ = ["JobCheckpoints", "remove_steps", "steps_saved"]
 
@@ -47,13 +45,13 @@ class JobCheckpoints:
         """Number and name of every step that any driver has begun to save, in order."""
         return sorted(self._found)
 
-    def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:
+    def save(self, step: int, name: str, state: dict[str, AnyArray]) -> None:
         """Save `state` as the result of step number `step`."""
         self._check()
         write_bundle(self._path(self.attempt, step, name), step_bundle(step, name, self._digest, state))
         self._found.setdefault((step, name), []).append(self.attempt)
 
-    def load(self, step: int, name: str) -> dict[str, NDArray[Any]] | None:
+    def load(self, step: int, name: str) -> dict[str, AnyArray] | None:
         """The state that a driver saved, or None. A torn checkpoint causes a warning and counts as absent."""
         for attempt in sorted(self._found.get((step, name), ()), reverse=True):
             path = self._path(attempt, step, name)

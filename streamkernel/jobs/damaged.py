@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from streamkernel.errors import StoreError
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import UNREADABLE, JobRecords
 from streamkernel.jobs.specification import JobSpecification
+from streamkernel.type_aliases import Fields
 
 __all__ = ["UnreadableJob"]
 
@@ -37,7 +37,7 @@ class UnreadableJob(Job):
     def error(self) -> dict[str, str] | None:
         return {"type": type(self._damage).__name__, "message": str(self._damage)}
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         unknown = dict.fromkeys(("estimator", "table", "rows", "model", "submitted", "changed", "result"))
         return {"id": self.id, "status": UNREADABLE, "jobs": self.jobs, **unknown, "progress": {}, "error": self.error}
 
@@ -46,10 +46,10 @@ class UnreadableJob(Job):
         raise self._damage
 
     @property
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> Fields:
         raise self._damage
 
-    def logs(self, *, follow: bool = False) -> Iterator[dict[str, Any]]:
+    def logs(self, *, follow: bool = False) -> Iterator[Fields]:
         raise self._damage
 
     def wait(self, timeout: float | None = None) -> bool:

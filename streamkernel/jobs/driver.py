@@ -11,7 +11,6 @@ import logging
 import traceback
 from asyncio import CancelledError
 from concurrent.futures import CancelledError as FutureCancelled
-from typing import Any
 
 from distributed import KilledWorker, Reschedule, get_worker, secede
 from distributed.worker import Worker
@@ -37,6 +36,7 @@ from streamkernel.jobs.records import (
 )
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.jobs.warning_log import warnings_to
+from streamkernel.type_aliases import Fields, Unchecked
 
 __all__ = ["drive"]
 
@@ -117,7 +117,7 @@ class _Driver:
         except Exception as error:
             return self._failed(error, watch)
 
-    def _fit(self, fitting: Fitting, watch: ProgressWatch) -> dict[str, Any]:
+    def _fit(self, fitting: Fitting, watch: ProgressWatch) -> Fields:
         fitting.prepare(watch)
         with driver_executor(self.worker) as (client, executor):
             watch.interrupt = client.close
@@ -156,7 +156,7 @@ class _Driver:
         self.records.note("started", f"started on {self.worker.address}, driver {attempt}")
         return running
 
-    def _end(self, status: str, text: str, **more: Any) -> str:
+    def _end(self, status: str, text: str, **more: Unchecked) -> str:
         """Write the last state of this driver, unless another driver has the job."""
         if status == DONE:
             # Before the record: if we are lost between the two, the next driver finds the model and needs no steps.

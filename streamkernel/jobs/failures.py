@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamkernel.errors import ClusterError, ResourceLimitError, StreamKernelError, error_class
+from streamkernel.type_aliases import Fields
 
 __all__ = ["as_error", "as_record"]
 
@@ -24,7 +23,7 @@ def as_record(error: BaseException) -> dict[str, str]:
     }
 
 
-def as_error(record: dict[str, Any]) -> StreamKernelError:
+def as_error(record: Fields) -> StreamKernelError:
     """The error of such a record."""
     kind = error_class(str(record.get("type"))) or ClusterError
     return kind(str(record.get("message")))

@@ -16,6 +16,7 @@ from streamkernel.jobs.specification import JobSpecification
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.store import check_target
 from streamkernel.table import Table
+from streamkernel.type_aliases import Fields
 
 __all__ = ["Fitting", "published_digest", "steps_of"]
 
@@ -59,7 +60,7 @@ class Fitting:
         """Memory of all workers now, in bytes."""
         return 0 if self._executor is None else self._executor.memory_now()
 
-    def published_before(self) -> dict[str, Any] | None:
+    def published_before(self) -> Fields | None:
         """The result, if an earlier driver was lost after it had published the model; else None."""
         digest = self.record.value.get("digest")
         if digest is None:
@@ -119,7 +120,7 @@ class Fitting:
             plan=plan,
         )
 
-    def publish(self, model: PredictingModel, watch: ProgressWatch) -> dict[str, Any]:
+    def publish(self, model: PredictingModel, watch: ProgressWatch) -> Fields:
         """Save the model under the lease; once its digest is recorded, nobody can cancel the job."""
         watch.check()
         run = model.record.run
@@ -137,7 +138,7 @@ class Fitting:
                 raise
         return self._result(model)
 
-    def _result(self, model: PredictingModel) -> dict[str, Any]:
+    def _result(self, model: PredictingModel) -> Fields:
         """The summary of the model for the last record."""
         run = model.record.run
         return model.fit_summary(self.work.model, 0.0 if run is None else run.seconds)

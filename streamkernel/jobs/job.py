@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 from distributed import Client
 
@@ -30,6 +29,7 @@ from streamkernel.jobs.records import (
 )
 from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
 from streamkernel.jobs.specification import JobSpecification
+from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
 __all__ = ["Job"]
@@ -87,7 +87,7 @@ class Job:
         return self._seen()[0]
 
     @property
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> Fields:
         """The latest progress record of its driver; empty before the first one.
 
         `sweep` is the name of the current sweep. `sweeps_done` of `sweeps_planned` are finished, and `sweeps_resumed`
@@ -105,7 +105,7 @@ class Job:
         value = self._records.latest().value
         return dict(value["error"]) if value["status"] == FAILED else None
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """The whole job as plain JSON."""
         status, record = self._seen()
         return {
@@ -120,7 +120,7 @@ class Job:
             "result": record.value.get("result") if status == DONE else None,
         }
 
-    def logs(self, *, follow: bool = False) -> Iterator[dict[str, Any]]:
+    def logs(self, *, follow: bool = False) -> Iterator[Fields]:
         """Its events, oldest first: ``{"time", "event", "level", "text", "host", "process"}``.
 
         Parameters

@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamkernel.blobs import Lease, Record
 from streamkernel.blobs.lease import this_process
 from streamkernel.engine import Plan
 from streamkernel.errors import StoreError
 from streamkernel.jobs.records import LOST, RUNNING, JobRecords, Stopped
+from streamkernel.type_aliases import Fields
 
 __all__ = ["CLOSING", "ProgressWatch"]
 
@@ -69,7 +69,7 @@ class ProgressWatch:
         self.interrupt: Callable[[], None] = lambda: None
         self._closing, self._memory = closing, memory
         self._progress = _ProgressFields(attempt, worker)
-        self._written: dict[str, Any] = {}
+        self._written: Fields = {}
         self._written_at = -math.inf
         self._record: Record | None = records.progress.latest()
         self._over = threading.Event()

@@ -21,7 +21,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from streamkernel.atomic import parsed_json
 from streamkernel.blobs import Lease, Record, RecordLog, blobs_at, joined
@@ -34,6 +33,7 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.jobs.specification import JobSpecification
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import call, option
 
 __all__ = [
@@ -136,7 +136,7 @@ class JobRecords:
         self.note("submitted", f"submitted: {work.estimator} on {work.table}, to {work.model}")
         return record
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Fields:
         """The spec that was written on submission.
 
         Raises
@@ -206,7 +206,7 @@ class JobRecords:
             "or remove it"
         )
 
-    def advance(self, after: Record | None, status: str, **changes: Any) -> Record | None:
+    def advance(self, after: Record | None, status: str, **changes: Unchecked) -> Record | None:
         """Append the state that follows `after`, with its other values unchanged; None if another state follows it."""
         fields = {} if after is None else after.value
         if status == QUEUED:
@@ -214,7 +214,7 @@ class JobRecords:
             changes["asked"] = 1 if after is None else after.number + 1
         return self.state.append({**fields, **changes, "status": status, "time": time.time()}, after=after)
 
-    def claim(self, lease: Lease, **changes: Any) -> Record:
+    def claim(self, lease: Lease, **changes: Unchecked) -> Record:
         """Record that the holder of the lease runs the job, even if another process has just queued the job again.
 
         Raises
@@ -272,6 +272,6 @@ def translated_damage(id: str, place: str | None = None) -> Iterator[None]:
         ) from error
 
 
-def _is_time(value: Any) -> bool:
+def _is_time(value: Unchecked) -> bool:
     # Differences of times must be finite numbers.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e18

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from distributed import Client
 
@@ -31,6 +29,7 @@ from streamkernel.jobs.scheduling import submit_driver
 from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target
+from streamkernel.type_aliases import FieldsView, Untyped
 from streamkernel.wording import option
 
 __all__ = ["ENVIRONMENT", "JobsSession", "connect", "default_jobs"]
@@ -45,7 +44,7 @@ def default_jobs(model: str) -> str:
 
 def connect(
     address: str | None = None,
-    security: Any = None,
+    security: Untyped = None,
     *,
     jobs: str | os.PathLike[str] | None = None,
     insecure: bool = False,
@@ -110,7 +109,7 @@ class JobsSession:
         table: str | os.PathLike[str],
         model: str | os.PathLike[str],
         *,
-        settings: Mapping[str, Any] | None = None,
+        settings: FieldsView | None = None,
         rows: tuple[int | None, int | None] | None = None,
         queries: str | os.PathLike[str] | None = None,
         overwrite: bool = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -20,6 +19,7 @@ from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.pursuit import AUTO
 from streamkernel.store.plain import plain
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
 __all__ = ["JobSpecification", "RequestedFit", "described", "location_of", "requested"]
 
@@ -41,7 +41,7 @@ class JobSpecification:
     """
 
     estimator: str
-    settings: dict[str, Any]
+    settings: Fields
     table: str
     model: str
     rows: tuple[int | None, int | None] | None = None
@@ -50,11 +50,11 @@ class JobSpecification:
     memory_limit: int | None = None
     lease_seconds: float = 15.0
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         return asdict(self)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any], where: str) -> JobSpecification:
+    def from_config(cls, config: FieldsView, where: str) -> JobSpecification:
         """The work in JSON that was read at `where`."""
         try:
             values = {each.name: config[each.name] for each in fields(cls)}
@@ -103,19 +103,17 @@ class RequestedFit:
 
     estimator: str
     settings: BasisSettings
-    plain: dict[str, Any]
+    plain: Fields
     memory_limit: int | None = None
 
 
-def described(
-    estimator: SupervisedEstimator | str, settings: Mapping[str, Any] | None
-) -> tuple[str, dict[str, Any], int | None]:
+def described(estimator: SupervisedEstimator | str, settings: FieldsView | None) -> tuple[str, Fields, int | None]:
     """Name, plain settings and memory limit of an estimator; errors are those of `requested`."""
     fit = requested(estimator, settings)
     return fit.estimator, fit.plain, fit.memory_limit
 
 
-def requested(estimator: SupervisedEstimator | str, settings: Mapping[str, Any] | None) -> RequestedFit:
+def requested(estimator: SupervisedEstimator | str, settings: FieldsView | None) -> RequestedFit:
     """Check what a job is asked to fit.
 
     Raises
@@ -146,8 +144,8 @@ def requested(estimator: SupervisedEstimator | str, settings: Mapping[str, Any] 
     return RequestedFit(kind, made, _plain_settings(made), parse_bytes(estimator.memory_limit))
 
 
-def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
-    plain_settings: dict[str, Any] = {}
+def _plain_settings(settings: BasisSettings) -> Fields:
+    plain_settings: Fields = {}
     for each in fields(settings):
         value = getattr(settings, each.name)
         if isinstance(value, Kernel):
@@ -181,7 +179,7 @@ def _plain_settings(settings: BasisSettings) -> dict[str, Any]:
     return plain_settings
 
 
-def location_of(what: str, value: Any) -> str:
+def location_of(what: str, value: Unchecked) -> str:
     """A location as text that has the same meaning in another process.
 
     Raises

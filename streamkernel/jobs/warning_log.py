@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from streamkernel.errors import StreamKernelWarning
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["warnings_to"]
 
@@ -42,7 +43,7 @@ def warnings_to(listener: Callable[[str], None]) -> Iterator[None]:
                 _catching.pop()[0].__exit__(None, None, None)
 
 
-def _show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+def _show(message: Warning | str, category: type[Warning], *where: Any, **more: Unchecked) -> None:
     listener = _listeners.get(threading.get_ident())
     if listener is not None and issubclass(category, StreamKernelWarning):
         listener(str(message))

@@ -17,17 +17,17 @@ import numba
 import numpy as np
 from numba import float32, float64
 from numba.core.errors import NumbaError
-from numpy.typing import NDArray
 
 from streamkernel.atomic import HeldLock
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels import _loops
 from streamkernel.kernels._writer import compiled_writer, writer
 from streamkernel.kernels.formula import Transform
+from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 
 __all__ = ["Compiled", "compile_all", "compiled", "is_compiled"]
 
-KINDS: dict[np.dtype[Any], Any] = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
+KINDS: dict[AnyDType, Any] = {np.dtype(np.float32): float32, np.dtype(np.float64): float64}
 
 
 class Compiled:
@@ -35,11 +35,11 @@ class Compiled:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.ready: set[tuple[str, np.dtype[Any]]] = set()
-        self.writers: dict[tuple[Transform, np.dtype[Any]], Any] = {}
+        self.ready: set[tuple[str, AnyDType]] = set()
+        self.writers: dict[tuple[Transform, AnyDType], Any] = {}
         self.warned = False
 
-    def function(self, name: str, dtype: np.dtype[Any]) -> Any:
+    def function(self, name: str, dtype: AnyDType) -> Untyped:
         """The function, compiled or loaded from the cache on the first call."""
         function = getattr(_loops, name)
         if (name, dtype) not in self.ready:
@@ -49,7 +49,7 @@ class Compiled:
                     self.ready.add((name, dtype))
         return function
 
-    def compile_or_recover(self, function: Any, signature: Any) -> None:
+    def compile_or_recover(self, function: Untyped, signature: Untyped) -> None:
         """Compile `function` for `signature`, or load it from Numba's cache; a cache that cannot be read is cleared."""
         try:
             function.compile(signature)
@@ -75,7 +75,7 @@ class Compiled:
                 stacklevel=3,
             )
 
-    def writer(self, transform: Transform, dtype: np.dtype[Any]) -> int:
+    def writer(self, transform: Transform, dtype: AnyDType) -> int:
         """The address of a transform's writer, compiled or loaded from the cache on the first call."""
         key = transform, dtype
         if key not in self.writers:
@@ -84,7 +84,7 @@ class Compiled:
                     self.writers[key] = self.writer_or_recover(transform, KINDS[dtype])
         return int(self.writers[key].address)
 
-    def writer_or_recover(self, transform: Transform, kind: Any) -> Any:
+    def writer_or_recover(self, transform: Transform, kind: Untyped) -> Untyped:
         """A compiled writer; if its cache cannot be read, all writers' files are removed from it."""
         write, folder = writer(_loops.source_version(), transform.value, transform.power), _loops.fill.stats.cache_path
         if folder is None:
@@ -99,7 +99,7 @@ class Compiled:
             self.warn_once(folder, error)
             return compiled_writer(write, kind, cache=True)
 
-    def norms(self, rows: NDArray[Any], out: NDArray[Any]) -> None:
+    def norms(self, rows: AnyArray, out: AnyArray) -> None:
         """Squared norms, ``out[i] = |x_i|^2``."""
         self.function("norms", rows.dtype)(rows, out)
 

@@ -6,20 +6,19 @@ ten times slower. All branches are selections of two computed values, for the sa
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import float32
 from numba.extending import intrinsic, overload, register_jitable
 
 from streamkernel.kernels._instructions import fused, scaled_by_power, split_power
+from streamkernel.type_aliases import Fields, Untyped
 
 __all__ = ["INLINED", "INNER", "LOG2E", "LOG2E_TAIL", "OPTIONS", "compiled_value", "exponential", "logarithm", "number"]
 
 # `error_model`: a division by 0 is inf, without the branch that would raise an error and end the vector code.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+OPTIONS: Fields = {"nogil": True, "error_model": "numpy"}
 # No reference counts: their atomic increments at every call would cost more than a tile with few features.
-INNER: dict[str, Any] = {**OPTIONS, "_nrt": False}
+INNER: Fields = {**OPTIONS, "_nrt": False}
 
 # log2(e) = LOG2E + LOG2E_TAIL, more digits than one float64 has.
 LOG2E = 1.4426950408889634
@@ -27,21 +26,21 @@ LOG2E_TAIL = 2.0355273740931033e-17
 
 # Marks a function of scalars that loops call for each entry. It must become part of the loop: a loop that calls a
 # function is not vector code.
-INLINED: dict[str, Any] = {**INNER, "forceinline": True}
+INLINED: Fields = {**INNER, "forceinline": True}
 compiled_value = register_jitable(**INLINED)
 
 
 @intrinsic
-def number(typing: Any, value: Any, like: Any) -> Any:
+def number(typing: Untyped, value: Untyped, like: Untyped) -> Untyped:
     """A constant in the dtype of `like`; a plain literal would turn a float32 expression into a float64 one."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         return context.cast(builder, values[0], signature.args[0], signature.return_type)
 
     return like(value, like), generate
 
 
-def exponential(s: Any, high: Any, low: Any, cut: Any) -> Any:
+def exponential(s: Untyped, high: Untyped, low: Untyped, cut: Untyped) -> Untyped:
     """``2^(s (high + low))`` for an exponent <= 0; 0 for s >= cut, where the result is below the normal numbers."""
     raise TypeError("only compiled code calls this")
 
@@ -89,7 +88,7 @@ def exponential_double(s, high, low, cut):  # type: ignore[no-untyped-def]
     return 0.0 if s >= cut else scaled_by_power(q, shifted)
 
 
-def logarithm(t: Any) -> Any:
+def logarithm(t: Untyped) -> Untyped:
     """``log2(1 + t)`` for t >= 0 below the largest power of two."""
     raise TypeError("only compiled code calls this")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import binding, ir
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from streamkernel.dependencies import missing_part
+from streamkernel.type_aliases import Untyped
 
 __all__ = [
     "INT32",
@@ -40,14 +39,14 @@ VECTOR_BYTES, VECTORS = vector_layout()
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 
 
-def int64(value: int) -> Any:
+def int64(value: int) -> Untyped:
     return ir.Constant(INT64, value)
 
 
 class Emitter:
     """The instructions of the tiles, for one dtype."""
 
-    def __init__(self, context: Any, builder: Any, dtype: Any, lanes: int | None = None) -> None:
+    def __init__(self, context: Untyped, builder: Untyped, dtype: Untyped, lanes: int | None = None) -> None:
         self.builder = builder
         self.scalar = context.get_value_type(dtype)
         self.size = context.get_abi_sizeof(self.scalar)
@@ -56,24 +55,24 @@ class Emitter:
         suffix = f"f{8 * self.size}"
         self.suffix = f"v{self.lanes}{suffix}" if self.lanes > 1 else suffix
 
-    def call(self, name: str, *arguments: Any) -> Any:
+    def call(self, name: str, *arguments: Untyped) -> Untyped:
         signature = ir.FunctionType(self.type, [self.type] * len(arguments))
         function = cgutils.get_or_insert_function(self.builder.module, signature, f"llvm.{name}.{self.suffix}")
         return self.builder.call(function, arguments)
 
-    def at(self, pointer: Any, index: Any) -> Any:
+    def at(self, pointer: Untyped, index: Untyped) -> Untyped:
         return self.builder.gep(pointer, [index])
 
-    def load(self, pointer: Any, index: Any) -> Any:
+    def load(self, pointer: Untyped, index: Untyped) -> Untyped:
         # Aligned to one number only: rows of a caller's array begin anywhere. It costs nothing where they are aligned.
         address = self.builder.bitcast(self.at(pointer, index), self.type.as_pointer())
         return self.builder.load(address, align=self.size)
 
-    def store(self, value: Any, pointer: Any, index: Any) -> None:
+    def store(self, value: Untyped, pointer: Untyped, index: Untyped) -> None:
         address = self.builder.bitcast(self.at(pointer, index), self.type.as_pointer())
         self.builder.store(value, address, align=self.size)
 
-    def broadcast(self, pointer: Any, index: Any) -> Any:
+    def broadcast(self, pointer: Untyped, index: Untyped) -> Untyped:
         value = self.builder.load(self.at(pointer, index))
         undefined = ir.Constant(self.type, ir.Undefined)
         lane = self.builder.insert_element(undefined, value, ir.Constant(INT32, 0))
@@ -81,7 +80,7 @@ class Emitter:
 
 
 @intrinsic
-def full_width(typing: Any) -> Any:
+def full_width(typing: Untyped) -> Untyped:
     """Allow LLVM's vectoriser vectors of VECTOR_BYTES in the calling function.
 
     On Intel processors with vectors of 64 bytes LLVM prefers 32 bytes, because wide vectors lower the clock. The tiles
@@ -90,7 +89,7 @@ def full_width(typing: Any) -> Any:
     the call chain calls this.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         # llvmlite supports only attributes without a value, but prints each member of the set as it is.
         attributes = builder.function.attributes
         if not isinstance(attributes, set):
@@ -102,10 +101,10 @@ def full_width(typing: Any) -> Any:
 
 
 @intrinsic
-def stay_separate(typing: Any) -> Any:
+def stay_separate(typing: Untyped) -> Untyped:
     """Keep the calling function a function of its own, which its callers do not inline."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         builder.function.attributes.add("noinline")
         return context.get_dummy_value()
 
@@ -113,20 +112,20 @@ def stay_separate(typing: Any) -> Any:
 
 
 @intrinsic
-def fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def fused(typing: Untyped, a: Untyped, b: Untyped, c: Untyped) -> Untyped:
     """``a b + c`` with one rounding; the reduction of an exponent depends on it."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         return Emitter(context, builder, signature.args[0], lanes=1).call("fma", *values)
 
     return a(a, a, a), generate
 
 
 @intrinsic
-def scaled_by_power(typing: Any, value: Any, magic: Any) -> Any:
+def scaled_by_power(typing: Untyped, value: Untyped, magic: Untyped) -> Untyped:
     """``value 2^k``, k the lowest bits of `magic`, which are added to the exponent. The result must be normal."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         scalar = context.get_value_type(signature.args[0])
         single = context.get_abi_sizeof(scalar) == 4
         integer, mantissa = (INT32, 23) if single else (INT64, 52)
@@ -137,10 +136,10 @@ def scaled_by_power(typing: Any, value: Any, magic: Any) -> Any:
 
 
 @intrinsic
-def split_power(typing: Any, value: Any) -> Any:
+def split_power(typing: Untyped, value: Untyped) -> Untyped:
     """``(k, m, 2^-k)`` with ``value = 2^k m``, m in [sqrt 1/2, sqrt 2); for normal values of at least 1."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         scalar = context.get_value_type(signature.args[0])
         single = context.get_abi_sizeof(scalar) == 4
         integer, mantissa, bias, root_half = (

@@ -33,6 +33,7 @@ from streamkernel.kernels._tile import (
 )
 from streamkernel.kernels._writer import call_writer
 from streamkernel.kernels.formula import Metric
+from streamkernel.type_aliases import Fields, Untyped
 
 __all__ = ["GROUP", "fill", "norms", "signatures", "source_version"]
 
@@ -231,7 +232,7 @@ def source_version() -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-def entry_points(version: int) -> tuple[Any, Any]:
+def entry_points(version: int) -> tuple[Untyped, Any]:
     """The functions `norms` and `fill`, which Python code calls; all other functions are compiled into them.
 
     Numba's cache checks the time and size of one file only, and a wheel gives every file the same time. But the
@@ -258,7 +259,7 @@ def entry_points(version: int) -> tuple[Any, Any]:
 norms, fill = entry_points(source_version())
 
 
-def signatures(kind: Any) -> dict[str, Any]:
+def signatures(kind: Untyped) -> Fields:
     """The one signature of each compiled function for `kind`, numba's float32 or float64."""
     vector, matrix, cube = kind[::1], kind[:, ::1], kind[:, :, ::1]
     doubles = types.float64[::1]

@@ -10,15 +10,14 @@ A panel holds ``columns(dtype)`` basis points, feature by feature; a tile is ``(
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from streamkernel.kernels._instructions import INT32, VECTOR_BYTES, VECTORS, Emitter, int64
+from streamkernel.type_aliases import AnyDType, Untyped
 
 __all__ = [
     "BLOCK",
@@ -42,47 +41,47 @@ ROWS = 6
 # with that of p.
 BLOCK = 32
 
-Term = Callable[..., Any]
+Term = Callable[..., Untyped]
 
 
-def columns(dtype: np.dtype[Any]) -> int:
+def columns(dtype: AnyDType) -> int:
     """Number of basis points per panel."""
     return VECTORS * VECTOR_BYTES // dtype.itemsize
 
 
-def squared_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+def squared_term(emit: Emitter, total: Untyped, x: Untyped, z: Untyped, weight: Untyped) -> Untyped:
     """``total + (x - z)^2``"""
     # One rounding for product and sum: "fma" as an intrinsic, since `fastmath` would also change the order of sums.
     difference = emit.builder.fsub(x, z)
     return emit.call("fma", difference, difference, total)
 
 
-def weighted_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+def weighted_term(emit: Emitter, total: Untyped, x: Untyped, z: Untyped, weight: Untyped) -> Untyped:
     """``total + w (x - z)^2``"""
     difference = emit.builder.fsub(x, z)
     return emit.call("fma", emit.builder.fmul(difference, weight), difference, total)
 
 
-def absolute_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+def absolute_term(emit: Emitter, total: Untyped, x: Untyped, z: Untyped, weight: Untyped) -> Untyped:
     """``total + w |x - z|``"""
     return emit.call("fma", emit.call("fabs", emit.builder.fsub(x, z)), weight, total)
 
 
-def inner_term(emit: Emitter, total: Any, x: Any, z: Any, weight: Any) -> Any:
+def inner_term(emit: Emitter, total: Untyped, x: Untyped, z: Untyped, weight: Untyped) -> Untyped:
     """``total + x z``"""
     return emit.call("fma", x, z, total)
 
 
-Slot = tuple[Any, Any, Any]
+Slot = tuple[Untyped, Untyped, Untyped]
 """An accumulator (LLVM's mem2reg makes it a register), and pointer and index of its memory between blocks."""
 
 
-def add_features(emit: Emitter, p: Any, slots: list[Slot], body: Callable[[Any], None]) -> None:
+def add_features(emit: Emitter, p: Untyped, slots: list[Slot], body: Callable[[Untyped], None]) -> None:
     """Emit ``body(j)`` for all features j, summed in blocks of BLOCK; the accumulators hold the sums at the end."""
     builder, size = emit.builder, int64(BLOCK)
     zero = ir.Constant(emit.type, None if emit.lanes > 1 else 0.0)
 
-    def one_block(start: Any, count: Any) -> None:
+    def one_block(start: Untyped, count: Untyped) -> None:
         for register, _, _ in slots:
             builder.store(zero, register)
         with cgutils.for_range(builder, count) as loop:
@@ -106,7 +105,9 @@ def add_features(emit: Emitter, p: Any, slots: list[Slot], body: Callable[[Any],
         add_memory()
 
 
-def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p: Any, tiles: Any) -> list[list[Slot]]:
+def emit_sums(
+    emit: Emitter, term: Term, rows: Untyped, panels: Untyped, weights: Untyped, p: Untyped, tiles: Untyped
+) -> list[list[Slot]]:
     """Emit the sums of ROWS x VECTORS vectors; returns their registers, with their places in the tile of rows i."""
     builder = emit.builder
     width = VECTORS * emit.lanes
@@ -121,7 +122,7 @@ def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p
 
     slots = [[slot(r * VECTORS + v) for v in range(VECTORS)] for r in range(ROWS)]
 
-    def feature(j: Any) -> None:
+    def feature(j: Untyped) -> None:
         points = emit.at(first, builder.mul(j, int64(width)))
         # The points' vectors stay in registers for all rows: ROWS + VECTORS loads for ROWS x VECTORS products.
         z = [emit.load(points, int64(v * emit.lanes)) for v in range(VECTORS)]
@@ -136,14 +137,23 @@ def emit_sums(emit: Emitter, term: Term, rows: Any, panels: Any, weights: Any, p
     return slots
 
 
-def tile(term: Term, weighted: bool = False) -> Any:
+def tile(term: Term, weighted: bool = False) -> Untyped:
     """An intrinsic that fills one tile: ``tiles[i + r, c] = sum_j term(x[i + r, j], panel[j, c], w[j])``, r < ROWS."""
 
     @intrinsic
-    def fill_tile(typing: Any, rows: Any, i: Any, panels: Any, panel: Any, weights: Any, p: Any, out: Any) -> Any:
+    def fill_tile(
+        typing: Untyped,
+        rows: Untyped,
+        i: Untyped,
+        panels: Untyped,
+        panel: Untyped,
+        weights: Untyped,
+        p: Untyped,
+        out: Untyped,
+    ) -> Untyped:
         signature = types.void(rows, i, panels, panel, weights, p, out)
 
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
             emit = Emitter(context, builder, signature.args[0].dtype)
             data = {k: context.make_array(signature.args[k])(context, builder, values[k]).data for k in (0, 2, 4, 6)}
             i, panel, p = values[1], values[3], values[5]
@@ -166,15 +176,23 @@ tile_inner = tile(inner_term)
 
 @intrinsic
 def tile_squares_of_products(
-    typing: Any, rows: Any, i: Any, row_squares: Any, panels: Any, panel: Any, point_squares: Any, p: Any, out: Any
-) -> Any:
+    typing: Untyped,
+    rows: Untyped,
+    i: Untyped,
+    row_squares: Untyped,
+    panels: Untyped,
+    panel: Untyped,
+    point_squares: Untyped,
+    p: Untyped,
+    out: Untyped,
+) -> Untyped:
     """``tiles[i + r, c] = max(|x|^2 + |z|^2 - 2 x.z, 0)``; exactly 0 for x = z, with the norms of `row_norms`.
 
     The last step is done while the inner products are in registers: a pass over the tile would load and store it again.
     """
     signature = types.void(rows, i, row_squares, panels, panel, point_squares, p, out)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         emit = Emitter(context, builder, signature.args[0].dtype)
         arrays = (0, 2, 3, 5, 7)
         data = {k: context.make_array(signature.args[k])(context, builder, values[k]).data for k in arrays}
@@ -194,11 +212,11 @@ def tile_squares_of_products(
 
 
 @intrinsic
-def fetch_for_writing(typing: Any, out: Any, row: Any, column: Any, n: Any) -> Any:
+def fetch_for_writing(typing: Untyped, out: Untyped, row: Untyped, column: Untyped, n: Untyped) -> Untyped:
     """Prefetch the cache lines of ``out[row : row + ROWS, column : column + columns]``, during other work."""
     signature = types.void(out, row, column, n)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         emit = Emitter(context, builder, signature.args[0].dtype)
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
         # Rows and columns beyond the block's end are fetched too: a prefetch of any address is no error.
@@ -217,11 +235,11 @@ def fetch_for_writing(typing: Any, out: Any, row: Any, column: Any, n: Any) -> A
 
 
 @intrinsic
-def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
+def row_norms(typing: Untyped, rows: Untyped, i: Untyped, p: Untyped, out: Untyped) -> Untyped:
     """``out[i + r] = |x_{i + r}|^2`` for ROWS rows, summed in the order of `tile_inner`: equal rows, equal bits."""
     signature = types.void(rows, i, p, out)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
         # One lane, because a row's features lie side by side: a vector of them would be summed in another order than
         # that of the tiles, and then |x|^2 + |z|^2 - 2 x.z would not be 0 for equal rows.
         emit = Emitter(context, builder, signature.args[0].dtype, lanes=1)
@@ -230,7 +248,7 @@ def row_norms(typing: Any, rows: Any, i: Any, p: Any, out: Any) -> Any:
         x = [emit.at(source, builder.mul(builder.add(i, int64(r)), p)) for r in range(ROWS)]
         slots = [(cgutils.alloca_once(builder, emit.type), target, builder.add(i, int64(r))) for r in range(ROWS)]
 
-        def feature(j: Any) -> None:
+        def feature(j: Untyped) -> None:
             for r, (register, _, _) in enumerate(slots):
                 value = emit.load(x[r], j)
                 builder.store(emit.call("fma", value, value, builder.load(register)), register)

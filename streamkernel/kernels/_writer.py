@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from streamkernel.kernels._functions import INNER, OPTIONS
 from streamkernel.kernels._instructions import full_width, fused, stay_separate
+from streamkernel.type_aliases import Unchecked, Untyped
 
 __all__ = ["call_writer", "compiled_writer", "writer", "writer_signature"]
 
@@ -78,20 +79,20 @@ def raise_to_degree(tile, base, count, parameters, degree):  # type: ignore[no-u
                 tile[c] *= base[c]
 
 
-def writer_signature(kind: Any) -> Any:
+def writer_signature(kind: Unchecked) -> Any:
     """The signature of every writer for `kind`, numba's float32 or float64; in C, with pointers."""
     data, marks, whole = types.CPointer(kind), types.CPointer(types.uint8), types.int64
     return types.void(data, data, marks, whole, whole, whole, data, whole, data, whole, data, data)
 
 
-def compiled_writer(write: Callable[..., None], kind: Any, *, cache: bool) -> Any:
+def compiled_writer(write: Callable[..., None], kind: Unchecked, *, cache: bool) -> Any:
     """The writer for `kind` as a C function, which has an ``address``; loaded from Numba's cache if it is there."""
     return cfunc(writer_signature(kind), cache=cache, **OPTIONS)(write)
 
 
 @intrinsic
 def call_writer(
-    typing: Any, address: Any, tiles: Any, scratch: Any, wanted: Any, size: Any, width: Any, kept: Any,
+    typing: Untyped, address: Any, tiles: Any, scratch: Any, wanted: Any, size: Any, width: Any, kept: Any,
     out: Any, row: Any, column: Any, constants: Any, degree: Any, norms: Any, point_norms: Any, panel: Any,
 ) -> Any:  # fmt: skip
     """Call the writer at `address` for the values ``out[row : row + size, column : column + kept]``."""
@@ -100,7 +101,7 @@ def call_writer(
         panel,
     )  # fmt: skip
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(context: Untyped, builder: Untyped, signature: Untyped, values: Unchecked) -> Any:
         def array(k: int) -> Any:
             return context.make_array(signature.args[k])(context, builder, values[k])
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import float32
 from numba.extending import overload
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels._functions import INLINED, compiled_value, number
@@ -17,6 +16,7 @@ from streamkernel.kernels._instructions import fused
 from streamkernel.kernels.formula import Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_integer, checked_rows
+from streamkernel.type_aliases import Float, Unchecked
 
 __all__ = ["ArcCosine"]
 
@@ -148,9 +148,9 @@ class ArcCosine(FormulaKernel):
     def formula(self, n_features: int) -> Formula:
         return Formula(METRICS[self.order], TRANSFORMS[self.order], np.ones(n_features))
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)
         if self.order == 0:
             return np.where(np.any(rows != 0, axis=1), 1.0, 0.5)
-        squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        squares: Float = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
         return squares if self.order == 1 else 3.0 * squares**2

@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.kernels.parameters import checked_rows
+from streamkernel.type_aliases import AnyArray, Fields, Float, Unchecked
 
 __all__ = ["Composite", "Kernel", "KernelConfig", "PreparedKernel", "Product", "Sum", "kernel_path"]
 
@@ -55,15 +55,15 @@ class Kernel(ABC):
         return 1
 
     @abstractmethod
-    def prepare(self, Z: Any) -> PreparedKernel:
+    def prepare(self, Z: Unchecked) -> PreparedKernel:
         """This kernel with basis points Z (n, p), packed once for many blocks ``k(X_b, Z)``."""
 
     @abstractmethod
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Unchecked) -> Float:
         """``k(x_i, x_i)`` of each row, (b,) float64."""
 
     @abstractmethod
-    def with_lengthscale(self, lengthscale: Any) -> Kernel:
+    def with_lengthscale(self, lengthscale: Unchecked) -> Kernel:
         """The same kernel with another lengthscale; a kernel without a lengthscale is returned as it is."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class Kernel(ABC):
             It cannot.
         """
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """The kernel as plain JSON: its name (`kernel_path`) and its parameters."""
         config = KernelConfig({"kernel": kernel_path(type(self))})
         config.kind = type(self)
@@ -85,7 +85,7 @@ class Kernel(ABC):
             config[field.name] = list(value) if isinstance(value, tuple) else value
         return config
 
-    def __call__(self, X: Any, Z: Any = None) -> NDArray[Any]:
+    def __call__(self, X: Unchecked, Z: Unchecked = None) -> AnyArray:
         """Kernel matrix ``K_ij = k(x_i, z_j)``, (m, n), in the wider of the two dtypes; Z is X by default."""
         rows = checked_rows(X)
         points = rows if Z is None else checked_rows(Z, "Z", rows.shape[1])
@@ -102,14 +102,14 @@ class Kernel(ABC):
 class PreparedKernel(ABC):
     """``k(., Z)`` for fixed Z (n, p). Threads may share one object. Only the kernel and Z are pickled."""
 
-    def __init__(self, kernel: Kernel, points: NDArray[Any]) -> None:
+    def __init__(self, kernel: Kernel, points: AnyArray) -> None:
         self.kernel = kernel
         self.points = points
 
     def __reduce__(self) -> tuple[Any, ...]:
         return prepare, (self.kernel, self.points)
 
-    def block(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def block(self, X: AnyArray, out: AnyArray | None = None) -> AnyArray:
         """``K_bn = k(X_b, Z)``, (b, n) in the dtype of X (float32 or float64).
 
         Parameters
@@ -129,11 +129,11 @@ class PreparedKernel(ABC):
         return out
 
     @abstractmethod
-    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, X: AnyArray, out: AnyArray) -> None:
         """`block` without checks."""
 
 
-def prepare(kernel: Kernel, points: NDArray[Any]) -> PreparedKernel:
+def prepare(kernel: Kernel, points: AnyArray) -> PreparedKernel:
     return kernel.prepare(points)
 
 
@@ -168,19 +168,19 @@ class Composite(Kernel):
         self.left.check_features(n_features)
         self.right.check_features(n_features)
 
-    def prepare(self, Z: Any) -> PreparedKernel:
+    def prepare(self, Z: Unchecked) -> PreparedKernel:
         points = checked_rows(Z, "Z")
         self.check_features(points.shape[1])
         return PreparedComposite(self, points)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = self.operation(self.left.diagonal(X), self.right.diagonal(X))
+    def diagonal(self, X: Unchecked) -> Float:
+        result: Float = self.operation(self.left.diagonal(X), self.right.diagonal(X))
         return result
 
-    def with_lengthscale(self, lengthscale: Any) -> Self:
+    def with_lengthscale(self, lengthscale: Unchecked) -> Self:
         return type(self)(self.left.with_lengthscale(lengthscale), self.right.with_lengthscale(lengthscale))
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         return {"kernel": self.name, "left": self.left.to_config(), "right": self.right.to_config()}
 
 
@@ -211,13 +211,13 @@ class Product(Composite):
 class PreparedComposite(PreparedKernel):
     """Two kernels prepared for the same points."""
 
-    def __init__(self, kernel: Composite, points: NDArray[Any]) -> None:
+    def __init__(self, kernel: Composite, points: AnyArray) -> None:
         super().__init__(kernel, points)
         self.operation = kernel.operation
         self.left = kernel.left.prepare(points)
         self.right = kernel.right.prepare(points)
 
-    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, X: AnyArray, out: AnyArray) -> None:
         scratch = np.empty((min(CHUNK_ROWS, len(X)), out.shape[1]), out.dtype)
         for start in range(0, len(X), CHUNK_ROWS):
             rows, part = X[start : start + CHUNK_ROWS], out[start : start + CHUNK_ROWS]

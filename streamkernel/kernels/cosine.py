@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.kernels.formula import Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.kernels.transforms import POWER
+from streamkernel.type_aliases import Float, Unchecked
 
 __all__ = ["Cosine"]
 
@@ -30,5 +30,5 @@ class Cosine(FormulaKernel):
     def formula(self, n_features: int) -> Formula:
         return Formula(Metric.COSINE, POWER, np.ones(n_features))
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Unchecked) -> Float:
         return np.where(np.any(checked_rows(X) != 0, axis=1), 1.0, 0.0)

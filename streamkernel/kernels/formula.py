@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamkernel.kernels._functions import LOG2E
+from streamkernel.type_aliases import Float
 
 __all__ = ["Formula", "Metric", "Transform"]
 
@@ -62,7 +60,7 @@ class Formula:
 
     metric: Metric
     transform: Transform
-    weights: NDArray[np.float64]
+    weights: Float
     factor: float = 1.0
     offset: float = 0.0
     shape: float = 1.0

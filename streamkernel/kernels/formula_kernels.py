@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeError
 from streamkernel.kernels.base import Kernel, PreparedKernel
 from streamkernel.kernels.formula import Formula, Transform
 from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
+from streamkernel.type_aliases import Float, Unchecked
 
 __all__ = ["FormulaKernel", "StationaryKernel"]
 
@@ -35,12 +35,12 @@ class FormulaKernel(Kernel):
     def check_features(self, n_features: int) -> None:
         """Accepts any number of features."""
 
-    def prepare(self, Z: Any) -> PreparedKernel:
+    def prepare(self, Z: Unchecked) -> PreparedKernel:
         points = checked_rows(Z, "Z")
         self.check_features(points.shape[1])
         return PreparedFormula(self, self.formula(points.shape[1]), points)
 
-    def with_lengthscale(self, lengthscale: Any) -> Kernel:
+    def with_lengthscale(self, lengthscale: Unchecked) -> Kernel:
         checked_lengthscale(lengthscale)
         return self
 
@@ -63,7 +63,7 @@ class StationaryKernel(FormulaKernel):
                 " give one number, or one per feature"
             )
 
-    def weights(self, n_features: int) -> NDArray[np.float64]:
+    def weights(self, n_features: int) -> Float:
         """``1 / lengthscale`` of each feature, (p,)."""
         lengths = np.asarray(self.lengthscale, dtype=np.float64)
         return np.ascontiguousarray(np.broadcast_to(1.0 / lengths, (n_features,)))
@@ -77,11 +77,11 @@ class StationaryKernel(FormulaKernel):
         """The lengthscale that scikit-learn's `gamma` stands for; None where there is no such kernel."""
         return None
 
-    def with_lengthscale(self, lengthscale: Any) -> Self:
+    def with_lengthscale(self, lengthscale: Unchecked) -> Self:
         parameters = {f.name: getattr(self, f.name) for f in fields(self)}
         return type(self)(**{**parameters, "lengthscale": lengthscale})
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Unchecked) -> Float:
         rows = np.asarray(X)
         if rows.ndim != 2:
             raise ShapeError(f"X has {rows.ndim} dimensions; give a table of rows of shape (rows, features)")

@@ -36,6 +36,7 @@ from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
 from streamkernel.kernels.matern import MATERN12
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
+from streamkernel.type_aliases import Float
 
 __all__ = [
     "LengthscaleGradient",
@@ -46,7 +47,6 @@ __all__ = [
     "with_log_lengthscales",
 ]
 
-Float = NDArray[np.float64]
 
 CHUNK_ROWS = 256  # rows per step: their slopes stay in the second-level cache
 STRIP = 4096  # features that are centred at once: a full centred copy of a wide table would need too much memory

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.kernels.formula import Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_rows
 from streamkernel.kernels.transforms import POWER
+from streamkernel.type_aliases import Float, Unchecked
 
 __all__ = ["Linear"]
 
@@ -26,7 +26,7 @@ class Linear(FormulaKernel):
     def formula(self, n_features: int) -> Formula:
         return Formula(Metric.INNER, POWER, np.ones(n_features))
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)
-        squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        squares: Float = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
         return squares

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.kernels import _compiled
@@ -22,12 +21,13 @@ from streamkernel.kernels.polynomial import Polynomial
 from streamkernel.kernels.rational_quadratic import RationalQuadratic
 from streamkernel.kernels.sigmoid import Sigmoid
 from streamkernel.kernels.user_kernels import user_kernel_classes, with_kernel_classes
+from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["KERNEL_NAMES", "as_kernel", "compile_all", "kernel_from_config", "parameters_of"]
 
 # The registry: name: (class, parameters that the name fixes). All else is read from the classes.
-NAMES: dict[str, tuple[type[FormulaKernel], dict[str, Any]]] = {
+NAMES: dict[str, tuple[type[FormulaKernel], Fields]] = {
     "gaussian": (Gaussian, {}),
     "rbf": (Gaussian, {}),
     "laplacian": (Laplacian, {}),
@@ -76,7 +76,11 @@ def compile_all() -> None:
 
 
 def as_kernel(
-    kernel: str | Kernel | Mapping[str, Any], *, lengthscale: Any = None, gamma: Any = None, **parameters: Any
+    kernel: str | Kernel | FieldsView,
+    *,
+    lengthscale: Unchecked = None,
+    gamma: Unchecked = None,
+    **parameters: Unchecked,
 ) -> Kernel:
     """A kernel from its name (names of scikit-learn included) or its configuration; a kernel object is returned.
 
@@ -131,7 +135,7 @@ def as_kernel(
     return kind(**{name: given[name] for name in own if given.get(name) is not None} | fixed)
 
 
-def kernel_from_config(config: Mapping[str, Any]) -> Kernel:
+def kernel_from_config(config: FieldsView) -> Kernel:
     """The kernel with this configuration, as written by ``to_config``.
 
     Raises

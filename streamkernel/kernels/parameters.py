@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeError
+from streamkernel.type_aliases import AnyArray, Unchecked
 from streamkernel.wording import option
 
 __all__ = [
@@ -75,7 +74,7 @@ def _in_range(name: str, value: object) -> float:
     return number
 
 
-def checked_rows(X: Any, name: str = "X", n_features: int | None = None) -> NDArray[Any]:
+def checked_rows(X: Unchecked, name: str = "X", n_features: int | None = None) -> AnyArray:
     """`X` as a C-contiguous (rows, features) array of float32 or float64.
 
     Integers and bool become float64, float16 becomes float32, and other byte orders become the native one.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.formula import Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.kernels.transforms import POWER
+from streamkernel.type_aliases import Float, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["Polynomial"]
@@ -56,9 +56,9 @@ class Polynomial(FormulaKernel):
         ones = np.ones(n_features)
         return Formula(Metric.INNER, POWER, ones, factor=gamma, offset=self.coef0, shape=float(self.degree))
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)
         formula = self.formula(rows.shape[1])
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        result: NDArray[np.float64] = (formula.factor * squares + self.coef0) ** self.degree
+        result: Float = (formula.factor * squares + self.coef0) ** self.degree
         return result

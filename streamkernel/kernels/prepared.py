@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.kernels._compiled import compiled
 from streamkernel.kernels._functions import LOG2E, LOG2E_TAIL
@@ -15,6 +13,7 @@ from streamkernel.kernels._loops import GROUP
 from streamkernel.kernels._tile import BLOCK, ROWS, columns
 from streamkernel.kernels.base import Kernel, PreparedKernel
 from streamkernel.kernels.formula import Formula, Metric
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["Packed", "PreparedFormula", "packed_bytes", "packing_bytes", "workspace_bytes"]
 
@@ -51,7 +50,7 @@ BUDGET = {np.dtype(np.float32): 7e-7, np.dtype(np.float64): 7e-15}
 CROSSOVER = {np.dtype(np.float32): (12, 4), np.dtype(np.float64): (12, 4)}
 
 
-def panelled(points: NDArray[Any], prepared: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+def panelled(points: AnyArray, prepared: Callable[[AnyArray], AnyArray]) -> AnyArray:
     """Points (n, p), mapped by `prepared`, as (panels, p, columns), padded with zeros, in the dtype of the map.
 
     It maps one panel at a time, because a second copy of all points of wide rows may not fit in memory.
@@ -72,7 +71,7 @@ def panelled(points: NDArray[Any], prepared: Callable[[NDArray[Any]], NDArray[An
 class Packed:
     """Basis points and constants as the loops read them, in one dtype."""
 
-    def __init__(self, formula: Formula, points: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    def __init__(self, formula: Formula, points: AnyArray, dtype: AnyDType) -> None:
         p, factor, metric = points.shape[1], formula.factor, formula.metric
         exponents = np.zeros(p)
         if metric in (Metric.SQUARED, Metric.ABSOLUTE):
@@ -92,7 +91,7 @@ class Packed:
         self.degree = int(formula.shape) if formula.transform.power else 1
         # The compiled function has one signature: arrays of no entries stand for what a formula does not need.
         nothing = [np.zeros((0,) * d, t) for d, t in [(1, float), (1, float), (3, dtype), (2, dtype), (1, dtype)]]
-        self.centred: tuple[NDArray[Any], ...] = tuple(nothing)
+        self.centred: tuple[AnyArray, ...] = tuple(nothing)
         self.limit = dtype.type(-1.0)
         if metric.is_angle:
             self.panels, *angular = directions(points, metric, dtype)
@@ -107,7 +106,7 @@ class Packed:
             self.centred = centred(points, scale * np.sqrt(rest), dtype)
 
 
-def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> NDArray[Any]:
+def constants(formula: Formula, factor: float, dtype: AnyDType) -> AnyArray:
     """Constants (factor, offset, high, low, cut, shape, largest) of a transform."""
     single = dtype == np.float32
     rate = formula.transform.rate(factor)
@@ -121,7 +120,7 @@ def constants(formula: Formula, factor: float, dtype: np.dtype[Any]) -> NDArray[
     return np.array([factor, formula.offset, high, low, cut, formula.shape, largest], dtype)
 
 
-def squared_norms(rows: NDArray[Any]) -> NDArray[Any]:
+def squared_norms(rows: AnyArray) -> AnyArray:
     """|x|^2 of each row, with the bits that the loops compute for an equal row."""
     padded = np.zeros((ROWS * -(-len(rows) // ROWS), rows.shape[1]), rows.dtype)
     padded[: len(rows)] = rows
@@ -130,11 +129,11 @@ def squared_norms(rows: NDArray[Any]) -> NDArray[Any]:
     return squares[: len(rows)]
 
 
-def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
+def centred(points: AnyArray, scale: Float, dtype: AnyDType) -> tuple[AnyArray, ...]:
     """(centre, scale, panels, squared norms, largest norm of each panel) for the inner products of centred rows."""
     centre = points.mean(axis=0, dtype=np.float64) if len(points) else np.zeros(points.shape[1])
 
-    def moved(some: NDArray[Any]) -> NDArray[Any]:
+    def moved(some: AnyArray) -> AnyArray:
         return np.asarray(((some - centre) * scale).astype(dtype, copy=False))
 
     panels = panelled(points, moved)
@@ -144,12 +143,12 @@ def centred(points: NDArray[Any], scale: NDArray[np.float64], dtype: np.dtype[An
     return centre, scale, panels, per_panel, per_panel.max(axis=1)
 
 
-def directions(points: NDArray[Any], metric: Metric, dtype: np.dtype[Any]) -> tuple[NDArray[Any], ...]:
+def directions(points: AnyArray, metric: Metric, dtype: AnyDType) -> tuple[AnyArray, ...]:
     """(panels, squared norms, norms) of points for an angle, by the operations of `_loops.directions`."""
     width = columns(dtype)
     squares, norms = np.zeros((2, -(-len(points) // width), width), dtype)
 
-    def divided(some: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def divided(some: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         rows = some.astype(dtype)
         largest = np.maximum(rows.max(axis=1, initial=0), -rows.min(axis=1, initial=0))
         rows /= np.where(largest > 0, largest, 1)[:, None]
@@ -168,19 +167,19 @@ def directions(points: NDArray[Any], metric: Metric, dtype: np.dtype[Any]) -> tu
 class PreparedFormula(PreparedKernel):
     """A kernel of one formula, with its points packed once for each dtype of X."""
 
-    def __init__(self, kernel: Kernel, formula: Formula, points: NDArray[Any]) -> None:
+    def __init__(self, kernel: Kernel, formula: Formula, points: AnyArray) -> None:
         super().__init__(kernel, points)
         self.formula = formula
-        self.packed: dict[np.dtype[Any], Packed] = {}
+        self.packed: dict[AnyDType, Packed] = {}
         self.pack(points.dtype)
 
-    def pack(self, dtype: np.dtype[Any]) -> Packed:
+    def pack(self, dtype: AnyDType) -> Packed:
         # Two threads may both pack. Their results are equal, and one of them is stored.
         if dtype not in self.packed:
             self.packed[dtype] = Packed(self.formula, self.points, dtype)
         return self.packed[dtype]
 
-    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, X: AnyArray, out: AnyArray) -> None:
         packed, view = self.pack(X.dtype), X.view()
         view.flags.writeable = False  # one compiled version for rows that may and may not be written
         write = compiled.writer(packed.transform, X.dtype)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.formula import Formula, Metric, Transform
@@ -14,6 +13,7 @@ from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.kernels.transforms import POWER
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["Sigmoid"]
@@ -55,21 +55,21 @@ class Sigmoid(FormulaKernel):
         gamma = 1.0 / max(1, n_features) if self.gamma is None else self.gamma
         return Formula(Metric.INNER, POWER, np.ones(n_features), factor=gamma, offset=self.coef0)
 
-    def prepare(self, Z: Any) -> PreparedFormula:
+    def prepare(self, Z: Unchecked) -> PreparedFormula:
         points = checked_rows(Z, "Z")
         return _PreparedSigmoid(self, self.formula(points.shape[1]), points)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Unchecked) -> Float:
         rows = checked_rows(X)
         squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        values: NDArray[np.float64] = np.tanh(self.formula(rows.shape[1]).factor * squares + self.coef0)
+        values: Float = np.tanh(self.formula(rows.shape[1]).factor * squares + self.coef0)
         return values
 
 
 class _PreparedSigmoid(PreparedFormula):
     """The loops fill the argument; tanh is applied in place."""
 
-    def fill(self, X: NDArray[Any], out: NDArray[Any]) -> None:
+    def fill(self, X: AnyArray, out: AnyArray) -> None:
         super().fill(X, out)
         np.tanh(out, out=out)
 

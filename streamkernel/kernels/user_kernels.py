@@ -11,8 +11,9 @@ from typing import Any
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.kernels.base import Composite, Kernel, KernelConfig, kernel_path
+from streamkernel.type_aliases import Unchecked
 
-__all__ = ["with_kernel_classes", "user_kernel_classes"]
+__all__ = ["user_kernel_classes", "with_kernel_classes"]
 
 _REMEDY = "hand it over: load(path, kernels=[{}]); commands and the service cannot"
 
@@ -24,7 +25,7 @@ def user_kernel_classes(kernel: Kernel) -> list[type[Kernel]]:
     return [type(kernel)] if ":" in kernel_path(type(kernel)) else []
 
 
-def with_kernel_classes(config: Any, kernels: Iterable[type[Kernel]]) -> KernelConfig:
+def with_kernel_classes(config: Unchecked, kernels: Iterable[type[Kernel]]) -> KernelConfig:
     """The configuration of a kernel, each user's kernel in it with its class from `kernels`.
 
     Raises
@@ -54,5 +55,5 @@ def with_kernel_classes(config: Any, kernels: Iterable[type[Kernel]]) -> KernelC
     return found
 
 
-def _is_part(value: Any) -> bool:
+def _is_part(value: Unchecked) -> bool:
     return isinstance(value, dict) and "kernel" in value

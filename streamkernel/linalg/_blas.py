@@ -11,15 +11,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import scipy.linalg.cython_blas as _cython_blas
 import scipy.linalg.cython_lapack as _cython_lapack
-from numpy.typing import NDArray
 from scipy import LowLevelCallable
 
 from streamkernel.errors import DependencyError
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Untyped
 
 __all__ = [
     "add_product",
@@ -36,7 +35,6 @@ __all__ = [
     "syrk",
 ]
 
-Float = NDArray[np.float64]
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype = ctypes.c_void_p
@@ -47,7 +45,7 @@ _INT = ctypes.POINTER(ctypes.c_int)
 _PTR = ctypes.c_void_p
 
 
-def _routine(name: str, *argument_types: Any, library: Any = _cython_blas) -> Callable[..., None]:
+def _routine(name: str, *argument_types: Untyped, library: Untyped = _cython_blas) -> Callable[..., None]:
     routine = LowLevelCallable.from_cython(library, name)
     # "void (char *, char *, int *, ...)". Another type would make the call read memory that is not its own: SciPy could
     # be built for a BLAS whose integers have 64 bits.
@@ -76,27 +74,27 @@ _DOUBLE = np.dtype(np.float64)
 
 
 @cache
-def _int(value: int) -> Any:
+def _int(value: int) -> Untyped:
     return ctypes.byref(ctypes.c_int(value))
 
 
 @cache
-def _scalar(value: float, dtype: np.dtype[Any]) -> Any:
+def _scalar(value: float, dtype: AnyDType) -> Untyped:
     return ctypes.byref(ctypes.c_double(value) if dtype == np.float64 else ctypes.c_float(value))
 
 
-def require(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
+def require(array: AnyArray, dtype: AnyDType) -> None:
     if array.ndim != 2 or array.dtype != dtype or not array.flags.c_contiguous:
         raise ValueError(f"a C-contiguous {dtype} matrix is needed, not {array.dtype} of shape {array.shape}")
 
 
-def require_rows(array: NDArray[Any], dtype: np.dtype[Any]) -> None:
+def require_rows(array: AnyArray, dtype: AnyDType) -> None:
     pieces = array.ndim == 2 and (array.shape[1] <= 1 or array.strides[1] == array.itemsize)
     if array.dtype != dtype or not pieces or array.strides[0] < array.strides[1]:
         raise ValueError(f"a {dtype} matrix of whole rows is needed, not {array.dtype} of shape {array.shape}")
 
 
-def syrk(K: NDArray[Any], into: NDArray[Any]) -> None:
+def syrk(K: AnyArray, into: AnyArray) -> None:
     """Add ``K^T K`` to the upper triangle of `into`, in place; the lower triangle is not touched.
 
     Parameters
@@ -212,6 +210,6 @@ def _triangle(routine: Callable[..., None], side: bytes, transposed: bytes, L: F
     )  # fmt: skip
 
 
-def _leading(rows: Float) -> Any:
+def _leading(rows: Float) -> Untyped:
     # A single row may have any stride, but BLAS requires at least its length.
     return _int(max(rows.strides[0] // rows.itemsize, rows.shape[1], 1))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError
 from streamkernel.linalg.finite import require_finite
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["RankRevealed", "cholesky", "independent_rows", "solve_lower", "solve_lower_t"]
 
@@ -35,12 +35,12 @@ class RankRevealed:
         True if L is the factor of all rows from one LAPACK call, bit for bit; False if it was computed row by row.
     """
 
-    kept: NDArray[np.int64]
-    L: NDArray[np.float64]
+    kept: Int
+    L: Float
     at_once: bool = False
 
 
-def cholesky(S: NDArray[np.float64], what: str = "the matrix", way_out: str = _WAY_OUT) -> NDArray[np.float64]:
+def cholesky(S: Float, what: str = "the matrix", way_out: str = _WAY_OUT) -> Float:
     """Lower Cholesky factor of a positive definite matrix.
 
     Raises
@@ -55,9 +55,7 @@ def cholesky(S: NDArray[np.float64], what: str = "the matrix", way_out: str = _W
         raise NumericalError(f"{what} is not positive definite to working precision; {way_out}") from None
 
 
-def independent_rows(
-    S: NDArray[np.float64], tolerance: float, known: NDArray[np.float64] | None = None
-) -> RankRevealed:
+def independent_rows(S: Float, tolerance: float, known: Float | None = None) -> RankRevealed:
     """The rows whose pivot exceeds ``tolerance * S_ii``, and their Cholesky factor (ALGORITHMS 1.1).
 
     Parameters
@@ -78,7 +76,7 @@ def independent_rows(
     if n == 0:
         return RankRevealed(everything, np.zeros((0, 0)), at_once=True)
     try:
-        L: NDArray[np.float64] = np.linalg.cholesky(S).astype(np.float64, copy=False)
+        L: Float = np.linalg.cholesky(S).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         pass
     else:
@@ -88,9 +86,7 @@ def independent_rows(
     return _skip_dependent(S, diagonal, tolerance, np.zeros((0, 0)) if known is None else known)
 
 
-def _skip_dependent(
-    S: NDArray[np.float64], diagonal: NDArray[np.float64], tolerance: float, known: NDArray[np.float64]
-) -> RankRevealed:
+def _skip_dependent(S: Float, diagonal: Float, tolerance: float, known: Float) -> RankRevealed:
     """Left-looking Cholesky, row by row: O(n^3) like the plain one, and only used for a dependent basis."""
     n, first = len(S), len(known)
     factor = np.zeros((n, n))
@@ -108,17 +104,17 @@ def _skip_dependent(
     return RankRevealed(np.asarray(kept, dtype=np.int64), factor[:r, :r].copy())
 
 
-def solve_lower(L: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+def solve_lower(L: Float, B: Float) -> Float:
     """``L^-1 B`` for a lower triangular L."""
     if len(L) == 0:
         return np.zeros_like(B)
-    solution: NDArray[np.float64] = scipy.linalg.solve_triangular(L, B, lower=True, check_finite=False)
+    solution: Float = scipy.linalg.solve_triangular(L, B, lower=True, check_finite=False)
     return solution
 
 
-def solve_lower_t(L: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
+def solve_lower_t(L: Float, B: Float) -> Float:
     """``L^-T B`` for a lower triangular L."""
     if len(L) == 0:
         return np.zeros_like(B)
-    solution: NDArray[np.float64] = scipy.linalg.solve_triangular(L, B, lower=True, trans="T", check_finite=False)
+    solution: Float = scipy.linalg.solve_triangular(L, B, lower=True, trans="T", check_finite=False)
     return solution

@@ -18,13 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg.cholesky import cholesky, solve_lower
+from streamkernel.type_aliases import Float
 
 __all__ = ["DualityPath", "duality_path"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

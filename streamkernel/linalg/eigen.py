@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError
 from streamkernel.linalg.finite import require_finite
+from streamkernel.type_aliases import Float
 
 __all__ = ["SymmetricEigen", "symmetric_eigen"]
 
@@ -18,11 +18,11 @@ __all__ = ["SymmetricEigen", "symmetric_eigen"]
 class SymmetricEigen:
     """``A = vectors diag(values) vectors^T``; values ascending."""
 
-    values: NDArray[np.float64]
-    vectors: NDArray[np.float64]
+    values: Float
+    vectors: Float
 
 
-def symmetric_eigen(A: NDArray[np.float64], what: str = "the matrix") -> SymmetricEigen:
+def symmetric_eigen(A: Float, what: str = "the matrix") -> SymmetricEigen:
     """Eigenvalues and eigenvectors of a symmetric matrix.
 
     Raises

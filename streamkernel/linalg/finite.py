@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, NumericRangeError
+from streamkernel.type_aliases import AnyArray
 from streamkernel.wording import option
 
 __all__ = ["require_finite", "within_range"]
 
 
-def require_finite(array: NDArray[Any], what: str) -> None:
+def require_finite(array: AnyArray, what: str) -> None:
     """Raise `NumericalError`, naming `what`, if the array holds NaN or infinity."""
     finite = np.isfinite(array)
     if not finite.all():

@@ -7,14 +7,13 @@ the solve 0.8 of that of BLAS. No step holds the GIL for long.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg._blas import factor_lower, invert_lower, require, subtract_gram
 from streamkernel.linalg.triangle import Triangle, halfway, is_leaf
+from streamkernel.type_aliases import Float
 
 __all__ = ["InPlaceCholesky"]
 
-Float = NDArray[np.float64]
 
 # Largest norm of rows of |L^-1| |L| of a leaf (Skeel's condition number): by this factor rounding may exceed that of
 # substitution. eps times this is anyway the rounding of a factor of 1,000 rows.

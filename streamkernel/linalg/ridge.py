@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from streamkernel.linalg.eigen import symmetric_eigen
+from streamkernel.type_aliases import Float
 
 __all__ = ["RidgePath"]
 
@@ -43,10 +43,10 @@ class RidgePath:
     rounding : size of the most negative eigenvalue of H, which is rounding.
     """
 
-    values: NDArray[np.float64]
-    vectors: NDArray[np.float64]
-    rotated: NDArray[np.float64]
-    square: NDArray[np.float64]
+    values: Float
+    vectors: Float
+    rotated: Float
+    square: Float
     count: float
     intercept_df: int = 0
     rounding: float = 0.0
@@ -54,9 +54,9 @@ class RidgePath:
     @classmethod
     def of(
         cls,
-        H: NDArray[np.float64],
-        g: NDArray[np.float64],
-        square: NDArray[np.float64],
+        H: Float,
+        g: Float,
+        square: Float,
         count: float,
         intercept_df: int = 0,
     ) -> RidgePath:
@@ -83,7 +83,7 @@ class RidgePath:
         eps, top = float(np.finfo(np.float64).eps), float(self.values[-1]) if len(self.values) else 0.0
         return 4.0 * max(eps * top, self.rounding)
 
-    def beta(self, alpha: float) -> NDArray[np.float64]:
+    def beta(self, alpha: float) -> Float:
         """Coefficients of the whitened features, (n, d)."""
         shrunk = self.values + alpha
         return self.vectors @ np.divide(
@@ -96,13 +96,13 @@ class RidgePath:
         share = np.divide(self.values, shrunk, out=np.zeros_like(shrunk), where=shrunk > 0.0)
         return float(share.sum()) + self.intercept_df
 
-    def residual_square(self, alpha: float) -> NDArray[np.float64]:
+    def residual_square(self, alpha: float) -> Float:
         """Residual sum of squares of each target, (d,)."""
         shrunk = self.values + alpha
         weight = np.divide(self.values + 2.0 * alpha, shrunk**2, out=np.zeros_like(shrunk), where=shrunk > 0.0)
         return np.maximum(self.square - weight @ self.rotated**2, 0.0)
 
-    def gcv(self, alpha: float, scale: NDArray[np.float64] | None = None, inflation: float = 1.0) -> float:
+    def gcv(self, alpha: float, scale: Float | None = None, inflation: float = 1.0) -> float:
         """Generalised cross-validation score per row, summed over targets, each divided by its `scale` (d,).
 
         `inflation` is the factor c of the effective degrees of freedom.
@@ -114,7 +114,7 @@ class RidgePath:
         total = residual.sum() if scale is None else (residual / scale).sum()
         return float(self.count * total / free**2)
 
-    def grid(self, points: int = 61) -> NDArray[np.float64]:
+    def grid(self, points: int = 61) -> Float:
         """Alphas equally spaced in logarithm, from the smallest one above rounding to complete shrinkage."""
         top = float(self.values[-1]) if len(self.values) and self.values[-1] > 0.0 else 1.0
         low = max(self.smallest_alpha * 10.0, 1e-12 * top)
@@ -129,7 +129,7 @@ class RidgePath:
         left = np.maximum(self.square - explained, 1e-300 + 1e-14 * self.square)[self.square > 0.0]
         return float(self.count * np.log(left / self.count).sum() + len(left) * np.log1p(self.values / alpha).sum())
 
-    def choose(self, scale: NDArray[np.float64] | None = None) -> float:
+    def choose(self, scale: Float | None = None) -> float:
         """Alpha with the smallest GCV score (c = 1.4), or with the largest evidence, whichever alpha is larger.
 
         If the two alphas differ much, either the GCV score is flat between them, or a few rows of large leverage have

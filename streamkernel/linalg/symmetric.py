@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from streamkernel.type_aliases import Float
 
 __all__ = ["mirror_upper"]
 
 _PANEL = 256  # columns that are copied together: one at a time would miss the cache at every row
 
 
-def mirror_upper(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def mirror_upper(matrix: Float) -> Float:
     """Copy the upper triangle onto the lower one, in place, and return the matrix."""
     n = len(matrix)
     for start in range(0, n, _PANEL):

@@ -8,9 +8,6 @@ conditioned (Du Croz & Higham 1992). Other blocks are solved by substitution.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamkernel.linalg._blas import (
     multiply_triangle,
     multiply_triangle_left,
@@ -19,10 +16,10 @@ from streamkernel.linalg._blas import (
     subtract_product,
     subtract_product_left,
 )
+from streamkernel.type_aliases import Float
 
 __all__ = ["Triangle", "leaves"]
 
-Float = NDArray[np.float64]
 
 _LEAF = 128  # columns of a block on the diagonal
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from streamkernel.linalg._blas import require
 from streamkernel.linalg.triangle import Triangle, leaves
+from streamkernel.type_aliases import Float
 
 __all__ = ["PANEL_ROWS", "Whitener"]
 
-Float = NDArray[np.float64]
 
 PANEL_ROWS = 512  # rows whose n columns stay in the second-level cache for n up to some hundreds
 _CONDITION = 100.0  # factor by which the rounding of a product with an inverse may exceed that of substitution

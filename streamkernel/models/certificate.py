@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.records import Certificate
+from streamkernel.type_aliases import Float
 
 __all__ = ["certificate_of", "path_of"]
-
-Float = NDArray[np.float64]
 
 
 def path_of(trace: float, squares: Float) -> Float:

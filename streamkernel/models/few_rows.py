@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import layout_of
 from streamkernel.engine.layout import aligned_blocks
@@ -24,10 +22,11 @@ from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.table import RowBlock, Table
 from streamkernel.table.rows import NumpyRows
 from streamkernel.table.values import cast_rows, check_rows, float_dtype
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["DirectPredictions"]
 
-Values = dict[str, NDArray[Any]]
+Values = dict[str, AnyArray]
 
 
 class DirectPredictions:
@@ -45,7 +44,7 @@ class DirectPredictions:
         self.scaler = model.scaler
         self._held = threading.local()
 
-    def prepared(self, X: NDArray[Any], start: int = 0, where: str = "the request") -> NDArray[Any]:
+    def prepared(self, X: AnyArray, start: int = 0, where: str = "the request") -> AnyArray:
         """Rows X (b, p), checked, cast and scaled as by `predict`; `start` is the number of the first row, for
         messages.
 
@@ -60,7 +59,7 @@ class DirectPredictions:
         check_rows(X, rows, start, self.columns, lambda row: where)
         return rows
 
-    def blocks(self, m: int, dtype: np.dtype[Any]) -> list[tuple[int, int]]:
+    def blocks(self, m: int, dtype: AnyDType) -> list[tuple[int, int]]:
         """The blocks into which `predict` cuts m rows in memory: half-open ranges, in order."""
         if m == 1:
             return [(0, 1)]  # the most usual request needs no table and no layout
@@ -74,7 +73,7 @@ class DirectPredictions:
         layout = layout_of(Collect(self.work, next(iter(self.work.columns)), m), table)
         return [block for span in layout.spans for block in aligned_blocks(*span, layout.block_rows, 1)]
 
-    def of_block(self, rows: NDArray[Any]) -> Values:
+    def of_block(self, rows: AnyArray) -> Values:
         """The outputs of one block of prepared rows, (b,) or (b, d) each."""
         with single_threaded_blas():
             if not isinstance(self.work, Predictions):
@@ -82,7 +81,7 @@ class DirectPredictions:
             values = self._kernel_values(rows) @ self._coefficients + self.work.intercept
             return self._named(values)
 
-    def each_alone(self, rows: NDArray[Any]) -> Values:
+    def each_alone(self, rows: AnyArray) -> Values:
         """The outputs of prepared rows, each with the bits that it has as the only row of a call."""
         work = self.work
         with single_threaded_blas():
@@ -95,11 +94,11 @@ class DirectPredictions:
             return {name: np.concatenate([values[name] for values in found]) for name in found[0]}
 
     @cached_property
-    def _coefficients(self) -> NDArray[np.float64]:
+    def _coefficients(self) -> Float:
         assert isinstance(self.work, (Predictions, GaussianPredictions))
         return np.ascontiguousarray(self.work.coefficients)
 
-    def _kernel_values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+    def _kernel_values(self, rows: AnyArray) -> Float:
         """k(rows, Z) (b, n), in a buffer of this thread: new memory pages cost more than the values."""
         assert isinstance(self.work, (Predictions, GaussianPredictions))
         shape = (len(rows), len(self.work.basis))
@@ -109,7 +108,7 @@ class DirectPredictions:
         out = held[: shape[0] * shape[1]].reshape(shape)
         return self.work.basis.prepared.block(np.ascontiguousarray(rows, dtype=np.float64), out=out)
 
-    def _named(self, values: NDArray[np.float64]) -> Values:
+    def _named(self, values: Float) -> Values:
         if getattr(self.work, "argmax", False):
             return {"prediction": values.argmax(axis=1)}
         return {"prediction": values[:, 0] if self.work.columns["prediction"][0] is None else values}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
 from streamkernel.models.certificate import certificate_of, path_of
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import GaussianRecord, GaussianSolutionRecord, GaussianTotals
-from streamkernel.reductions import Reduction
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.scores import GaussianScores
 from streamkernel.reductions.sums import (
@@ -27,6 +25,7 @@ from streamkernel.reductions.sums import (
 from streamkernel.settings.checks import checked_choice
 from streamkernel.settings.gaussian import EVIDENCE
 from streamkernel.solvers import GaussianSolution, GaussianSystem
+from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
 __all__ = ["GaussianModel", "gaussian_arrays", "gaussian_record", "solved"]
 
@@ -72,7 +71,7 @@ class GaussianModel(PredictingModel):
     _NOUN: ClassVar[str] = "Gaussian process model"
 
     record: GaussianRecord
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
     @property
     def sums(self) -> GaussianSums:
@@ -102,14 +101,14 @@ class GaussianModel(PredictingModel):
         """The sums of rows that are scaled already; see `Updatable`. Blocks begin with the first of these rows."""
         return GaussianEquations(self.basis, self.arrays["centre"], self.row_noise)
 
-    def check_choices(self, choices: Mapping[str, Any]) -> None:
+    def check_choices(self, choices: FieldsView) -> None:
         """Refuse choices that `with_sums` does not take; see `Updatable`."""
         for name, value in choices.items():
             if name != "variances":
                 raise ParameterError(f"a {self.record.estimator} model has no {name!r} to choose; it has variances")
             checked_choice("variances", value, VARIANCES)
 
-    def with_sums(self, sums: GaussianSums, choices: Mapping[str, Any] | None = None) -> Self:
+    def with_sums(self, sums: GaussianSums, choices: FieldsView | None = None) -> Self:
         """The model of the rows in these sums; see `Updatable`.
 
         Parameters
@@ -130,7 +129,7 @@ class GaussianModel(PredictingModel):
         record = self.record.changed(**gaussian_record(sums, solution))
         return self.with_parts(record, parts).with_basis(self.basis)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Fields:
         solution = self.record.solution
         return {
             "approximation": self.record.approximation,
@@ -144,7 +143,7 @@ class GaussianModel(PredictingModel):
     def outputs(self, *, std: bool = False) -> GaussianPredictions:
         return self.predictions(std=std)
 
-    def scores(self) -> Reduction[Any]:
+    def scores(self) -> AnyReduction:
         return GaussianScores(self.predictions())
 
     def predictions(self, *, std: bool = False, latent: bool = False) -> GaussianPredictions:
@@ -170,7 +169,7 @@ class GaussianModel(PredictingModel):
         )
 
 
-def gaussian_arrays(sums: GaussianSums, solution: GaussianSolution) -> dict[str, NDArray[Any]]:
+def gaussian_arrays(sums: GaussianSums, solution: GaussianSolution) -> dict[str, AnyArray]:
     """Arrays that follow from the sums."""
     return {
         "dual_coef": solution.coefficients,
@@ -189,7 +188,7 @@ def gaussian_arrays(sums: GaussianSums, solution: GaussianSolution) -> dict[str,
     }
 
 
-def gaussian_record(sums: GaussianSums, solution: GaussianSolution) -> dict[str, Any]:
+def gaussian_record(sums: GaussianSums, solution: GaussianSolution) -> Fields:
     """Fields that follow from the sums."""
     return {
         "totals": GaussianTotals(
@@ -207,7 +206,7 @@ def gaussian_record(sums: GaussianSums, solution: GaussianSolution) -> dict[str,
     }
 
 
-def solved(system: GaussianSystem, signal: Any, noise: Any) -> GaussianSolution:
+def solved(system: GaussianSystem, signal: Unchecked, noise: Unchecked) -> GaussianSolution:
     """The posterior for given variances; "evidence" stands for those that maximise the evidence of the sums."""
     signal, noise = (None if value == EVIDENCE else float(value) for value in (signal, noise))
     found = system.choose(signal=signal, noise=noise)

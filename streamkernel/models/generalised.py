@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.records import GeneralisedRecord
-from streamkernel.reductions import Reduction
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import ClassProbabilities, LatentPosterior, PoissonPredictions, covariance_of
 from streamkernel.reductions.scores import CountScores, ProbabilityScores
+from streamkernel.type_aliases import AnyArray, Fields
 from streamkernel.wording import option
 
 __all__ = ["GeneralisedModel"]
@@ -52,7 +52,7 @@ class GeneralisedModel(PredictingModel):
     _NOUN: ClassVar[str] = "generalised Gaussian process model"
 
     record: GeneralisedRecord
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
     @property
     def target_count(self) -> int:
@@ -105,11 +105,11 @@ class GeneralisedModel(PredictingModel):
             )
         return self.predictions(std=std)
 
-    def scores(self) -> Reduction[Any]:
+    def scores(self) -> AnyReduction:
         work = self.predictions()
         return ProbabilityScores(work) if isinstance(work, ClassProbabilities) else CountScores(work)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Fields:
         solution = self.record.solution
         return {
             "likelihood": self.record.likelihood,

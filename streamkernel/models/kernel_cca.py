@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
@@ -21,6 +20,7 @@ from streamkernel.reductions import View
 from streamkernel.reductions.predictions import ViewTimes
 from streamkernel.reductions.sums import Features, FeatureTimes
 from streamkernel.table import KnownColumns, Scaler, Table
+from streamkernel.type_aliases import AnyArray, Fields
 
 __all__ = ["KernelCCAModel"]
 
@@ -87,7 +87,7 @@ class KernelCCAModel(TransformerModel):
         sizes, errors = self.arrays["bound_sizes"], self.arrays["bound_errors"]
         return matching_pursuit_bound(self.record.rows.count, sizes, errors, bound.delta, views=2)
 
-    def points_of(self, view: int) -> NDArray[Any]:
+    def points_of(self, view: int) -> AnyArray:
         """(n, p) basis points of a view, in the units of the rows."""
         Z, scaler = self.bases[view].points, self.scaler_of(view)
         return Z if scaler is None else Z * scaler.scale + scaler.mean
@@ -139,7 +139,7 @@ class KernelCCAModel(TransformerModel):
         """Columns of the first input."""
         return self.columns_of(0)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Fields:
         """The fields that `info` prints in addition to those of every basis; for a bound also whether it is vacuous."""
         second, bound = self.record.views[1], self.bound
         lengthscale = second.lengthscale

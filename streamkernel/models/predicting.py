@@ -7,14 +7,15 @@ from os import PathLike
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ModelFormatError
 from streamkernel.models.saved import SavedModel
 from streamkernel.records import ModelRecord
-from streamkernel.reductions import Reduction, RowMap
+from streamkernel.reductions import RowMap
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.model_targets import with_targets_of
+from streamkernel.type_aliases import AnyArray, Fields, Float
 
 __all__ = ["Predicting", "PredictingModel"]
 
@@ -62,14 +63,14 @@ class PredictingModel(SavedModel, ABC):
         """
 
     @abstractmethod
-    def scores(self) -> Reduction[Any]:
+    def scores(self) -> AnyReduction:
         """The reduction of `streamkernel evaluate`; its result is a dict of numbers, or has one as `scalars`."""
 
     @abstractmethod
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Fields:
         """The fields of the solution that `streamkernel fit` prints."""
 
-    def fit_summary(self, path: str, seconds: float) -> dict[str, Any]:
+    def fit_summary(self, path: str, seconds: float) -> Fields:
         """The fields that ``streamkernel fit --json`` prints about the model written to `path`."""
         record, run = self.record, self.record.run
         assert run is not None
@@ -97,17 +98,17 @@ class PredictingModel(SavedModel, ABC):
         return int(self.arrays["dual_coef"].shape[1])
 
     @property
-    def coefficients(self) -> NDArray[np.float64]:
+    def coefficients(self) -> Float:
         """(n, d) coefficients of the kernel values."""
         return self.arrays["dual_coef"]
 
     @property
-    def intercept(self) -> NDArray[np.float64]:
+    def intercept(self) -> Float:
         """(d,) constants."""
         return self.arrays["intercept"]
 
     @property
-    def classes(self) -> NDArray[Any] | None:
+    def classes(self) -> AnyArray | None:
         labels = self.record.classes
         return None if labels is None else np.asarray(labels)
 
@@ -136,4 +137,4 @@ class PredictingModel(SavedModel, ABC):
 class Predicting(Protocol):
     """A predictor of scaled rows; `check_values` returns arrays (b, ...) by name, one of them "predicted" (b, d)."""
 
-    def check_values(self, X: NDArray[Any]) -> dict[str, NDArray[np.float64]]: ...
+    def check_values(self, X: AnyArray) -> dict[str, Float]: ...

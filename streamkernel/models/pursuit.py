@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.bounds import MatchingPursuitBound, matching_pursuit_bound
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.pursuit import PursuitPath, Stages
 from streamkernel.records import PursuitRecord
-from streamkernel.reductions import Predictions, Reduction
+from streamkernel.reductions import Predictions
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.predictions import OddsProbabilities
 from streamkernel.reductions.scores import ClassificationScores, ProbabilityScores, RegressionScores
+from streamkernel.type_aliases import AnyArray, Fields, Int
 from streamkernel.wording import estimator, option
 
 __all__ = ["PursuitModel"]
@@ -59,7 +60,7 @@ class PursuitModel(PredictingModel):
     _NOUN: ClassVar[str] = "matching pursuit model"
 
     record: PursuitRecord
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
     @property
     def terms(self) -> int:
@@ -95,7 +96,7 @@ class PursuitModel(PredictingModel):
         return matching_pursuit_bound(path.counted, functions, path.outside[1:])
 
     @property
-    def active_set(self) -> NDArray[np.int64]:
+    def active_set(self) -> Int:
         """(terms,) row number of the function of each step; basic may pick a function twice."""
         return np.asarray(self.arrays["path_rows"][: self.terms])
 
@@ -124,7 +125,7 @@ class PursuitModel(PredictingModel):
         found = self.checking()
         return found if isinstance(found, OddsProbabilities) else self.predictions(argmax=self.classes is not None)
 
-    def scores(self) -> Reduction[Any]:
+    def scores(self) -> AnyReduction:
         found = self.checking()
         if isinstance(found, OddsProbabilities):
             return ProbabilityScores(found)
@@ -148,9 +149,9 @@ class PursuitModel(PredictingModel):
             self._refuse(path, error)
         return self
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Fields:
         solution, settings = self.record.solution, self.record.settings
-        told: dict[str, Any] = {
+        told: Fields = {
             "variant": settings.variant,
             "terms": solution.terms,
             "terms_tried": solution.terms_tried,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ModelFormatError, ParameterError
 from streamkernel.models.certificate import certificate_of
@@ -20,6 +18,7 @@ from streamkernel.reductions.scores import ClassificationScores, RegressionScore
 from streamkernel.reductions.sums import NormalEquations, RidgeSums, TargetSums
 from streamkernel.settings.ridge import RidgeSettings
 from streamkernel.solvers import FalkonSolution, FalkonSystem, RidgeSolution, RidgeSystem
+from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Float
 from streamkernel.wording import estimator, option
 
 __all__ = ["RidgeModel", "falkon_arrays", "falkon_record", "solution_arrays", "solution_record"]
@@ -57,7 +56,7 @@ class RidgeModel(PredictingModel):
     _NOUN: ClassVar[str] = "kernel ridge model"
 
     record: RidgeRecord
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
     @property
     def solver(self) -> str:
@@ -94,7 +93,7 @@ class RidgeModel(PredictingModel):
         alpha = self.record.settings.alpha
         return NormalEquations.of(self.basis, self.arrays["centre"], rows, None if alpha == "gcv" else alpha)
 
-    def check_choices(self, choices: Mapping[str, Any]) -> None:
+    def check_choices(self, choices: FieldsView) -> None:
         """Refuse choices that `with_sums` does not take; see `Updatable`."""
         self._check_sums()
         for name, value in choices.items():
@@ -110,7 +109,7 @@ class RidgeModel(PredictingModel):
                 f"need; fit it again with {option('solver', 'direct')}"
             )
 
-    def with_sums(self, sums: RidgeSums, choices: Mapping[str, Any] | None = None) -> Self:
+    def with_sums(self, sums: RidgeSums, choices: FieldsView | None = None) -> Self:
         """The model of the rows in these sums; see `Updatable`.
 
         Parameters
@@ -145,7 +144,7 @@ class RidgeModel(PredictingModel):
             )
         return self.predictions(argmax=self.classes is not None)
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Fields:
         solution = self.record.solution
         told = {"gcv": solution.gcv, "effective_df": solution.effective_df}
         iterations = {} if solution.iterations is None else {"iterations": solution.iterations}
@@ -168,8 +167,8 @@ class RidgeModel(PredictingModel):
 
 
 def solution_arrays(
-    sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution, scale: NDArray[np.float64] | None
-) -> dict[str, NDArray[Any]]:
+    sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution, scale: Float | None
+) -> dict[str, AnyArray]:
     """The sums and what follows from them.
 
     Parameters
@@ -193,7 +192,7 @@ def solution_arrays(
     }
 
 
-def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution) -> dict[str, Any]:
+def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolution) -> Fields:
     """The fields of the sums and of the solution that are not arrays."""
     return {
         "alpha": solution.alpha,
@@ -208,12 +207,12 @@ def solution_record(sums: RidgeSums, system: RidgeSystem, solution: RidgeSolutio
     }
 
 
-def falkon_arrays(solution: FalkonSolution) -> dict[str, NDArray[Any]]:
+def falkon_arrays(solution: FalkonSolution) -> dict[str, AnyArray]:
     """The coefficients only: there are no n x n sums, from which other values of alpha could be solved."""
     return {"dual_coef": solution.coefficients, "intercept": solution.intercept}
 
 
-def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> dict[str, Any]:
+def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> Fields:
     """The fields of `solution_record`, and the record of the iterations."""
     assert system.residual_trace is not None
     return {
@@ -232,7 +231,7 @@ def falkon_record(system: FalkonSystem, solution: FalkonSolution) -> dict[str, A
     }
 
 
-def _of_rows(sums: RidgeSums | TargetSums, residual_trace: float) -> dict[str, Any]:
+def _of_rows(sums: RidgeSums | TargetSums, residual_trace: float) -> Fields:
     return {
         "totals": RidgeTotals(rows=sums.count, weight=sums.weight, trace=sums.trace),
         "certificate": certificate_of(sums.trace, residual_trace),

@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.bounds import CompressionBound, compression_bound
 from streamkernel.errors import ModelFormatError
@@ -18,6 +17,7 @@ from streamkernel.models.saved import SavedModel
 from streamkernel.records import KernelPCARecord, NystroemRecord, PrincipalComponents, TransformerRecord
 from streamkernel.reductions.sums import FeatureMap, Features, FeatureTimes
 from streamkernel.table import KnownColumns
+from streamkernel.type_aliases import AnyArray, Fields
 
 __all__ = ["KernelPCAModel", "NystroemModel", "TransformerModel"]
 
@@ -34,7 +34,7 @@ class TransformerModel(SavedModel, ABC):
     _GIVE: ClassVar[str] = "transform rows with the same columns"
 
     record: TransformerRecord
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
     @property
     def column_names(self) -> list[str]:
@@ -82,9 +82,7 @@ class KernelPCAModel(TransformerModel):
     record: KernelPCARecord
 
     @classmethod
-    def of(
-        cls, eigen: FactorEigen, fields: dict[str, Any], arrays: dict[str, NDArray[Any]], wanted: int | None
-    ) -> KernelPCAModel:
+    def of(cls, eigen: FactorEigen, fields: Fields, arrays: dict[str, AnyArray], wanted: int | None) -> KernelPCAModel:
         """Make the model from a decomposition; `fields` and `arrays` are those of its basis."""
         scores, residual, trace = eigen.scores(), eigen.residual_trace, fields["certificate"].trace
         assert residual is not None

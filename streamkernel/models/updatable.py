@@ -11,19 +11,17 @@ A kind of model that has these can be given to `update_model`, and to `streamker
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Protocol, Self, TypeVar
-
-from numpy.typing import NDArray
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from streamkernel.basis import Basis
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import UpdatableRecord
 from streamkernel.reductions import Reduction
 from streamkernel.table import Scaler, Table
+from streamkernel.type_aliases import AnyArray, Fields, FieldsView
 
-__all__ = ["Sums", "Updatable"]
+__all__ = ["AnyUpdatable", "Sums", "Updatable"]
 
 
 class Sums(Protocol):
@@ -57,7 +55,7 @@ class Updatable(Protocol[S]):
     def record(self) -> UpdatableRecord: ...
 
     @property
-    def arrays(self) -> dict[str, NDArray[Any]]: ...
+    def arrays(self) -> dict[str, AnyArray]: ...
 
     @property
     def basis(self) -> Basis: ...
@@ -81,7 +79,7 @@ class Updatable(Protocol[S]):
         """The targets, in its classes."""
         ...
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Fields:
         """The fields of the solution that commands print."""
         ...
 
@@ -91,7 +89,7 @@ class Updatable(Protocol[S]):
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None: ...
 
-    def with_parts(self, record: Any, arrays: dict[str, NDArray[Any]]) -> Self:
+    def with_parts(self, record: Any, arrays: dict[str, AnyArray]) -> Self:
         """A model of the same kind with another record, of its class, and other arrays."""
         ...
 
@@ -108,11 +106,11 @@ class Updatable(Protocol[S]):
         """
         ...
 
-    def check_choices(self, choices: Mapping[str, Any]) -> None:
+    def check_choices(self, choices: FieldsView) -> None:
         """Raise `ParameterError`, before any work, for choices that `with_sums` does not take."""
         ...
 
-    def with_sums(self, sums: S, choices: Mapping[str, Any] | None = None) -> Self:
+    def with_sums(self, sums: S, choices: FieldsView | None = None) -> Self:
         """The model that a fit with this basis, scaler and centre would give for the sums of all rows.
 
         Arrays and fields that follow from the sums are new, all others are kept.
@@ -123,3 +121,7 @@ class Updatable(Protocol[S]):
             or another option of the fit. The default is the choice of the fit.
         """
         ...
+
+
+AnyUpdatable: TypeAlias = Updatable[Any]
+"""A model with sums of any kind."""

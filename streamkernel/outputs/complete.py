@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from streamkernel.atomic import parsed_json
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE, ROWS_FORMAT, TABLE_FORMAT
+from streamkernel.type_aliases import Fields
 
 __all__ = ["FACTOR_PARTS", "WORDS", "CompleteOutput", "Kind", "declared_kind", "read_complete"]
 
@@ -109,13 +110,13 @@ def declared_kind(read: Callable[[str], bytes | None]) -> Kind | None:
     return names.get(written) if isinstance(written, str) else None
 
 
-def _object(content: bytes | None) -> dict[str, Any]:
+def _object(content: bytes | None) -> Fields:
     value = parsed_json(content or b"")
     if not isinstance(value, dict):
         raise TypeError("not an object")
     return value
 
 
-def _chunks(metadata: dict[str, Any]) -> tuple[int, ...]:
+def _chunks(metadata: Fields) -> tuple[int, ...]:
     sides = metadata["chunk_grid"]["configuration"]["chunk_shape"]
     return tuple(-(-int(length) // int(side)) for length, side in zip(metadata["shape"], sides, strict=True))

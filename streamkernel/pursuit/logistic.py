@@ -16,10 +16,7 @@ compensates in part. Newton's method itself would need a matrix of (n C)^2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
@@ -31,11 +28,10 @@ from streamkernel.pursuit.state import Candidates, PursuitState
 from streamkernel.reductions.pools import DictionaryColumns, PoolColumns, Roots
 from streamkernel.reductions.scores import StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
+from streamkernel.type_aliases import Float, Int, Unchecked
 
 __all__ = ["LogisticState"]
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 _RIDGE = 1e-9  # share of a column's square: weighted columns may depend on each other
 _RISE = 1e-9  # share of the loss that counts as rounding
@@ -53,7 +49,7 @@ class LogisticState(PursuitState):
 
     logistic = True
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: Unchecked) -> None:
         super().__init__(*arguments)
         d = len(self.centre)
         self.parameters: Float = np.zeros((int(self.constant), d))  # of the constant, then of the functions

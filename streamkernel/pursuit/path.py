@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.pursuit.stages import Stages
 from streamkernel.selection import Selection
+from streamkernel.type_aliases import AnyArray, Fields, Float, Int
 
 __all__ = ["PursuitPath", "PursuitSelection"]
 
-Float = NDArray[np.float64]
 
 _ALWAYS = ("rows", "rss", "gains", "weakness", "sizes", "losses", "wrong")
 _SOMETIMES = ("validation", "errors", "outside")
@@ -40,18 +36,18 @@ class PursuitPath:
     counted : number of fitted rows, each counted once.
     """
 
-    rows: NDArray[np.int64]
+    rows: Int
     rss: Float
     gains: Float
     weakness: Float
     validation: Float | None
     fitted_rows: float
     validation_rows: float
-    sizes: NDArray[np.int64]
+    sizes: Int
     losses: Float
     wrong: Float
     errors: Float | None = None
-    outside: NDArray[np.int64] | None = None
+    outside: Int | None = None
     counted: int = 0
 
     @property
@@ -66,17 +62,17 @@ class PursuitPath:
             return None
         return float(self.errors[terms, int(held_out)] / rows)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> dict[str, AnyArray]:
         """The path as arrays of a model."""
         names = [name for name in (*_ALWAYS, *_SOMETIMES) if getattr(self, name) is not None]
         return {f"path_{name}": getattr(self, name) for name in names}
 
     @classmethod
     def from_arrays(
-        cls, arrays: dict[str, NDArray[Any]], fitted_rows: float, validation_rows: float, counted: int = 0
+        cls, arrays: dict[str, AnyArray], fitted_rows: float, validation_rows: float, counted: int = 0
     ) -> PursuitPath:
         """Read the result of `to_arrays`."""
-        parts: dict[str, Any] = {name: arrays[f"path_{name}"] for name in _ALWAYS}
+        parts: Fields = {name: arrays[f"path_{name}"] for name in _ALWAYS}
         parts |= {name: arrays.get(f"path_{name}") for name in _SOMETIMES}
         return cls(**parts, fitted_rows=fitted_rows, validation_rows=validation_rows, counted=counted)
 

@@ -6,17 +6,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_probability
 from streamkernel.reductions import stream_generator
 from streamkernel.selection.candidates import candidates_needed
+from streamkernel.type_aliases import Int
 from streamkernel.wording import option
 
 __all__ = ["DRAWS", "POOLS", "Pools"]
 
-Int = NDArray[np.int64]
 
 POOLS = ("shared", "split", "full")
 DRAWS = ("uniform", "residual")

@@ -19,15 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import Bool, Float, Int
 from streamkernel.wording import option
 
 __all__ = ["DEPENDENT", "VARIANTS", "Pursued", "checked_variant", "pursue"]
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 VARIANTS = ("pre-fitting", "back-fitting", "basic")
 
@@ -87,7 +85,7 @@ def pursue(
     shrinkage: float = 1.0,
     norms: Float | None = None,
     groups: Int | None = None,
-    allowed: NDArray[np.bool_] | None = None,
+    allowed: Bool | None = None,
     stop_at: float = 0.0,
     digits: float = 0.0,
 ) -> Pursued:
@@ -182,9 +180,9 @@ class _Columns:
         squares: Float = np.einsum("ij,ij->j", self.residual, self.residual)
         return squares
 
-    def independent(self) -> NDArray[np.bool_]:
+    def independent(self) -> Bool:
         """Mask of the columns whose residual is more than rounding."""
-        found: NDArray[np.bool_] = (self.left > DEPENDENT * self.norms) & (self.norms > 0.0)
+        found: Bool = (self.left > DEPENDENT * self.norms) & (self.norms > 0.0)
         return found
 
     def scores(self) -> Float:
@@ -192,7 +190,7 @@ class _Columns:
         numerator = np.einsum("ij,ij->i", self.products, self.products)
         return np.asarray(numerator / np.where(divisor > 0.0, divisor, 1.0))
 
-    def refreshed(self, alive: NDArray[np.bool_]) -> bool:
+    def refreshed(self, alive: Bool) -> bool:
         """Recompute the residuals of columns that updates have nearly reduced to 0; False where there are none."""
         lost = np.flatnonzero(alive & (self.left < _REFRESH * self._measured))
         if len(lost) == 0:

@@ -12,13 +12,12 @@ it has without the ridge (`Stages`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.pursuit.stages import Stages
+from streamkernel.type_aliases import Float
 
 __all__ = ["ALPHAS", "ridge_stages"]
 
-Float = NDArray[np.float64]
 
 ALPHAS = (0.0, *(float(10.0**power) for power in range(-6, 3)))  # times the mean of k(z, z)
 

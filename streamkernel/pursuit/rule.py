@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
@@ -34,12 +33,11 @@ from streamkernel.reductions.pools import (
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, gather_step, unfilled_basis
 from streamkernel.selection.rounds import Rounds
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Int
 from streamkernel.wording import option
 
 __all__ = ["LOSSES", "MatchingPursuit"]
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 _RESIDUAL = 24  # stream
 _DIGITS = 1e-6  # share of a column that sums of squares still resolve (ALGORITHMS 1.3, remedy 1)

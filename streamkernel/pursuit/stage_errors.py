@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
@@ -18,11 +17,11 @@ from streamkernel.reductions.pools import HeldOut, Repeats
 from streamkernel.reductions.scores import StagedScores
 from streamkernel.selection.problem import Problem, unfilled_basis
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
 __all__ = ["AUTO", "StageErrors", "share_of"]
 
-Float = NDArray[np.float64]
 
 AUTO = "auto"
 _SHARE, _MOST_SHARE = 0.1, 0.25  # of the rows, held out

@@ -14,13 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-__all__ = ["Stages"]
+from streamkernel.type_aliases import Float, Int
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
+__all__ = ["Stages"]
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
@@ -18,11 +16,9 @@ from streamkernel.pursuit.stages import Stages
 from streamkernel.reductions.pools import DictionaryColumns, Gram, HeldOut, PoolColumns, Roots
 from streamkernel.reductions.scores import StagedScores, StagedSums
 from streamkernel.selection.problem import RoundRecord
+from streamkernel.type_aliases import Fields, Float, Int
 
 __all__ = ["Candidates", "PursuitState"]
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -296,7 +292,7 @@ class PursuitState:
             ridge=self.ridge,
         )
 
-    def _counts(self) -> dict[str, Any]:
+    def _counts(self) -> Fields:
         """The counts of wrong rows for every size, from one sweep."""
         if self.counted is None:
             return {}

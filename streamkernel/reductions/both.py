@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import AnyReduction, Reduction, State
 from streamkernel.table import RowBlock
 
 __all__ = ["Both"]
@@ -21,8 +21,8 @@ class Both(Reduction[tuple[Any, Any]]):
     first, second : the reductions; both map the same blocks.
     """
 
-    first: Reduction[Any]
-    second: Reduction[Any]
+    first: AnyReduction
+    second: AnyReduction
 
     @property
     def row_multiple(self) -> int:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
 __all__ = ["Clusters", "LloydStep"]
 
@@ -39,12 +38,12 @@ class LloydStep:
         and zeros where it has no row.
     """
 
-    centres: NDArray[np.float64]
-    counts: NDArray[np.int64]
+    centres: Float
+    counts: Int
     square: float
     shift: float
-    rows: NDArray[np.int64]
-    X: NDArray[Any]
+    rows: Int
+    X: AnyArray
 
 
 @dataclass(frozen=True)
@@ -58,20 +57,20 @@ class Clusters(Reduction[LloydStep]):
     dtype : dtype of the table.
     """
 
-    centres: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    dtype: np.dtype[Any]
+    centres: Float
+    weights: Float
+    dtype: AnyDType
 
     @cached_property
-    def origin(self) -> NDArray[np.float64]:
+    def origin(self) -> Float:
         """Mean of the centres. Distances are computed about it, because rows may lie far from 0."""
         return np.asarray(self.centres.mean(axis=0), np.float64)
 
     @cached_property
-    def about_origin(self) -> NDArray[np.float64]:
+    def about_origin(self) -> Float:
         return self.centres - self.origin
 
-    def assign(self, U: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def assign(self, U: Float) -> tuple[Int, Float]:
         """Nearest centre of each row, and the squared distance that counts as 0; (b,) each.
 
         U is ``x * weights - origin``, (b, p).

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray
 
 __all__ = ["Collect"]
 
@@ -38,7 +39,7 @@ class Collect(Reduction[NDArray[Any]]):
     def combine(self, left: State, right: State) -> State:
         return left | right
 
-    def finalize(self, state: State) -> NDArray[Any]:
+    def finalize(self, state: State) -> AnyArray:
         names = sorted(state, key=lambda name: int(name[5:]))
         values = np.empty((sum(map(len, state.values())), *state[names[0]].shape[1:]), state[names[0]].dtype)
         first = 0

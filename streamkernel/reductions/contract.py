@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, Generic, TypeVar
-
-from numpy.typing import NDArray
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Fields
 
-__all__ = ["Reduction", "SentAsFields", "State", "add_states"]
+__all__ = ["AnyReduction", "Reduction", "SentAsFields", "State", "add_states"]
 
-State = dict[str, NDArray[Any]]
+State = dict[str, AnyArray]
 """Named arrays: processes exchange them, and a checkpoint stores them."""
 
 Result = TypeVar("Result", covariant=True)
@@ -32,10 +31,10 @@ class SentAsFields:
     Derived values are cheap to compute again and expensive to send.
     """
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Fields:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         self.__dict__.update(state)
 
 
@@ -94,3 +93,7 @@ class Reduction(ABC, Generic[Result]):
 def add_states(left: State, right: State) -> State:
     """Elementwise sum."""
     return {name: left[name] + right[name] for name in left}
+
+
+AnyReduction: TypeAlias = Reduction[Any]
+"""A reduction with any result."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Int
 
 __all__ = ["Gather", "Sample"]
 
@@ -27,20 +27,20 @@ class Sample:
     keys : (s,) uint64 keys of the features, if the blocks of the table have them; else None
     """
 
-    rows: NDArray[np.int64]
-    X: NDArray[Any]
-    Y: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    rows: Int
+    X: AnyArray
+    Y: Float
+    weights: Float
     keys: NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def at(self, rows: NDArray[np.int64]) -> Sample:
+    def at(self, rows: Int) -> Sample:
         """The rows with these numbers, in the order of `rows`."""
         return self.at_positions(np.searchsorted(self.rows, rows))
 
-    def at_positions(self, positions: NDArray[np.int64]) -> Sample:
+    def at_positions(self, positions: Int) -> Sample:
         """The rows at these positions of the sample."""
         keys = None if self.keys is None else self.keys[positions]
         return Sample(self.rows[positions], self.X[positions], self.Y[positions], self.weights[positions], keys)
@@ -68,10 +68,10 @@ class Gather(Reduction[Sample]):
     n_features, n_targets, dtype : numbers of features and targets, and dtype of the table.
     """
 
-    rows: NDArray[np.int64]
+    rows: Int
     n_features: int
     n_targets: int
-    dtype: np.dtype[Any]
+    dtype: AnyDType
 
     def map_block(self, block: RowBlock) -> State:
         first, last = np.searchsorted(self.rows, [block.start, block.start + len(block.X)])

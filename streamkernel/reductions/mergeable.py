@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import Fields
 
 __all__ = ["MergeableSums"]
 
@@ -26,7 +27,7 @@ class MergeableSums:
         ParameterError
             The two sums have different numbers of functions or different centres.
         """
-        both: dict[str, Any] = {}
+        both: Fields = {}
         for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             ours, theirs = getattr(self, field.name), getattr(other, field.name)
             alike = np.array_equal(ours, theirs) if field.name == "centre" else np.shape(ours) == np.shape(theirs)

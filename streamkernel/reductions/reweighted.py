@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.contract import AnyReduction, Reduction, State
 from streamkernel.table import RowBlock
 
 __all__ = ["Reweighted"]
@@ -23,7 +23,7 @@ class Reweighted(Reduction[Any]):
     times : factor of the row weights.
     """
 
-    work: Reduction[Any]
+    work: AnyReduction
     times: float
 
     @property

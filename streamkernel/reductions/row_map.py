@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
-from streamkernel.reductions.contract import Reduction
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["Predictions", "RowMap"]
 
@@ -21,19 +20,19 @@ class RowMap(ABC):
 
     @property
     @abstractmethod
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         """Name of each output, with its width (None for a plain vector) and dtype."""
 
     @property
-    def summary(self) -> tuple[str, Reduction[Any]] | None:
+    def summary(self) -> tuple[str, AnyReduction] | None:
         """Name of an output and a reduction of its stored rows, computed while they are written; None for none."""
         return None
 
     @abstractmethod
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         """Values of the block's rows."""
 
-    def fill(self, block: RowBlock, into: dict[str, NDArray[Any]]) -> None:
+    def fill(self, block: RowBlock, into: dict[str, AnyArray]) -> None:
         """Write the values of `map_block` into given arrays, cast to their dtypes."""
         for name, values in self.map_block(block).items():
             into[name][...] = values
@@ -60,27 +59,27 @@ class Predictions(RowMap):
     """
 
     basis: Basis
-    coefficients: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    coefficients: Float
+    intercept: Float
     argmax: bool = False
     flat: bool = True
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         d = self.coefficients.shape[1]
         if self.argmax:
             return {"prediction": (None, np.dtype(np.int64))}
         return {"prediction": (None if self.flat and d == 1 else d, np.dtype(np.float64))}
 
-    def values(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def values(self, X: AnyArray) -> Float:
         """Values of the functions, (b, d) float64."""
         return self.basis.block(X) @ self.coefficients + self.intercept
 
-    def check_values(self, X: NDArray[Any]) -> dict[str, NDArray[np.float64]]:
+    def check_values(self, X: AnyArray) -> dict[str, Float]:
         """The values that are compared with the targets."""
         return {"predicted": self.values(X)}
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         values = self.values(block.X)
         if self.argmax:
             return {"prediction": values.argmax(axis=1)}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamkernel.type_aliases import Float
+
 __all__ = ["row_uniforms", "stream_generator", "stream_word"]
 
 _PER_COUNTER = 4  # one Philox4x64 counter yields four 64-bit words
@@ -19,7 +21,7 @@ def _key(seed: int, stream: tuple[int, ...]) -> NDArray[np.uint64]:
     return words.astype(np.uint64, copy=False)
 
 
-def row_uniforms(seed: int, stream: tuple[int, ...], start: int, count: int) -> NDArray[np.float64]:
+def row_uniforms(seed: int, stream: tuple[int, ...], start: int, count: int) -> Float:
     """Uniform variates in (0, 1) for rows ``start .. start + count - 1``; (count, 4) float64.
 
     Parameters

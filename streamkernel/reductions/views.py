@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.table import RowBlock, Scaler
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["View"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,9 +27,9 @@ class View:
     of_targets: bool = False
     scaler: Scaler | None = None
 
-    def of(self, X: NDArray[Any], Y: Float | None) -> Float:
+    def of(self, X: AnyArray, Y: Float | None) -> Float:
         """The columns (b, p) float64 of this view. They may share memory with X: the caller must not write to them."""
-        values: NDArray[Any] = X
+        values: AnyArray = X
         if self.of_targets:
             assert Y is not None
             values = Y

@@ -8,12 +8,11 @@ a table, and neither sends a network request. `write_factor_report` and `draw_fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
 from types import ModuleType
-from typing import Any
 
 from streamkernel.errors import ParameterError
 from streamkernel.factors import Factor
@@ -22,6 +21,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import KernelPCAModel
 from streamkernel.report.facts.factors import PcaCurve, pca_optimum
 from streamkernel.report.facts.fit import Absent
+from streamkernel.type_aliases import FieldsView
 
 __all__ = ["draw_factor_png", "draw_png", "pca_optimum", "write_factor_report", "write_report"]
 
@@ -32,7 +32,7 @@ def write_report(
     *,
     title: str | None = None,
     overwrite: bool = False,
-    pairs: Mapping[str, Any] | None = None,
+    pairs: FieldsView | None = None,
 ) -> None:
     """Write one self-contained HTML page about a fitted model.
 

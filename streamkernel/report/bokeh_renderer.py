@@ -30,6 +30,7 @@ from bokeh.resources import Resources
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades, log_ticks
 from streamkernel.report.figures.palette import GRID, INK, PAPER, RULE
+from streamkernel.type_aliases import Fields, Untyped
 
 __all__ = ["drawn", "scripts_and_elements"]
 
@@ -56,7 +57,7 @@ def drawn(described: plot.Figure) -> figure:
     """
     x, y = described.x, described.y
     # A dictionary, because Bokeh's types lack half of the arguments of `figure`.
-    options: dict[str, Any] = {
+    options: Fields = {
         "height": described.height,
         "sizing_mode": "stretch_width",
         "x_range": _range(x),
@@ -89,7 +90,7 @@ def drawn(described: plot.Figure) -> figure:
         axis = LinearAxis(y_range_name=_RIGHT)
         _dress(axis, described.right)
         canvas.add_layout(axis, "right")
-    hovers: dict[tuple[Any, ...], list[Any]] = {}
+    hovers: dict[tuple[Untyped, ...], list[Any]] = {}
     for series in described.series:
         renderer = _draw(series, canvas)
         mode = "vline" if isinstance(series, plot.Line) and series.across else "mouse"
@@ -99,7 +100,7 @@ def drawn(described: plot.Figure) -> figure:
             hovers.setdefault((mode, _tooltips(series)), []).append(renderer)
     # Series with the same fields share a tool: each tool has a button.
     for (mode, tooltips), renderers in hovers.items():
-        printed: Any = {shown[: shown.index("{")]: "printf" for _, shown in tooltips if "{%" in shown}
+        printed: Untyped = {shown[: shown.index("{")]: "printf" for _, shown in tooltips if "{%" in shown}
         canvas.add_tools(
             HoverTool(
                 renderers=renderers, tooltips=list(tooltips), mode=mode, formatters=printed, attachment="above"
@@ -115,7 +116,7 @@ def _range(axis: plot.Axis) -> Range1d:
 # --- axes -------------------------------------------------------------------------------------------------------------
 
 
-def _dress(axis: Any, described: plot.Axis) -> None:
+def _dress(axis: Untyped, described: plot.Axis) -> None:
     """Set label, ticks, type and lines of an axis."""
     axis.axis_label = PlainText(text=described.label) if described.label else None
     axis.axis_label_text_font_style = "normal"
@@ -148,15 +149,15 @@ def _dress(axis: Any, described: plot.Axis) -> None:
 def _list_names(canvas: figure) -> None:
     """A list of names with their values: there is nothing to zoom into."""
     canvas.toolbar_location = None
-    names: Any = canvas.yaxis
+    names: Untyped = canvas.yaxis
     names.major_label_text_font_size = "12px"
     names.major_label_text_color = INK
     names.axis_line_color = RULE
-    numbers: Any = canvas.xaxis
+    numbers: Untyped = canvas.xaxis
     numbers.axis_line_color = None
 
 
-def _number_formatter(low: float, high: float) -> Any:
+def _number_formatter(low: float, high: float) -> Untyped:
     """Thousands separators, or powers of ten if the numbers are very large or small."""
     largest, span = max(abs(low), abs(high)), high - low
     if largest >= 1e8 or span < 1e-3:
@@ -165,7 +166,7 @@ def _number_formatter(low: float, high: float) -> Any:
     return NumeralTickFormatter(format="0,0" + (f".[{'0' * places}]" if places else ""))
 
 
-def _log_ticks(axis: Any, low: float, high: float) -> None:
+def _log_ticks(axis: Untyped, low: float, high: float) -> None:
     """Ticks at powers of ten, or plain numbers if the axis is shorter than two of them."""
     if decades(low, high) >= 2.0:
         axis.ticker = LogTicker(desired_num_ticks=6, num_minor_ticks=0)
@@ -180,12 +181,12 @@ def _log_ticks(axis: Any, low: float, high: float) -> None:
 
 
 @singledispatch
-def _draw(series: plot.Series, canvas: figure) -> Any:
+def _draw(series: plot.Series, canvas: figure) -> Untyped:
     """Draw a series; the result is what the pointer meets."""
     raise TypeError(series)
 
 
-def _source(series: Any, *names: str, **more: Any) -> tuple[ColumnDataSource, list[Any]]:
+def _source(series: Untyped, *names: str, **more: Untyped) -> tuple[ColumnDataSource, list[Any]]:
     """The columns of a series, and its coordinates: names of columns, or numbers that all points share."""
     found = {name: np.asarray(getattr(series, name)) for name in names}
     data = {name: _column(each) for name, each in found.items() if each.ndim} | more
@@ -195,12 +196,12 @@ def _source(series: Any, *names: str, **more: Any) -> tuple[ColumnDataSource, li
     return ColumnDataSource(data), [name if each.ndim else float(each) for name, each in found.items()]
 
 
-def _column(values: np.ndarray) -> Any:
+def _column(values: np.ndarray) -> Untyped:
     # The binary form of a few numbers is longer than their text.
     return values.tolist() if values.dtype.kind == "U" or len(values) < _FEW else values
 
 
-def _coordinate(series: Any, field: plot.Field) -> str | None:
+def _coordinate(series: Untyped, field: plot.Field) -> str | None:
     """The coordinate whose values a field shows, if any: these are not stored twice."""
     values = np.asarray(field[1])
     if values.dtype.kind == "U":
@@ -209,7 +210,7 @@ def _coordinate(series: Any, field: plot.Field) -> str | None:
     return next((name for name in names if np.array_equal(getattr(series, name, ""), values)), None)
 
 
-def _tooltips(series: Any) -> tuple[tuple[str, str], ...]:
+def _tooltips(series: Untyped) -> tuple[tuple[str, str], ...]:
     """Labels and templates; Bokeh escapes values that it takes from a column."""
     found = []
     for number, field in enumerate(series.hover):
@@ -218,11 +219,11 @@ def _tooltips(series: Any) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _where(series: plot.Series) -> dict[str, Any]:
+def _where(series: plot.Series) -> Fields:
     return ({"y_range_name": _RIGHT} if series.on_right else {}) | ({"level": "underlay"} if series.below else {})
 
 
-def _colour(source: ColumnDataSource, name: str, colour: Any) -> Any:
+def _colour(source: ColumnDataSource, name: str, colour: Untyped) -> Untyped:
     """A colour for all points, or the name of the column with one for each."""
     if isinstance(colour, str) or colour is None:
         return colour
@@ -231,9 +232,9 @@ def _colour(source: ColumnDataSource, name: str, colour: Any) -> Any:
 
 
 @_draw.register
-def _line(series: plot.Line, canvas: figure) -> Any:
+def _line(series: plot.Line, canvas: figure) -> Untyped:
     source, (x, y) = _source(series, "x", "y")
-    style: dict[str, Any] = {"line_color": series.colour, "line_width": series.width, "line_dash": list(series.dash)}
+    style: Fields = {"line_color": series.colour, "line_width": series.width, "line_dash": list(series.dash)}
     style |= _where(series)
     line = canvas.step(x, y, source=source, mode="after", **style) if series.stepped else (
         canvas.line(x, y, source=source, **style)
@@ -247,7 +248,7 @@ def _line(series: plot.Line, canvas: figure) -> Any:
 
 
 @_draw.register
-def _lines(series: plot.Lines, canvas: figure) -> Any:
+def _lines(series: plot.Lines, canvas: figure) -> Untyped:
     source = ColumnDataSource({"x": [series.x] * len(series.y), "y": list(series.y), "name": list(series.names)})
     return canvas.multi_line(
         "x", "y", source=source, line_color=series.colour, line_width=series.width, line_alpha=series.opacity
@@ -255,7 +256,7 @@ def _lines(series: plot.Lines, canvas: figure) -> Any:
 
 
 @_draw.register
-def _points(series: plot.Points, canvas: figure) -> Any:
+def _points(series: plot.Points, canvas: figure) -> Untyped:
     source, (x, y) = _source(series, "x", "y")
     return canvas.scatter(
         x, y, source=source, marker=_MARKERS[series.marker], size=series.size,
@@ -265,7 +266,7 @@ def _points(series: plot.Points, canvas: figure) -> Any:
 
 
 @_draw.register
-def _boxes(series: plot.Boxes, canvas: figure) -> Any:
+def _boxes(series: plot.Boxes, canvas: figure) -> Untyped:
     source, (left, right, bottom, top) = _source(series, "left", "right", "bottom", "top")
     return canvas.quad(
         left=left, right=right, bottom=bottom, top=top, source=source, fill_color=_colour(source, "fill", series.fill),
@@ -275,7 +276,7 @@ def _boxes(series: plot.Boxes, canvas: figure) -> Any:
 
 
 @_draw.register
-def _segments(series: plot.Segments, canvas: figure) -> Any:
+def _segments(series: plot.Segments, canvas: figure) -> Untyped:
     source, (x, low, high) = _source(series, "x", "low", "high")
     ends = (x, low, x, high) if series.along == "y" else (low, x, high, x)
     return canvas.segment(
@@ -284,7 +285,7 @@ def _segments(series: plot.Segments, canvas: figure) -> Any:
 
 
 @_draw.register
-def _area(series: plot.Area, canvas: figure) -> Any:
+def _area(series: plot.Area, canvas: figure) -> Untyped:
     source, ends = _source(series, "x", "low", "high")
     return canvas.varea(*ends, source=source, fill_color=series.colour, level="underlay")
 
@@ -292,7 +293,7 @@ def _area(series: plot.Area, canvas: figure) -> Any:
 @_draw.register
 def _zone(series: plot.Zone, canvas: figure) -> None:
     low, high = ("left", "right") if series.axis == "x" else ("bottom", "top")
-    ends: dict[str, Any] = {low: series.low, high: series.high}
+    ends: Fields = {low: series.low, high: series.high}
     band = BoxAnnotation(
         **{name: end for name, end in ends.items() if end is not None},
         fill_color=series.colour, fill_alpha=1.0, line_color=None,

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Sequence
 from functools import singledispatch
 from textwrap import fill
-from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -23,6 +22,7 @@ from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades
 from streamkernel.report.figures.palette import DASHED, GRID, INK, MUTED, PAPER, RULE
 from streamkernel.report.text import count, power_of_ten, shortened
+from streamkernel.type_aliases import Fields, Untyped
 
 __all__ = ["png_of"]
 
@@ -31,7 +31,7 @@ _PIXEL, _MARK, _SMALL = 0.68, 0.58, 0.54  # points of a picture for a pixel of a
 _MOST_NAMED = 10  # names beyond which their type is small
 _WIDEST_LABEL, _LONGEST_SUMMARY = 44, 56  # characters of a line of text beside and above a figure
 
-_STYLE: Any = {
+_STYLE: Untyped = {
     "font.family": "sans-serif",
     "font.size": 8.5,
     "text.color": INK,
@@ -139,7 +139,7 @@ def _dress(axes: Axes, name: str, described: plot.Axis) -> None:
 def _name_ticks(axes: Axes, name: str, described: plot.Axis) -> None:
     many = len(described.names) > _MOST_NAMED
     names = [shortened(each, 12 if described.label else 26) for each in described.names]
-    turned: dict[str, Any] = {}
+    turned: Fields = {}
     if name == "x" and sum(map(len, names)) > 20:
         turned = {"rotation": 90 if many else 40, "ha": "right", "va": "center" if many else "top",
                   "rotation_mode": "anchor"}  # fmt: skip
@@ -147,12 +147,12 @@ def _name_ticks(axes: Axes, name: str, described: plot.Axis) -> None:
     axes.tick_params(axis="both" if described.label else "y", length=0)
 
 
-def _handle(colour: str, form: str, text: str) -> Any:
+def _handle(colour: str, form: str, text: str) -> Untyped:
     """The sample of a key in a legend."""
     if form == "box":
         return Patch(color=colour, label=text)
     if form in ("line", "dash"):
-        style: Any = _dashes(DASHED if form == "dash" else ())
+        style: Untyped = _dashes(DASHED if form == "dash" else ())
         return Line2D([], [], color=colour, linewidth=1.8, linestyle=style, label=text)
     inside = PAPER if form == "ring" else colour
     return Line2D([], [], color=colour, marker="o", markersize=5, mfc=inside, linestyle="none", label=text)
@@ -167,13 +167,13 @@ def _draw(series: plot.Series, axes: Axes, order: float) -> None:
     raise TypeError(series)
 
 
-def _dashes(dash: tuple[int, ...]) -> Any:
+def _dashes(dash: tuple[int, ...]) -> Untyped:
     return (0, [0.8 * each for each in dash]) if dash else "solid"
 
 
 @_draw.register
 def _line(series: plot.Line, axes: Axes, order: float) -> None:
-    marks: dict[str, Any] = {"marker": "o", "markersize": _MARK * series.rings, "mfc": PAPER} if series.rings else {}
+    marks: Fields = {"marker": "o", "markersize": _MARK * series.rings, "mfc": PAPER} if series.rings else {}
     axes.plot(
         series.x, series.y, color=series.colour, linewidth=0.9 * series.width, linestyle=_dashes(series.dash),
         drawstyle="steps-post" if series.stepped else "default", zorder=order, **marks,
@@ -189,7 +189,7 @@ def _lines(series: plot.Lines, axes: Axes, order: float) -> None:
 @_draw.register
 def _points(series: plot.Points, axes: Axes, order: float) -> None:
     marker = {"circle": "o", "dash": "_", "triangle": "v"}[series.marker]
-    edge: Any = {} if marker == "_" else {"edgecolors": series.edge or "none"}
+    edge: Untyped = {} if marker == "_" else {"edgecolors": series.edge or "none"}
     axes.scatter(
         series.x, series.y, s=(_MARK * series.size) ** 2, c=series.edge if marker == "_" else series.fill,
         marker=marker, linewidths=0.7 * series.edge_width if series.edge else 0, alpha=series.opacity,
@@ -211,7 +211,7 @@ def _boxes(series: plot.Boxes, axes: Axes, order: float) -> None:
 
 @_draw.register
 def _segments(series: plot.Segments, axes: Axes, order: float) -> None:
-    draw: Any = axes.vlines if series.along == "y" else axes.hlines
+    draw: Untyped = axes.vlines if series.along == "y" else axes.hlines
     draw(series.x, series.low, series.high, color=series.colour, linewidth=_PIXEL * series.width,
          alpha=series.opacity, zorder=order)  # fmt: skip
 
@@ -224,14 +224,14 @@ def _area(series: plot.Area, axes: Axes, order: float) -> None:
 @_draw.register
 def _zone(series: plot.Zone, axes: Axes, order: float) -> None:
     ends = sorted(axes.get_xlim() if series.axis == "x" else axes.get_ylim())
-    draw: Any = axes.axvspan if series.axis == "x" else axes.axhspan
+    draw: Untyped = axes.axvspan if series.axis == "x" else axes.axhspan
     draw(ends[0] if series.low is None else series.low, ends[1] if series.high is None else series.high,
          color=series.colour, linewidth=0, zorder=order)  # fmt: skip
 
 
 @_draw.register
 def _rule(series: plot.Rule, axes: Axes, order: float) -> None:
-    draw: Any = axes.axvline if series.axis == "x" else axes.axhline
+    draw: Untyped = axes.axvline if series.axis == "x" else axes.axhline
     draw(series.at, color=series.colour, linewidth=0.9 * series.width, linestyle=_dashes(series.dash), zorder=order)
 
 

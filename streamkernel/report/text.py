@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+
+from streamkernel.type_aliases import FieldsView, Unchecked
 
 __all__ = [
     "capitalised",
@@ -101,7 +101,7 @@ def duration(seconds: float | None) -> str:
     return f"{count(hours)} h {minutes} min" if minutes else f"{count(hours)} h"
 
 
-def kernel_text(config: Mapping[str, Any]) -> str:
+def kernel_text(config: FieldsView) -> str:
     """A kernel's configuration as a phrase without its lengthscale: "Matérn 3/2"."""
     name = str(config.get("kernel", "unknown"))
     if "left" in config and "right" in config:
@@ -116,7 +116,7 @@ def kernel_text(config: Mapping[str, Any]) -> str:
     return f"{words} ({shown})" if shown else words
 
 
-def _value(value: Any) -> str:
+def _value(value: Unchecked) -> str:
     if isinstance(value, float):
         return significant(value, 4)
     if isinstance(value, (list, tuple)):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, TableShape, step_of
@@ -24,6 +23,7 @@ from streamkernel.selection.problem import Problem, RoundRecord, RowCache
 from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.takes import Fixed, Geometric, Take
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["POOLS", "CrossGreedy", "CrossProblem", "CrossSelection", "cross_rule"]
 
@@ -103,7 +103,7 @@ class CrossSelection:
     """
 
     bases: Bases
-    quotients: NDArray[np.float64]
+    quotients: Float
     rounds: tuple[RoundRecord, ...]
     ended: str
 
@@ -121,7 +121,7 @@ class CrossGreedy:
     draw: Draw
     take: Take
 
-    def prefetch(self, problem: CrossProblem) -> NDArray[np.int64]:
+    def prefetch(self, problem: CrossProblem) -> Int:
         """Numbers of all rows that will be candidates."""
         return self.draw.prefetch(problem.draws, self.take)
 
@@ -211,7 +211,7 @@ class CrossGreedy:
         return CrossPool((first, second), problem.views)
 
 
-def _append_both(bases: Bases, pool: Bases, order: NDArray[np.int64]) -> tuple[Bases, NDArray[np.int64]]:
+def _append_both(bases: Bases, pool: Bases, order: Int) -> tuple[Bases, Int]:
     """Both bases with the candidates at the positions `order`, without those that are dependent in either view.
 
     Returns

@@ -14,14 +14,12 @@ noise.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.pools import CrossSums
 from streamkernel.selection.picks import Picks, next_group
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["cross_picks"]
-
-Float = NDArray[np.float64]
 
 
 def cross_picks(
@@ -31,7 +29,7 @@ def cross_picks(
     ridges: tuple[float, float],
     diagonals: tuple[Float, Float],
     pivot_tolerance: float,
-    groups: NDArray[np.int64] | None = None,
+    groups: Int | None = None,
 ) -> Picks:
     """Up to `count` picks; their `gains` are the quotients.
 

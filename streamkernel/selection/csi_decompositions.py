@@ -22,13 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE
+from streamkernel.type_aliases import Bool, Float
 
 __all__ = ["LookAhead", "first_largest"]
 
-Float = NDArray[np.float64]
 
 _BLOCK = 8192  # rows per block of the QR factorisation
 _SMALLEST_SQUARE = 1e-12  # of S_i orthogonal to Q, in units of mean(k_ii)^2: below it, its direction is rounding
@@ -96,7 +95,7 @@ class LookAhead:
             self._look_further()
 
     @property
-    def alive(self) -> NDArray[np.bool_]:
+    def alive(self) -> Bool:
         """Mask (m,) of the rows that are independent of the picks."""
         return np.asarray(np.greater(self.D, self._floor))
 

@@ -18,7 +18,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step
@@ -28,10 +27,10 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Sample
 from streamkernel.selection.csi_decompositions import LookAhead, first_largest
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["CSIPath", "LookAheadCSI", "csi_path"]
 
-Float = NDArray[np.float64]
 
 _REFRESH = 20  # picks between two recomputations of the quantities that rank-one updates change
 _VECTORS = 28  # vectors of m rows in memory: diagonals, scores, and the temporaries of arithmetic on them
@@ -51,7 +50,7 @@ class CSIPath:
     ended : "size", "tolerance" or "rank".
     """
 
-    picks: NDArray[np.int64]
+    picks: Int
     predicted: Float
     gains: Float
     traces: Float
@@ -162,7 +161,7 @@ class LookAheadCSI(Rule):
             if isinstance(value, bool) or not isinstance(value, kind) or not 0 <= value <= most:
                 raise ParameterError(f"{name} = {value!r} is out of range; give {wanted}")
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
 
     def steps(self, problem: Problem) -> list[Step]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
@@ -17,6 +16,7 @@ from streamkernel.selection.candidates import candidates_needed
 from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
 from streamkernel.selection.takes import Fixed, Take
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["AllRows", "Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
 
@@ -40,10 +40,10 @@ class Drawn:
 
     pool: Basis
     scoring: Table | None
-    groups: NDArray[np.int64] | None = None
+    groups: Int | None = None
     residual_trace: float | None = None
 
-    def without(self, chosen: NDArray[np.int64]) -> Drawn:
+    def without(self, chosen: Int) -> Drawn:
         """The draw without the rows `chosen`, and without the sub-pools up to theirs, which are used up."""
         taken = np.isin(self.pool.rows, chosen)
         rest = np.flatnonzero(~taken if self.groups is None else self.groups > self.groups[taken].max(initial=-1))
@@ -64,14 +64,14 @@ class Draw(Protocol):
     def pool_size(self, problem: Problem, picks: int, have: int) -> int:
         """Number of candidates for `picks` picks beyond `have` functions."""
 
-    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem, take: Take) -> Int:
         """Numbers of the rows that will be drawn, as far as they are known before the first sweep."""
 
     def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
         """Candidates for `picks` picks beyond `basis`."""
 
 
-def sample_table(sample: Sample, weights: NDArray[np.float64]) -> Table:
+def sample_table(sample: Sample, weights: Float) -> Table:
     """A sample, which is already scaled, as a table in memory."""
     Y = sample.Y if sample.Y.shape[1] else None
     return open_table(np.ascontiguousarray(sample.X), Y, weights=weights)
@@ -81,7 +81,7 @@ def _pool_of(problem: Problem, sample: Sample) -> Basis:
     return Basis(problem.kernel, np.ascontiguousarray(sample.X), sample.rows)
 
 
-def _choice(problem: Problem, stream: tuple[int, ...], size: int) -> NDArray[np.int64]:
+def _choice(problem: Problem, stream: tuple[int, ...], size: int) -> Int:
     """`size` distinct row numbers of the table, drawn uniformly, in random order."""
     m = problem.table.n_rows
     picked = stream_generator(problem.seed, stream).choice(m, size=min(size, m), replace=False)
@@ -145,12 +145,12 @@ class UniformDraw:
         )
         return [gather_step(problem, rows)]
 
-    def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> NDArray[np.int64]:
+    def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> Int:
         # More rows than wanted, because rows of the basis among them are left out.
         spare = min(chosen, 8 + picks // 8)
         return _choice(problem, (_POOL, round_), self._candidates(problem, picks, chosen) + spare)
 
-    def _scoring_rows(self, problem: Problem, round_: int, size: int) -> NDArray[np.int64] | None:
+    def _scoring_rows(self, problem: Problem, round_: int, size: int) -> Int | None:
         wanted = self.scoring_rows(problem, size)
         if wanted is None:
             return None
@@ -165,7 +165,7 @@ class UniformDraw:
             yield round_, picks, have
             have, round_ = have + picks, round_ + 1
 
-    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem, take: Take) -> Int:
         parts = []
         for round_, picks, have in self._schedule(problem, take):
             parts.append(self._pool_rows(problem, round_, picks, have))
@@ -205,7 +205,7 @@ class AllRows:
     def pool_size(self, problem: Problem, picks: int, have: int) -> int:
         return problem.table.n_rows
 
-    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem, take: Take) -> Int:
         return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
 
     def steps(self, problem: Problem, take: Take) -> list[Step]:
@@ -273,7 +273,7 @@ class ResidualDraw:
         # With an empty basis the residual is the diagonal of the kernel. If that is constant, a uniform draw is exact.
         return UniformDraw(self._per_pick(problem), self._scoring_per_function(problem), self.least_scoring)
 
-    def prefetch(self, problem: Problem, take: Take) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem, take: Take) -> Int:
         if not problem.kernel.stationary:
             return np.zeros(0, np.int64)
         picks = take.count(0, problem.n)

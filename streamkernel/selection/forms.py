@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from streamkernel.reductions import Reduction
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, PoolGram, PoolRoot, PoolSums, RootSums
 from streamkernel.selection.picks import Picks, lazy_picks
 from streamkernel.selection.root_picks import root_picks
 from streamkernel.selection.scores import Score
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["Form", "GramForm", "RootForm"]
 
 
 class Form(Protocol):
-    def reduction(self, columns: PoolColumns) -> Reduction[Any]:
+    def reduction(self, columns: PoolColumns) -> AnyReduction:
         """The reduction of a sweep over the scoring rows."""
 
-    def picks(self, sums: Any, score: Score, count: int, **limits: Any) -> Picks:
+    def picks(self, sums: Any, score: Score, count: int, **limits: Unchecked) -> Picks:
         """Picks from the sums; `limits` are parameters of `lazy_picks`."""
 
 
@@ -31,7 +33,7 @@ class GramForm:
     def reduction(self, columns: PoolColumns) -> Reduction[PoolSums]:
         return PoolGram(columns)
 
-    def picks(self, sums: PoolSums, score: Score, count: int, **limits: Any) -> Picks:
+    def picks(self, sums: PoolSums, score: Score, count: int, **limits: Unchecked) -> Picks:
         return lazy_picks(sums, score, count, digits=self.digits, **limits)
 
 
@@ -42,5 +44,5 @@ class RootForm:
     def reduction(self, columns: PoolColumns) -> Reduction[RootSums]:
         return PoolRoot(columns)
 
-    def picks(self, sums: RootSums, score: Score, count: int, **limits: Any) -> Picks:
+    def picks(self, sums: RootSums, score: Score, count: int, **limits: Unchecked) -> Picks:
         return root_picks(sums, score, count, **limits)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step
@@ -25,15 +24,15 @@ from streamkernel.selection.picks import Picks, projection_ridge
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Selection, gather_step
 from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.scores import Mixture
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["PosteriorGreedy", "grown_sums"]
 
-Float = NDArray[np.float64]
 
 _DUAL = (22,)
 
 
-def grown_sums(sums: PoolSums, order: NDArray[np.int64]) -> tuple[Float, Float]:
+def grown_sums(sums: PoolSums, order: Int) -> tuple[Float, Float]:
     """H and g of the basis with the candidates `order` appended; they add the features ``R_P L_S^-T``."""
     L = cholesky(sums.S[np.ix_(order, order)], "the residual matrix of the picks")
     cross = solve_lower(L, np.ascontiguousarray(sums.E[:, order].T))
@@ -58,10 +57,10 @@ class PosteriorGreedy(Greedy):
     dual_rows: int = 0
     _none: ClassVar[DualityPath] = DualityPath(*np.zeros((4, 0)))
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         return np.union1d(super().prefetch(problem), self._dual(problem))
 
-    def _dual(self, problem: Problem) -> NDArray[np.int64]:
+    def _dual(self, problem: Problem) -> Int:
         m = problem.table.n_rows
         picked = stream_generator(problem.seed, _DUAL).choice(m, size=min(self.dual_rows, m), replace=False)
         return problem.table.start + np.sort(picked).astype(np.int64)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
-from streamkernel.reductions import Reduction
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, ResidualSample
 from streamkernel.selection.draws import Draw, Drawn
 from streamkernel.selection.forms import Form, GramForm
@@ -20,6 +19,7 @@ from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule,
 from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.scores import Score
 from streamkernel.selection.takes import Take
+from streamkernel.type_aliases import Int
 
 __all__ = ["Greedy"]
 
@@ -59,7 +59,7 @@ class Greedy(Rule):
         if not isinstance(self.form, GramForm) and self.score.needs_projection and self.score.rho != 0.0:
             raise ValueError("a ridge-projected score needs the Gram form")
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         return self.draw.prefetch(problem, self.take)
 
     def steps(self, problem: Problem) -> list[Step]:
@@ -212,7 +212,7 @@ class Greedy(Rule):
         session: Session,
         basis: Basis,
         pool: Basis,
-        groups: NDArray[np.int64] | None,
+        groups: Int | None,
         drawn: Drawn,
         count: int,
         stop_after: float,
@@ -226,7 +226,7 @@ class Greedy(Rule):
         problem: Problem,
         columns: PoolColumns,
         sums: Any,
-        groups: NDArray[np.int64] | None,
+        groups: Int | None,
         count: int,
         stop_after: float = np.inf,
     ) -> Picks:
@@ -248,7 +248,7 @@ class Greedy(Rule):
         return PoolColumns(basis, pool, problem.centre[:d], self.precision, self.centred)
 
     @staticmethod
-    def _sums(reduction: Reduction[Any], problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
+    def _sums(reduction: AnyReduction, problem: Problem, session: Session, drawn: Drawn, size: int) -> Any:
         """The sums over the scoring rows: over a sample in memory, or by a sweep over all rows."""
         if drawn.scoring is None:
             return session.sweep(reduction, problem.table, f"score candidates beyond {size} functions")

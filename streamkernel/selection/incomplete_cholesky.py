@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
@@ -30,13 +29,12 @@ from streamkernel.selection.problem import (
     gather_step,
     unfilled_basis,
 )
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["IncompleteCholesky", "largest_pivots"]
 
 
-def largest_pivots(
-    basis: Basis, look: ResidualRows, count: int, share: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def largest_pivots(basis: Basis, look: ResidualRows, count: int, share: float) -> tuple[Int, Float]:
     """Up to `count` pivots among the rows of `look`, and the residual of each when it was picked.
 
     The picks end when the largest residual among these rows may be less than `share` times the largest of all rows.
@@ -123,7 +121,7 @@ class IncompleteCholesky(Rule):
     def _wanted(self, problem: Problem) -> int:
         return min(self.block or max(256, 4 * problem.n), problem.table.n_rows)
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         # With an empty basis all residuals of a stationary kernel are equal: the first pivot is the first row.
         first = [problem.table.start] if problem.kernel.stationary and problem.n else []
         return np.asarray(first, np.int64)
@@ -171,12 +169,12 @@ class IncompleteCholesky(Rule):
                 ended, done = "rank", True
         return Selection(basis, pivots[: len(basis)], tuple(rounds), ended)
 
-    def _first(self, problem: Problem, cache: RowCache) -> tuple[Basis, NDArray[np.float64]]:
+    def _first(self, problem: Problem, cache: RowCache) -> tuple[Basis, Float]:
         first = cache.get(self.prefetch(problem))
         basis, _ = problem.empty_basis().append(first.X, first.rows)
         return basis, problem.kernel.diagonal(basis.points)
 
-    def _extend(self, basis: Basis, look: ResidualRows, count: int) -> tuple[Basis, NDArray[np.float64]]:
+    def _extend(self, basis: Basis, look: ResidualRows, count: int) -> tuple[Basis, Float]:
         order, pivots = largest_pivots(basis, look, count, self.share)
         grown, kept = basis.append(look.X[order], look.rows[order])
         return grown, pivots[kept]

@@ -19,6 +19,7 @@ from streamkernel.reductions import stream_generator
 from streamkernel.reductions.clusters import Clusters, LloydStep
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["KMeans", "plus_plus"]
 
@@ -28,7 +29,7 @@ _LOCAL_STEPS = 10
 _STILL = 1e-6  # of the spread of the centres: a smaller move ends the Lloyd steps
 
 
-def plus_plus(U: NDArray[np.float64], n: int, generator: np.random.Generator) -> NDArray[np.int64]:
+def plus_plus(U: Float, n: int, generator: np.random.Generator) -> Int:
     """Positions of up to n rows of U (m, p), each drawn with probability ~ its squared distance to the previous ones.
 
     There are fewer if U has fewer distinct rows.
@@ -47,7 +48,7 @@ def plus_plus(U: NDArray[np.float64], n: int, generator: np.random.Generator) ->
     return np.asarray(chosen, np.int64)
 
 
-def _feature_weights(kernel: Kernel, n_features: int) -> NDArray[np.float64]:
+def _feature_weights(kernel: Kernel, n_features: int) -> Float:
     """``1 / lengthscale`` of each feature; ones for a kernel without lengthscales."""
     return kernel.weights(n_features) if isinstance(kernel, StationaryKernel) else np.ones(n_features)
 
@@ -80,7 +81,7 @@ class KMeans(Rule):
     def _sampled(self, problem: Problem) -> int:
         return min(max(_LEAST_SAMPLE, _SAMPLE_PER_CENTRE * problem.n), problem.table.n_rows)
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         m = problem.table.n_rows
         picked = stream_generator(problem.seed, _SAMPLE).choice(m, size=self._sampled(problem), replace=False)
         return np.sort(problem.table.start + picked.astype(np.int64))
@@ -127,12 +128,10 @@ class KMeans(Rule):
         return Selection(basis, np.zeros(0), tuple(rounds), "size" if len(basis) == n else "rank")
 
     @staticmethod
-    def _work(table: Table, centres: NDArray[np.float64], weights: NDArray[np.float64]) -> Clusters:
+    def _work(table: Table, centres: Float, weights: Float) -> Clusters:
         return Clusters(centres, weights, table.dtype)
 
-    def _start(
-        self, problem: Problem, sample: NDArray[np.floating], weights: NDArray[np.float64], session: Session
-    ) -> NDArray[np.float64]:
+    def _start(self, problem: Problem, sample: NDArray[np.floating], weights: Float, session: Session) -> Float:
         """n centres of the sample.
 
         If the sample has fewer distinct rows, the first centre is repeated. Ties go to the lowest number, so that the
@@ -140,7 +139,7 @@ class KMeans(Rule):
         """
         U = sample * weights
         seeds = plus_plus(U, problem.n, stream_generator(problem.seed, _SEEDS))
-        centres: NDArray[np.float64] = U[np.concatenate([seeds, np.full(problem.n - len(seeds), seeds[0])])]
+        centres: Float = U[np.concatenate([seeds, np.full(problem.n - len(seeds), seeds[0])])]
         table = open_table(sample)
         for _ in range(_LOCAL_STEPS):
             step: LloydStep = session.local(self._work(table, centres, weights), table)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.optimize
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
@@ -30,6 +29,7 @@ from streamkernel.selection.problem import (
     unfilled_basis,
 )
 from streamkernel.table import open_table
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["Leverage", "matching_ridge"]
 
@@ -38,9 +38,7 @@ _PROBES = 1000  # rows that estimate the sum of the estimated scores
 _LEAST_RIDGE = 1e-10  # of the mean of k(x, x): with a smaller ridge the estimates are rounding
 
 
-def matching_ridge(
-    sample: Basis, probabilities: NDArray[np.float64], probes: NDArray[np.float64], rows: int, target: float
-) -> float:
+def matching_ridge(sample: Basis, probabilities: Float, probes: Float, rows: int, target: float) -> float:
     """The ridge at which the estimated leverage scores of `rows` rows sum to about `target`.
 
     It satisfies lam = (sum of the residuals of k_ii after the ridged sample) / target. Musco & Musco 2017, Algorithm 3,
@@ -111,7 +109,7 @@ class Leverage(Rule):
         sampled = self._sampled(problem)
         return [s for s in sizes if s <= sampled], [*(s for s in sizes if s > sampled), m]
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         """Row numbers of the uniform sample, in random order: every prefix is a uniform sample."""
         m = problem.table.n_rows
         picked = stream_generator(problem.seed, _BASE).choice(m, size=self._sampled(problem), replace=False)

@@ -14,15 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import RidgePath
 from streamkernel.reductions.pools import PoolSums
 from streamkernel.selection.scores import Candidates, Score
+from streamkernel.type_aliases import Bool, Float, Int
 
 __all__ = ["FIRST_RHO", "Coefficients", "Picks", "lazy_picks", "next_group", "projection_ridge", "square_of"]
 
-Float = NDArray[np.float64]
 
 FIRST_RHO = 0.3  # ridge of the projection while there is no basis to choose it, in units of the mean of k(x, x)
 
@@ -41,7 +40,7 @@ class Picks:
     parts : (t, w) terms of each gain; w = 0 for scores without parts.
     """
 
-    order: NDArray[np.int64]
+    order: Int
     gains: Float
     trace_gains: Float
     ended: str
@@ -60,7 +59,7 @@ class Picks:
             np.stack(parts) if parts else np.zeros((0, 0)),
         )
 
-    def take(self, positions: NDArray[np.int64]) -> Picks:
+    def take(self, positions: Int) -> Picks:
         """The picks at these positions."""
         return Picks(
             self.order[positions], self.gains[positions], self.trace_gains[positions], self.ended, self.parts[positions]
@@ -85,7 +84,7 @@ class Coefficients:
         self._T[:, self._n + t] = v
 
 
-def next_group(alive: NDArray[np.bool_], groups: NDArray[np.int64], spent: int) -> NDArray[np.bool_]:
+def next_group(alive: Bool, groups: Int, spent: int) -> Bool:
     """Live candidates of the next sub-pool after `spent`; a sub-pool without live candidates gives no pick."""
     alive = alive & (groups > spent)
     return alive & (groups == groups[alive].min()) if alive.any() else alive
@@ -183,7 +182,7 @@ def lazy_picks(
     diagonal: Float,
     pivot_tolerance: float,
     digits: float,
-    groups: NDArray[np.int64] | None = None,
+    groups: Int | None = None,
     stop_after: float = np.inf,
     coefficients: Float | None = None,
 ) -> Picks:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, step_of
@@ -16,6 +15,7 @@ from streamkernel.records import RoundRecord
 from streamkernel.reductions import Both, Gather, Sample
 from streamkernel.reductions.pools import CountRepeats, Origins, Repeats
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["Problem", "RoundRecord", "RowCache", "Rule", "Selection", "counting", "gather_step", "unfilled_basis"]
 
@@ -41,8 +41,8 @@ class Problem:
     n: int
     tol: float = 0.0
     seed: int = 0
-    centre: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    scale: NDArray[np.float64] = field(default_factory=lambda: np.ones(0))
+    centre: Float = field(default_factory=lambda: np.zeros(0))
+    scale: Float = field(default_factory=lambda: np.ones(0))
 
     def empty_basis(self) -> Basis:
         return Basis.empty(self.kernel, self.table.n_features, self.table.dtype)
@@ -68,15 +68,15 @@ class Selection:
     """
 
     basis: Basis
-    gains: NDArray[np.float64]
+    gains: Float
     rounds: tuple[RoundRecord, ...]
     ended: str
-    gain_parts: NDArray[np.float64] | None = None
-    predicted_gains: NDArray[np.float64] | None = None
-    traces: NDArray[np.float64] | None = None
+    gain_parts: Float | None = None
+    predicted_gains: Float | None = None
+    traces: Float | None = None
     gaps: DualityPath | None = None
 
-    def left(self, basis: Basis, positions: NDArray[np.int64]) -> Selection:
+    def left(self, basis: Basis, positions: Int) -> Selection:
         """The selection without picks that have become dependent; `basis` has the picks at these positions."""
         gains, parts, predicted = (
             None if values is None or not len(values) else values[positions]
@@ -114,7 +114,7 @@ class RowCache:
         self._sample: Sample | None = None
         self.repeats: Repeats | None = None  # None until they are counted
 
-    def fetch(self, rows: NDArray[np.int64]) -> None:
+    def fetch(self, rows: Int) -> None:
         """Fetch the missing ones of these rows, in one sweep over the blocks that hold them."""
         missing = np.unique(rows)
         if self._sample is not None:
@@ -122,7 +122,7 @@ class RowCache:
         if len(missing):
             self._add(self._session.sweep(self._gather(missing), self._table, _GATHER))
 
-    def count_repeats(self, rows: NDArray[np.int64], origins: Origins) -> Repeats:
+    def count_repeats(self, rows: Int, origins: Origins) -> Repeats:
         """How often rows, looked at from there, stand in the table, by the sweep that brings these, the first."""
         table, missing = self._table, np.unique(rows)
         count = CountRepeats(table.n_features, table.n_targets, origins=origins)
@@ -134,14 +134,14 @@ class RowCache:
         assert self.repeats is not None
         return self.repeats
 
-    def _gather(self, rows: NDArray[np.int64]) -> Gather:
+    def _gather(self, rows: Int) -> Gather:
         table = self._table
         return Gather(rows, table.n_features, table.n_targets, table.dtype)
 
     def _add(self, fresh: Sample) -> None:
         self._sample = fresh if self._sample is None else self._sample.merged(fresh)
 
-    def get(self, rows: NDArray[np.int64]) -> Sample:
+    def get(self, rows: Int) -> Sample:
         """The rows with these numbers, in the order of `rows`."""
         self.fetch(rows)
         table = self._table
@@ -160,7 +160,7 @@ class Rule(ABC):
     keyed = False  # True if the rule needs keys of the features of rows
 
     @abstractmethod
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         """Numbers of the rows that the rule will need, as far as they are known before it starts (uniform draws)."""
 
     @abstractmethod

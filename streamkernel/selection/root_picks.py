@@ -11,15 +11,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.pools import RootSums
 from streamkernel.selection.picks import Coefficients, Picks, next_group, square_of
 from streamkernel.selection.scores import Candidates, Score
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["root_picks"]
-
-Float = NDArray[np.float64]
 
 
 def root_picks(
@@ -30,7 +28,7 @@ def root_picks(
     scale: Float,
     diagonal: Float,
     pivot_tolerance: float,
-    groups: NDArray[np.int64] | None = None,
+    groups: Int | None = None,
     stop_after: float = np.inf,
     coefficients: Float | None = None,
 ) -> Picks:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
@@ -20,13 +19,12 @@ from streamkernel.reductions.pools import ResidualSampleResult
 from streamkernel.selection.draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["RPCholesky", "accept", "proposals_with_replacement"]
 
 
-def proposals_with_replacement(
-    residuals: NDArray[np.float64], total: float, count: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
+def proposals_with_replacement(residuals: Float, total: float, count: int, generator: np.random.Generator) -> Int:
     """`count` independent draws ~ residual, from a successive sample without replacement.
 
     The next independent draw repeats a previous row with probability (sum of their residuals) / total; otherwise it is
@@ -51,9 +49,7 @@ def proposals_with_replacement(
     return np.asarray(drawn, np.int64)
 
 
-def accept(
-    H: NDArray[np.float64], proposals: NDArray[np.int64], uniforms: NDArray[np.float64] | None, tolerance: float
-) -> NDArray[np.int64]:
+def accept(H: Float, proposals: Int, uniforms: Float | None, tolerance: float) -> Int:
     """The accepted proposals, in order.
 
     Parameters
@@ -91,7 +87,7 @@ class RPCholesky(Rule):
     block: int | None = None
     exact: bool = True
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         return np.zeros(0, np.int64)
 
     def _wanted(self, problem: Problem) -> int:

@@ -51,6 +51,7 @@ from streamkernel.selection.scores import (
 )
 from streamkernel.selection.takes import Fixed, Geometric
 from streamkernel.selection.uniform import Uniform
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 __all__ = ["RULES", "SCORES", "RuleOption", "as_kappa", "as_rule", "options_of"]
@@ -223,7 +224,7 @@ def options_of(rule: str) -> dict[str, RuleOption]:
 
 
 def as_rule(
-    rule: str | Rule, *, objective: str | float = "prediction", has_targets: bool = True, **options: Any
+    rule: str | Rule, *, objective: str | float = "prediction", has_targets: bool = True, **options: Unchecked
 ) -> Rule:
     """A rule from its name and options.
 

@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+
+from streamkernel.type_aliases import Float
 
 __all__ = [
     "Candidates",
@@ -25,8 +26,6 @@ __all__ = [
     "Score",
     "SparseFeatures",
 ]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

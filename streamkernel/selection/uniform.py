@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.engine import Session, Step
 from streamkernel.reductions import stream_generator
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, gather_step
+from streamkernel.type_aliases import Int
 
 __all__ = ["Uniform"]
 
@@ -20,7 +20,7 @@ class Uniform(Rule):
 
     name: str = "uniform"
 
-    def prefetch(self, problem: Problem) -> NDArray[np.int64]:
+    def prefetch(self, problem: Problem) -> Int:
         m = problem.table.n_rows
         picked = stream_generator(problem.seed, (4,)).choice(m, size=min(problem.n, m), replace=False)
         return np.sort(problem.table.start + picked.astype(np.int64))

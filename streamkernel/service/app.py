@@ -8,7 +8,6 @@ import traceback
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -28,6 +27,7 @@ from streamkernel.service.page_route import page_router
 from streamkernel.service.predict_route import Predict
 from streamkernel.service.request import Receive, Scope, Send
 from streamkernel.service.settings import Settings
+from streamkernel.type_aliases import Fields, Unchecked
 
 __all__ = ["Service", "create_app"]
 
@@ -39,7 +39,7 @@ _END_SECONDS = 0.1  # between two checks, during the first scan, whether the ser
 class Service(FastAPI):
     """A FastAPI application whose requests pass `AccessControl` first."""
 
-    def __init__(self, settings: Settings, **options: Any) -> None:
+    def __init__(self, settings: Settings, **options: Unchecked) -> None:
         self._ending = False
         self.metrics = Metrics()
         self.registry = Registry(settings.root, self._changed)
@@ -85,7 +85,7 @@ class Service(FastAPI):
         elif scope["type"] == "lifespan":
             await super().__call__(scope, receive, send)
 
-    def openapi(self) -> dict[str, Any]:
+    def openapi(self) -> Fields:
         if self.openapi_schema is None:
             self.openapi_schema = openapi_of(self, secured=self.settings.token is not None)
         return self.openapi_schema

@@ -12,10 +12,10 @@ from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.models.few_rows import DirectPredictions, Values
+from streamkernel.type_aliases import Fields, Float
 
 __all__ = ["Batcher"]
 
@@ -48,14 +48,14 @@ class Batcher:
         self._pool = pool
         self._observe = observe
         self._flops = direct.work.flops_per_row()
-        self._rows: list[NDArray[np.float64]] = []
+        self._rows: list[Float] = []
         self._waiting: list[asyncio.Future[Any]] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def submit(self, row: NDArray[np.float64]) -> asyncio.Future[dict[str, Any]]:
+    def submit(self, row: Float) -> asyncio.Future[Fields]:
         """Add a row (p,). The future has its outputs, by name, when its batch is done."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[dict[str, Any]] = loop.create_future()
+        future: asyncio.Future[Fields] = loop.create_future()
         self._rows.append(row)
         self._waiting.append(future)
         if len(self._rows) >= self._most:
@@ -76,14 +76,14 @@ class Batcher:
             return
         loop = asyncio.get_running_loop()
 
-        def done(future: asyncio.Future[list[dict[str, Any] | Exception]]) -> None:
+        def done(future: asyncio.Future[list[Fields | Exception]]) -> None:
             error = future.exception()
             _deliver(waiting, future.result() if error is None else [_as_error(error)] * len(waiting))
 
         loop.run_in_executor(self._pool, _answers, self._direct, rows).add_done_callback(done)
 
 
-def _deliver(waiting: list[asyncio.Future[Any]], answers: list[dict[str, Any] | Exception]) -> None:
+def _deliver(waiting: list[asyncio.Future[Any]], answers: list[Fields | Exception]) -> None:
     for future, answer in zip(waiting, answers, strict=True):
         if future.done():
             continue  # the client has disconnected
@@ -97,7 +97,7 @@ def _as_error(error: BaseException) -> Exception:
     return error if isinstance(error, Exception) else RuntimeError(str(error))
 
 
-def _answers(direct: DirectPredictions, rows: list[NDArray[np.float64]]) -> list[dict[str, Any] | Exception]:
+def _answers(direct: DirectPredictions, rows: list[Float]) -> list[Fields | Exception]:
     """For each row its outputs, or its error."""
     try:
         try:
@@ -108,13 +108,13 @@ def _answers(direct: DirectPredictions, rows: list[NDArray[np.float64]]) -> list
         return [error] * len(rows)
 
 
-def _alone(direct: DirectPredictions, row: NDArray[np.float64]) -> dict[str, Any] | Exception:
+def _alone(direct: DirectPredictions, row: Float) -> Fields | Exception:
     try:
         return _of(direct.each_alone(direct.prepared(row[None, :])), 1)[0]
     except StreamKernelError as error:
         return error
 
 
-def _of(values: Values, rows: int) -> list[dict[str, Any] | Exception]:
+def _of(values: Values, rows: int) -> list[Fields | Exception]:
     columns = {name: found.tolist() for name, found in values.items()}
     return [{name: found[i] for name, found in columns.items()} for i in range(rows)]

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import Any
 
 from streamkernel.errors import DataError, ParameterError, ResourceLimitError, StreamKernelError
 from streamkernel.kinds import kind_of_class
+from streamkernel.type_aliases import Fields
 from streamkernel.wording import Mention, in_python
 
 __all__ = ["STATUSES", "Refused", "error_body", "in_json", "refusal_of", "without_paths"]
@@ -82,5 +82,5 @@ def without_paths(message: str) -> str:
 
 def error_body(kind: str, message: str) -> bytes:
     """The body of every answer that is an error."""
-    body: dict[str, Any] = {"error": {"type": kind, "message": " ".join(message.split())}}
+    body: Fields = {"error": {"type": kind, "message": " ".join(message.split())}}
     return json.dumps(body).encode()

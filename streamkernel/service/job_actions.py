@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from streamkernel.engine.security import connect_client, tls_security
@@ -26,6 +26,7 @@ from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused, in_json, refusal_of
 from streamkernel.service.job_schemas import JobLogs, JobStatus
 from streamkernel.service.settings import JobsPlace
+from streamkernel.type_aliases import Fields, FieldsView, Untyped
 
 __all__ = ["JobActions"]
 
@@ -51,14 +52,14 @@ class JobActions:
     def __init__(self, place: JobsPlace, roots: AllowedLocations) -> None:
         self._place, self._roots = place, roots
         self._listing, self._connecting = threading.Lock(), threading.Lock()
-        self._list: tuple[float, int, list[dict[str, Any]]] = (0.0, 0, [])
-        self._ended: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._list: tuple[float, int, list[Fields]] = (0.0, 0, [])
+        self._ended: dict[str, tuple[float, Fields]] = {}
         self._client: Any = None
         self._lost_at = -_LOST_SECONDS
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def list_jobs(self, limit: int) -> list[dict[str, Any]]:
+    def list_jobs(self, limit: int) -> list[Fields]:
         """The latest jobs, the newest first."""
         with self._listing, self._refusing_errors():
             when, listed, jobs = self._list
@@ -68,7 +69,7 @@ class JobActions:
                 self._list = (time.monotonic(), limit, jobs)
             return jobs[:limit]
 
-    def _summary(self, id: str) -> dict[str, Any]:
+    def _summary(self, id: str) -> Fields:
         when, status = self._ended.get(id, (0.0, None))
         if status is not None and time.monotonic() - when < _ENDED_SECONDS:
             return status
@@ -81,11 +82,11 @@ class JobActions:
             self._ended[id] = (time.monotonic(), status)
         return status
 
-    def status(self, id: str) -> dict[str, Any]:
+    def status(self, id: str) -> Fields:
         with self._refusing_errors():
             return self._status(self._job(id))
 
-    def logs(self, id: str, after: int) -> dict[str, Any]:
+    def logs(self, id: str, after: int) -> Fields:
         """The events of a job with a number above `after`, and the number of the last."""
         with self._refusing_errors():
             self._job(id)
@@ -101,7 +102,7 @@ class JobActions:
 
     # --- acting ------------------------------------------------------------------------------------------------------
 
-    def submit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def submit(self, request: FieldsView) -> Fields:
         """Submit a fit; `request` has the fields of `JobRequest`."""
         try:
             table = self._roots.location("table", request["table"])
@@ -132,7 +133,7 @@ class JobActions:
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
 
-    def cancel(self, id: str) -> dict[str, Any]:
+    def cancel(self, id: str) -> Fields:
         with self._refusing_errors():
             job = self._job(id)
             try:
@@ -195,7 +196,7 @@ class JobActions:
             raise Refused(404, "there is no such job; GET /v1/jobs lists them", "UnknownJob")
         return Job(JobRecords(self._place.location, id))
 
-    def _status(self, job: Job) -> dict[str, Any]:
+    def _status(self, job: Job) -> Fields:
         with translated_damage(job.id):
             config = job.to_config()
             error, progress, result = config["error"], config["progress"], config["result"]
@@ -233,7 +234,7 @@ class JobActions:
         return Refused(found.status, message, kind)
 
 
-def _answers(client: Any) -> bool:
+def _answers(client: Untyped) -> bool:
     if client.status != "running":
         return False
     try:

@@ -21,6 +21,7 @@ from streamkernel.service.job_actions import JobActions
 from streamkernel.service.job_schemas import JobList, JobLogs, JobRequest, JobStatus
 from streamkernel.service.schemas import ERRORS
 from streamkernel.service.settings import JOBS, Settings
+from streamkernel.type_aliases import Fields
 
 __all__ = ["Jobs"]
 
@@ -97,7 +98,7 @@ class Jobs:
 
         @router.get("", response_model=JobList, summary="Jobs, the newest first", responses=ERRORS(401, 421, 422, 503))
         async def listed(limit: _Most = 50) -> JSONResponse:
-            def job_list() -> dict[str, Any]:
+            def job_list() -> Fields:
                 return {"jobs": actions.list_jobs(limit), "time": time.time(), "submits": self.submits}
 
             return await self._answer(job_list)

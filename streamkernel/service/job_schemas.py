@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
 from streamkernel.kinds import PREDICTORS
 from streamkernel.service.schemas import ErrorDetail, Strict
 from streamkernel.settings.parameter import parameters_in
+from streamkernel.type_aliases import Fields
 
 __all__ = ["JobList", "JobLogs", "JobRequest", "JobStatus"]
 
@@ -19,9 +20,9 @@ _KINDS = "; ".join(f"{kind.name}: {kind.title}" for kind in PREDICTORS.values())
 _Estimator = Annotated[StrictStr, Field(description=_KINDS, json_schema_extra={"enum": list(PREDICTORS)})]
 
 
-def _properties() -> dict[str, Any]:
+def _properties() -> Fields:
     """JSON schema of each parameter; where estimators state it differently, one for each statement."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, Fields]] = {}
     for kind in PREDICTORS.values():
         for name, (parameter, default) in parameters_in(kind.settings).items():
             if name != "queries":  # It is a field of the request.
@@ -29,8 +30,8 @@ def _properties() -> dict[str, Any]:
     return {name: _joined(by_kind) for name, by_kind in found.items()}
 
 
-def _joined(by_kind: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    schemas: list[dict[str, Any]] = []
+def _joined(by_kind: dict[str, Fields]) -> Fields:
+    schemas: list[Fields] = []
     for schema in by_kind.values():
         if schema not in schemas:
             schemas.append(schema)
@@ -48,7 +49,7 @@ class JobRequest(Strict):
     estimator: _Estimator
     table: _Location
     model: _Location
-    options: dict[str, Any] = Field(default_factory=dict, json_schema_extra={"properties": _properties()})
+    options: Fields = Field(default_factory=dict, json_schema_extra={"properties": _properties()})
     rows: Annotated[list[_Row], Field(min_length=2, max_length=2)] | None = None
     queries: _Location | None = None
     overwrite: StrictBool = False

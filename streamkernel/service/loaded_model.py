@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.kinds import predicting_class, predictor_of
@@ -16,6 +15,7 @@ from streamkernel.models.few_rows import DirectPredictions
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.store import bundle_kind
 from streamkernel.table import KnownColumns
+from streamkernel.type_aliases import Float
 
 __all__ = ["Field", "LoadedModel", "PredictionRequest", "load"]
 
@@ -125,7 +125,7 @@ class LoadedModel:
         return fields
 
     @property
-    def example(self) -> NDArray[np.float64]:
+    def example(self) -> Float:
         """An example row (p,): the first of the basis, in the units of the rows."""
         points = self.model.points
         return points[0].astype(np.float64) if len(points) else np.zeros(len(self.columns))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import JSONResponse
@@ -13,6 +11,7 @@ from streamkernel.records import RidgeRecord, UpdatableRecord
 from streamkernel.service.loaded_model import LoadedModel
 from streamkernel.service.model_registry import Entry, Registry, Why
 from streamkernel.service.schemas import ERRORS, Model, ModelList
+from streamkernel.type_aliases import Fields
 
 __all__ = ["described", "left_out_field", "models_router"]
 
@@ -52,16 +51,16 @@ def models_router(registry: Registry) -> APIRouter:
     return router
 
 
-def left_out_field(registry: Registry, *, names: bool = True) -> dict[str, Any]:
+def left_out_field(registry: Registry, *, names: bool = True) -> Fields:
     """The field `left_out`: what is not served, and why; empty if nothing is left out."""
     found = list(registry.left_out.items())[:_MOST_LEFT_OUT]
     return {"left_out": [{"name": name if names else None, "why": why} for name, why in found]} if found else {}
 
 
-def summary(entry: Entry) -> dict[str, Any]:
+def summary(entry: Entry) -> Fields:
     """The fields of one model in the list."""
     error = entry.problem
-    fields: dict[str, Any] = {
+    fields: Fields = {
         "name": entry.name,
         "ready": entry.served is not None,
         "error": None if error is None else _error(error),
@@ -87,7 +86,7 @@ def _error(error: Why) -> dict[str, str]:
     return {"type": error[0], "message": error[1]}
 
 
-def described(entry: Entry, served: LoadedModel) -> dict[str, Any]:
+def described(entry: Entry, served: LoadedModel) -> Fields:
     """All fields of one model."""
     record, path = served.model.record, served.model.residual_path
     # Evenly by logarithm, where the curve is drawn; both ends are among them.

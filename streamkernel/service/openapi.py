@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from streamkernel.kinds import PREDICTORS
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 from streamkernel.service.http_errors import STATUSES
+from streamkernel.type_aliases import Fields
 
 __all__ = ["openapi_of"]
 
@@ -58,7 +57,7 @@ _PREDICTIONS = {
 }
 
 
-def openapi_of(app: FastAPI, *, secured: bool) -> dict[str, Any]:
+def openapi_of(app: FastAPI, *, secured: bool) -> Fields:
     """The whole schema.
 
     Parameters
@@ -85,15 +84,15 @@ def _able(what: str) -> str:
     return ", ".join(kind.name for kind in PREDICTORS.values() if getattr(kind, what))
 
 
-def _predict() -> dict[str, Any]:
-    def content(json_schema: str) -> dict[str, Any]:
+def _predict() -> Fields:
+    def content(json_schema: str) -> Fields:
         return {
             MEDIA_TYPES[JSON]: {"schema": {"$ref": f"#/components/schemas/{json_schema}"}},
             MEDIA_TYPES[NPY]: {"schema": _BINARY},
             MEDIA_TYPES[ARROW]: {"schema": _BINARY},
         }
 
-    def flag(name: str, description: str) -> dict[str, Any]:
+    def flag(name: str, description: str) -> Fields:
         return {
             "name": name, "in": "query", "required": False, "description": description, "schema": {"type": "boolean"},
         }  # fmt: skip

@@ -22,6 +22,7 @@ from streamkernel.service.metrics import Metrics
 from streamkernel.service.model_registry import Registry
 from streamkernel.service.request import Request, Send
 from streamkernel.service.settings import Settings
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["Predict"]
 
@@ -116,12 +117,12 @@ class Predict:
             (request.hold if spool.in_memory else request.hold_file)(spool.nbytes)
             yield spool
 
-    def _predicted(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Any) -> None:
+    def _predicted(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Unchecked) -> None:
         direct = served.direct(asked)
         for first, last in direct.blocks(len(X), X.dtype):
             self._block(served, asked, spool, X[first:last], first)
 
-    def _block(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Any, first: int) -> None:
+    def _block(self, served: LoadedModel, asked: PredictionRequest, spool: Spool, X: Unchecked, first: int) -> None:
         direct = served.direct(asked)
         spool.append(direct.of_block(direct.prepared(X, first)))
         self._metrics.predicted(served.name, len(X))
@@ -147,10 +148,10 @@ class Predict:
             )  # fmt: skip
         return batchers[asked]
 
-    async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def _run(self, work: Callable[..., T], *arguments: Unchecked) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
-    async def _at_work(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def _at_work(self, work: Callable[..., T], *arguments: Unchecked) -> T:
         """Run a long piece of work. It waits for a free place only when its input has arrived, never for a client."""
         async with self._streams:
             return await self._run(work, *arguments)

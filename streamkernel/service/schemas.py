@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from streamkernel.service.http_errors import STATUSES
+from streamkernel.type_aliases import Fields
 
 __all__ = ["ERRORS", "Error", "ErrorDetail", "Health", "Model", "ModelList", "Strict"]
 
@@ -102,7 +103,7 @@ class FittedOn(Strict):
     table_fingerprint: str
     dtype: str
     seconds: float | None
-    updates: dict[str, Any] | None
+    updates: Fields | None
 
 
 class Model(ModelSummary):
@@ -126,6 +127,6 @@ class Model(ModelSummary):
     example: list[float] | None = None
 
 
-def ERRORS(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def ERRORS(*statuses: int) -> dict[int | str, Fields]:
     """The errors of an operation, for OpenAPI."""
     return {status: {"model": Error, "description": STATUSES[status][1]} for status in statuses}

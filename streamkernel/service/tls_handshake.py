@@ -13,6 +13,7 @@ import ssl
 from typing import Any
 
 from streamkernel.service.connections import Connections, address_of
+from streamkernel.type_aliases import Fields, Unchecked
 
 __all__ = ["handshake_class"]
 
@@ -28,9 +29,7 @@ class Handshake(asyncio.Protocol):
     make_protocol : makes the protocol of the encrypted connection, with `options`.
     """
 
-    def __init__(
-        self, connections: Connections, context: ssl.SSLContext, make_protocol: Any, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, connections: Connections, context: ssl.SSLContext, make_protocol: Any, options: Fields) -> None:
         self._connections = connections
         self._context = context
         self._make_protocol = make_protocol
@@ -85,7 +84,7 @@ def handshake_class(connections: Connections, context: ssl.SSLContext, make_prot
     """The class that the web server makes for each connection that is to be encrypted."""
 
     class TlsConnection(Handshake):
-        def __init__(self, **options: Any) -> None:
+        def __init__(self, **options: Unchecked) -> None:
             super().__init__(connections, context, make_protocol, options)
 
     return TlsConnection

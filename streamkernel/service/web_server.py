@@ -15,7 +15,6 @@ import ssl
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 import uvicorn
 
@@ -25,6 +24,7 @@ from streamkernel.service.connections import Client, Connections
 from streamkernel.service.http_protocol import CONNECTION, Connection
 from streamkernel.service.settings import Settings
 from streamkernel.service.tls_handshake import handshake_class
+from streamkernel.type_aliases import Untyped
 
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -78,11 +78,11 @@ class _Server(uvicorn.Server):
         last.start()
 
 
-def _protocol_class(connections: Connections) -> Any:
+def _protocol_class(connections: Connections) -> Untyped:
     """The class that the web server makes for each connection, in place of its own protocol."""
 
     class ServedConnection(Connection):
-        def __init__(self, handshake: Client | None = None, **options: Any) -> None:
+        def __init__(self, handshake: Client | None = None, **options: Untyped) -> None:
             def make_server(connection: Connection) -> asyncio.Protocol:
                 state = {**options["app_state"], CONNECTION: connection}
                 return HttpToolsProtocol(**{**options, "app_state": state})

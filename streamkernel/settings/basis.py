@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from streamkernel.selection import RULES, Rule, as_rule
 from streamkernel.settings.checks import checked_seed
 from streamkernel.settings.parameter import check_values, parameter
 from streamkernel.table import Table
+from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 from streamkernel.wording import estimator, option
 
 __all__ = ["BasisSettings", "default_components"]
@@ -51,10 +51,10 @@ class BasisSettings:
         flag="basis",
         default_words="sqrt(rows) log(rows), at most 1000",
     )
-    kernel: str | Kernel | dict[str, Any] = parameter(
+    kernel: str | Kernel | Fields = parameter(
         "gaussian", f"The name of the kernel: {_named(KERNEL_NAMES)}.", "kernel", kind=str, checked=False
     )
-    lengthscale: Any = parameter(
+    lengthscale: Unchecked = parameter(
         "median",
         "The lengthscale: a number, a number for each feature (a,b,c), median (the median distance of sampled rows) or "
         "auto (a search on a sample of rows).",
@@ -62,16 +62,16 @@ class BasisSettings:
         words=tuple(SAMPLE_ROWS),
         kind=list,
     )
-    gamma: Any = parameter(
+    gamma: Unchecked = parameter(
         None, "scikit-learn's gamma, which replaces the lengthscale.", "kernel", checked=False, optional=True
     )
-    degree: Any = parameter(
+    degree: Unchecked = parameter(
         None, "The degree of the polynomial kernel.", "kernel", kind=int, checked=False, optional=True
     )
-    coef0: Any = parameter(
+    coef0: Unchecked = parameter(
         None, "The constant of the polynomial and the sigmoid kernel.", "kernel", checked=False, optional=True
     )
-    kernel_params: dict[str, Any] | None = parameter(
+    kernel_params: Fields | None = parameter(
         None,
         "Further parameters of the kernel, such as nu.",
         "kernel",
@@ -103,9 +103,7 @@ class BasisSettings:
         checked=False,
         words=("trace", "prediction"),
     )
-    rule_options: dict[str, Any] = parameter(
-        {}, "Further options of the rule.", "basis", kind=dict, checked=False, flag=None
-    )
+    rule_options: Fields = parameter({}, "Further options of the rule.", "basis", kind=dict, checked=False, flag=None)
     scale: str = parameter(
         "standard",
         "Whether each feature is scaled to mean 0 and deviation 1 (standard) or not (none).",
@@ -129,7 +127,7 @@ class BasisSettings:
         self.selection_rule(has_targets=True)
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+    def from_parameters(cls, parameters: FieldsView) -> Self:
         """Make settings from a scikit-learn estimator's parameters; those of the run (memory, client) are ignored."""
         known = {each.name for each in fields(cls)}
         given = {name: value for name, value in parameters.items() if name in known}
@@ -206,7 +204,7 @@ class BasisSettings:
             )
         return int(self.n_components)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """Plain JSON: what determines the result, for checkpoints and the model."""
         lengthscale = self.lengthscale
         if not isinstance(lengthscale, str):

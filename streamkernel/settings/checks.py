@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option
 
 __all__ = ["checked_choice", "checked_number", "checked_seed", "checked_truth", "checked_whole"]
 
 
-def checked_seed(value: Any) -> int:
+def checked_seed(value: Unchecked) -> int:
     """A seed as an integer: an integer itself, one drawn from a `RandomState`, or 0 for None."""
     if value is None:
         return 0
@@ -24,26 +24,28 @@ def checked_seed(value: Any) -> int:
     return int(value)
 
 
-def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def checked_choice(name: str, value: Unchecked, choices: tuple[str, ...]) -> None:
     """Raise `ParameterError` for a value that is not one of the choices."""
     if value not in choices:
         raise ParameterError(f"{option(name)} must be one of {', '.join(choices)}, not {value!r}", value=value)
 
 
-def checked_truth(name: str, value: Any) -> None:
+def checked_truth(name: str, value: Unchecked) -> None:
     """Raise `ParameterError` for a value that is not true or false."""
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{option(name)} must be true or false, not {value!r}", value=value)
 
 
-def checked_whole(name: str, value: Any, least: int) -> None:
+def checked_whole(name: str, value: Unchecked, least: int) -> None:
     """Raise `ParameterError` for a value that is not a whole number of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         bound = f"> {least - 1}" if least == 1 else f">= {least}"
         raise ParameterError(f"{option(name)} must be a whole number {bound}, not {value!r}", value=value)
 
 
-def checked_number(name: str, value: Any, *, least: float, exclusive: bool = False, most: float = math.inf) -> float:
+def checked_number(
+    name: str, value: Unchecked, *, least: float, exclusive: bool = False, most: float = math.inf
+) -> float:
     """The value as a float; raises `ParameterError` for one that is no finite number in the range."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ParameterError(f"{option(name)} must be a number, not {value!r}", value=value)

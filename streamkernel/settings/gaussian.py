@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import ParameterError, ShapeError
@@ -17,6 +16,7 @@ from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.columns import default_names, frame_names
 from streamkernel.table.finite import require_finite
+from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 from streamkernel.wording import option
 
 __all__ = [
@@ -37,7 +37,7 @@ class TunedSettings(BasisSettings):
 
     SAMPLE_ROWS: ClassVar[dict[str, int]] = {**BasisSettings.SAMPLE_ROWS, EVIDENCE: 5000}
 
-    lengthscale: Any = parameter(
+    lengthscale: Unchecked = parameter(
         EVIDENCE,
         "The lengthscale: a number, a number for each feature (a,b,c), median (the median distance of sampled rows) or "
         "auto (a search on a sample of rows). evidence takes the lengthscale of the largest evidence.",
@@ -46,7 +46,7 @@ class TunedSettings(BasisSettings):
         kind=list,
     )
     ard: bool = parameter(False, "Whether evidence finds a lengthscale for each feature.", kind=bool)
-    signal_variance: Any = parameter(
+    signal_variance: Unchecked = parameter(
         EVIDENCE,
         "The variance of the function f: a number, or evidence for the one of the largest evidence.",
         words=(EVIDENCE,),
@@ -92,7 +92,7 @@ class TunedSettings(BasisSettings):
         wanted = self.SAMPLE_ROWS[EVIDENCE] if self.tunes else 0
         return min(max(wanted, super().sampled_rows(table)), table.n_rows)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         return super().to_config() | {
             "ard": bool(self.ard),
             "signal_variance": _plain(self.signal_variance),
@@ -118,7 +118,7 @@ class GaussianSettings(TunedSettings):
         kind=str,
         words=("fitc", "dtc", "pitc"),
     )
-    noise_variance: Any = parameter(
+    noise_variance: Unchecked = parameter(
         EVIDENCE,
         "The variance of the noise in squared units of the targets: a number, or evidence for the one of the largest "
         "evidence.",
@@ -169,7 +169,7 @@ class GaussianSettings(TunedSettings):
         wanted = DEGREES_ROWS if self.approximation == "pitc" else 0
         return min(max(wanted, super().sampled_rows(table)), table.n_rows)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         return super().to_config() | {
             "approximation": self.approximation,
             "noise_variance": _plain(self.noise_variance),
@@ -190,7 +190,7 @@ class CommitteeSettings(GaussianSettings):
         kind=str,
         words=("pitc",),
     )
-    queries: Any = parameter(
+    queries: Unchecked = parameter(
         None,
         "A store with the rows (q, p) that predictions will be made for; they join the query points.",
         kind=object,
@@ -214,7 +214,7 @@ class CommitteeSettings(GaussianSettings):
             return self
         return replace(self, queries=self.queries.matched(table))
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         if self.queries is None:
             return super().to_config()
         points = self.queries.points
@@ -225,11 +225,11 @@ class CommitteeSettings(GaussianSettings):
 class QueryPoints:
     """Points (q, p) where predictions will be asked for, and the names of their columns; None for an array."""
 
-    points: NDArray[Any]
+    points: AnyArray
     names: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, given: Any) -> QueryPoints:
+    def of(cls, given: Unchecked) -> QueryPoints:
         """Make query points from a table, a DataFrame or an array.
 
         Raises
@@ -266,5 +266,5 @@ class QueryPoints:
         return QueryPoints(np.ascontiguousarray(self.points[:, list(order)]), table.columns)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Unchecked) -> Unchecked:
     return value if isinstance(value, str) else float(value)

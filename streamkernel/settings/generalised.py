@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from streamkernel.settings.gaussian import TunedSettings
 from streamkernel.settings.parameter import parameter
+from streamkernel.type_aliases import Fields
 
 __all__ = ["GeneralisedSettings"]
 
@@ -25,7 +26,7 @@ class GeneralisedSettings(TunedSettings):
     )
     max_iterations: int = parameter(30, "The largest number of Newton steps, one sweep each.", kind=int, least=1)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         return super().to_config() | {
             "newton_tol": float(self.newton_tol),
             "max_iterations": int(self.max_iterations),

@@ -12,6 +12,7 @@ from typing import Any
 
 from streamkernel.errors import ParameterError
 from streamkernel.settings.checks import checked_choice, checked_number, checked_truth, checked_whole
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["Parameter", "check_values", "parameter", "parameters_in"]
@@ -47,7 +48,7 @@ class Parameter:
     checked: bool = True
     default_words: str = ""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: Unchecked) -> None:
         """Raise `ParameterError` for a value that the parameter does not take."""
         if not self.checked or (value is None and self.optional):
             return
@@ -82,14 +83,14 @@ class Parameter:
         least = " > 0" if self.kind is int and self.least == 1 else least
         return least + ("" if self.most == math.inf else f"{' and' if least else ''} <= {self.most:g}")
 
-    def json_schema(self, default: Any) -> dict[str, Any]:
+    def json_schema(self, default: Any) -> Fields:
         """The values that it takes, as JSON schema."""
-        found: dict[str, Any] = {"description": self.help}
+        found: Fields = {"description": self.help}
         if isinstance(default, (str, int, float)) or default is None:
             found["default"] = default
         if self.kind not in (float, int, bool, str, list):
             return found
-        kinds: list[dict[str, Any]] = [{"enum": [*self.words]}] if self.words else []
+        kinds: list[Fields] = [{"enum": [*self.words]}] if self.words else []
         if self.kind is bool:
             kinds.append({"type": "boolean"})
         elif self.kind is list:
@@ -97,7 +98,7 @@ class Parameter:
         elif self.kind is str:
             kinds = kinds or [{"type": "string"}]
         else:
-            number: dict[str, Any] = {"type": "integer" if self.kind is int else "number"}
+            number: Fields = {"type": "integer" if self.kind is int else "number"}
             if self.least > -math.inf:
                 number["exclusiveMinimum" if self.above else "minimum"] = self.least
             if self.most < math.inf:
@@ -116,7 +117,7 @@ def parameter(default: Any, help: str, group: str = "model", *, compare: bool = 
     return field(default=default, compare=compare, metadata=metadata)
 
 
-def parameters_in(settings: Any) -> dict[str, tuple[Parameter, Any]]:
+def parameters_in(settings: Unchecked) -> dict[str, tuple[Parameter, Any]]:
     """The parameters of a class of settings by name, each with its default."""
     return {
         each.name: (each.metadata["parameter"], {} if each.default_factory is dict else each.default)
@@ -124,7 +125,7 @@ def parameters_in(settings: Any) -> dict[str, tuple[Parameter, Any]]:
     }
 
 
-def check_values(settings: Any) -> None:
+def check_values(settings: Unchecked) -> None:
     """Check each value of settings by its parameter.
 
     Raises

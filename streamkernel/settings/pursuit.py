@@ -15,6 +15,7 @@ from streamkernel.settings.checks import checked_number
 from streamkernel.settings.parameter import parameter
 from streamkernel.table import KnownColumns, Table
 from streamkernel.table.model_targets import with_targets_of
+from streamkernel.type_aliases import Fields
 from streamkernel.wording import option
 
 __all__ = ["AUTO", "PursuitSettings"]
@@ -214,7 +215,7 @@ class PursuitSettings(BasisSettings):
             raise type(error)(f"the validation rows: {error.message}") from error
         return replace(self, validation=replace(fitting, dtype=table.dtype, scaler=None))
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         whole = {name: getattr(self, name) for name in ("candidates", "picks", "patience")}
         return super().to_config() | {
             "rule": self.selection_rule(has_targets=True).name,

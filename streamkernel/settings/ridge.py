@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from streamkernel.errors import ParameterError
 from streamkernel.settings.basis import BasisSettings
 from streamkernel.settings.parameter import parameter
 from streamkernel.solvers import choose_solver
 from streamkernel.table import Table
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["RidgeSettings"]
@@ -21,7 +22,7 @@ class RidgeSettings(BasisSettings):
 
     SAMPLE_PER_FUNCTION: ClassVar[int] = 8  # rows for the preconditioner
 
-    alpha: Any = parameter(
+    alpha: Unchecked = parameter(
         "gcv",
         "The ridge, which is added to the diagonal: a number, or gcv for the choice by generalised cross-validation.",
         words=("gcv",),
@@ -70,6 +71,6 @@ class RidgeSettings(BasisSettings):
     def needs_regular_system(self) -> bool:
         return self.alpha != "gcv" and float(self.alpha) == 0.0
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         alpha = self.alpha if self.alpha == "gcv" else float(self.alpha)
         return super().to_config() | {"alpha": alpha, "solver": self.solver}

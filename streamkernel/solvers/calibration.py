@@ -31,10 +31,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from streamkernel.basis import Basis
@@ -43,10 +41,10 @@ from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import Likelihood
 from streamkernel.reductions.predictions import LatentPosterior
 from streamkernel.reductions.predictions.class_probabilities import averaged_probabilities, mean_rate
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["SHARES", "calibrated"]
 
-Float = NDArray[np.float64]
 
 SHARES = (1.0, 0.5, 0.25, 0.125, 2.0**-4, 2.0**-6, 2.0**-9)
 _ROWS = 2000
@@ -110,7 +108,7 @@ def _moved(posterior: LatentPosterior) -> float:
 
 
 def _left_out(
-    posterior: LatentPosterior, likelihood: Likelihood, X: NDArray[Any], y: Float, weights: Float
+    posterior: LatentPosterior, likelihood: Likelihood, X: AnyArray, y: Float, weights: Float
 ) -> tuple[Float, Float, Float]:
     """`LatentPosterior.parts` of each row for the fit without this row."""
     Q = posterior.contrasts
@@ -132,7 +130,7 @@ def _left_out(
     return means, covariances, left
 
 
-def _own_variance(basis: Basis, X: NDArray[Any]) -> Float:
+def _own_variance(basis: Basis, X: AnyArray) -> Float:
     """Variance (b,), in units of k, that the other functions do not explain at points of the basis; 0 at other rows."""
     G = basis.features(X)
     diagonal = np.asarray(basis.kernel.diagonal(X), np.float64)

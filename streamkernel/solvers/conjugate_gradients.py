@@ -14,13 +14,13 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from streamkernel.type_aliases import Bool, Float
 
 __all__ = ["ConjugateGradients", "Ended", "column_products", "iterate"]
 
-Float = NDArray[np.float64]
 Map = Callable[[Float], Float]
-Columns = NDArray[np.bool_]
+Columns = Bool
 Ended = Literal["tolerance", "rounding", "iterations"]
 
 _RESTARTS = 3

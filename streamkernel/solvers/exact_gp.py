@@ -13,19 +13,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ResourceLimitError, ShapeMismatchError
 from streamkernel.kernels import Kernel, prepare_gradient
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
+from streamkernel.type_aliases import Float, Unchecked
 
 __all__ = ["MOST_ROWS", "ExactGP", "Posterior"]
 
-Float = NDArray[np.float64]
 
 MOST_ROWS = 20_000
 
@@ -57,7 +55,7 @@ class ExactGP:
         S is not positive definite to working precision, or not finite.
     """
 
-    def __init__(self, X: Any, Y: Any, kernel: Kernel, *, signal: float = 1.0, noise: float = 1.0) -> None:
+    def __init__(self, X: Unchecked, Y: Unchecked, kernel: Kernel, *, signal: float = 1.0, noise: float = 1.0) -> None:
         self.X = checked_rows(X).astype(np.float64, copy=False)
         targets = np.asarray(Y, dtype=np.float64)
         m = len(self.X)
@@ -87,7 +85,7 @@ class ExactGP:
         log_det = 2.0 * float(np.log(np.diagonal(self.L)).sum())
         return -0.5 * (d * (m * math.log(2.0 * math.pi) + log_det) + float(np.vdot(self.Y, self.coefficients)))
 
-    def posterior(self, X: Any, *, covariance: bool = False) -> Posterior:
+    def posterior(self, X: Unchecked, *, covariance: bool = False) -> Posterior:
         """Posterior of f at rows X (q, p)."""
         rows = checked_rows(X, "X", self.X.shape[1]).astype(np.float64, copy=False)
         with single_threaded_blas():

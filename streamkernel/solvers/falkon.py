@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Session
@@ -34,11 +34,11 @@ from streamkernel.reductions import Gather, stream_generator
 from streamkernel.reductions.sums import FeatureGram, Features, NormalProduct, NormalTargets, TargetSums
 from streamkernel.solvers.conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
 __all__ = ["FalkonSolution", "FalkonSystem", "sampled_rows"]
 
-Float = NDArray[np.float64]
 
 _SAMPLE_STREAM = (21,)
 

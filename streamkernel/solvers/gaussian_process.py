@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
@@ -28,11 +28,11 @@ from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas,
 from streamkernel.reductions.predictions import GaussianPredictions
 from streamkernel.reductions.sums import BlockNoise, DiagonalNoise, GaussianSums, RowNoise
 from streamkernel.solvers.evidence_curve import EvidenceCurve
+from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
 __all__ = ["GaussianSolution", "GaussianSystem", "Variances"]
 
-Float = NDArray[np.float64]
 
 _SAME_RATIO = 1e-9
 _LOST = 1e-14  # share of YY that is rounding

@@ -8,7 +8,6 @@ sweeps at its end. The numbers of operations decide; a number that is read count
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from streamkernel.reductions.sums import Features
 from streamkernel.solvers.latent_coordinates import STEPS, GeneralisedFit, Sweep
 from streamkernel.solvers.newton import solve_newton
 from streamkernel.solvers.quasi_newton import solve_quasi_newton
+from streamkernel.type_aliases import Fields
 
 __all__ = ["METHODS", "GeneralisedCosts", "generalised_costs", "solve_generalised"]
 
@@ -119,7 +119,7 @@ def solve_generalised(
             f"{hessian_bytes / 1e6:.0f}; take fewer basis functions, or method 'quasi-newton'"
         )
     problem = (sweep, features, likelihood)
-    options: dict[str, Any] = {"signal_variance": signal_variance, "intercept": intercept}
+    options: Fields = {"signal_variance": signal_variance, "intercept": intercept}
     if most_iterations is not None:
         options["most_iterations"] = most_iterations
     if method == "newton":

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import (
     cholesky,
@@ -18,10 +17,10 @@ from streamkernel.linalg import (
 )
 from streamkernel.reductions.likelihoods import Latent, add_weighted_gram
 from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates
+from streamkernel.type_aliases import Float
 
 __all__ = ["CheapHessian", "ConstantHessian", "SampledHessians"]
 
-Float = NDArray[np.float64]
 
 _SHARE_OF_ALL = 0.01  # weight of the mean curvature of all rows, because a sample may have no rows of a class
 

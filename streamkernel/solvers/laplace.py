@@ -19,16 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t, symmetric_eigen
 from streamkernel.reductions.predictions import FullCovariance, KroneckerCovariance, LatentCovariance, LatentPosterior
 from streamkernel.solvers.latent_coordinates import WAY_OUT, GeneralisedFit
+from streamkernel.type_aliases import Float
 
 __all__ = ["LaplaceApproximation"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions import Reduction
 from streamkernel.reductions.likelihoods import Latent, Likelihood, StartSums
+from streamkernel.type_aliases import Fields, Float
 
 __all__ = ["STEPS", "WAY_OUT", "Coordinates", "GeneralisedFit", "Iteration", "Sweep", "accepted"]
 
-Float = NDArray[np.float64]
 Result = TypeVar("Result")
 
 WAY_OUT = "give a smaller signal variance, a shorter lengthscale, or fewer basis functions"
@@ -89,7 +88,7 @@ class GeneralisedFit:
     mean_curvature: Float | None = None
     gram: Float | None = None
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """Record of the fit as plain JSON."""
         return {
             "method": self.method,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from streamkernel.basis import Basis
@@ -15,6 +12,7 @@ from streamkernel.linalg import RidgePath, single_threaded_blas
 from streamkernel.records import LengthscaleChoice
 from streamkernel.reductions import Sample
 from streamkernel.table.row_keys import distinct_rows
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["LengthscaleChoice", "choice_bytes", "choose_lengthscale", "median_lengthscale"]
 
@@ -26,7 +24,7 @@ _STEPS = tuple(float(2.0**power) for power in np.arange(-3.0, 4.01, 0.5))
 _EQUAL = 1.01
 
 
-def median_lengthscale(X: NDArray[Any], kernel: Kernel) -> float:
+def median_lengthscale(X: AnyArray, kernel: Kernel) -> float:
     """Median distance between pairs of distinct rows, in the metric of the kernel (city block for the Laplacian).
 
     Raises
@@ -75,7 +73,7 @@ def choice_bytes(rows: int, features: int, itemsize: int, *, formulas: int = 1, 
 
 
 def choose_lengthscale(
-    sample: Sample, kernel: Kernel, *, search: bool, intercept: bool, scale: NDArray[np.float64]
+    sample: Sample, kernel: Kernel, *, search: bool, intercept: bool, scale: Float
 ) -> LengthscaleChoice:
     """The median distance, or with `search` the lengthscale nearest to it with a GCV score within 1 % of the smallest.
 
@@ -108,7 +106,7 @@ def _basis_rows(rows: int) -> int:
     return min(_SEARCH_BASIS, max(1, rows // 4))
 
 
-def _gcv(sample: Sample, kernel: Kernel, intercept: bool, scale: NDArray[np.float64]) -> float:
+def _gcv(sample: Sample, kernel: Kernel, intercept: bool, scale: Float) -> float:
     X = sample.X.astype(np.float64)
     Y = (sample.Y - sample.Y.mean(axis=0) if intercept else sample.Y) / scale
     first = np.arange(_basis_rows(len(X)))

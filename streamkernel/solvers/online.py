@@ -24,10 +24,9 @@ This is not a `Reduction`, because the effect of a row depends on the rows befor
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.errors import NonFiniteDataError, ParameterError, ShapeMismatchError
@@ -36,11 +35,11 @@ from streamkernel.kernels.parameters import checked_integer, checked_number, che
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, solve_lower_t, syrk
 from streamkernel.reductions import Predictions
 from streamkernel.table import Table
+from streamkernel.type_aliases import AnyArray, Float
 from streamkernel.wording import option
 
 __all__ = ["OnlineGaussianProcess"]
 
-Float = NDArray[np.float64]
 
 _BLOCK_ROWS = 2048
 
@@ -80,7 +79,7 @@ class OnlineGaussianProcess:
         self._given = centre
         self._centre = np.zeros(1)
         self.count = 0
-        self._Z: NDArray[Any] = np.zeros((0, 0))
+        self._Z: AnyArray = np.zeros((0, 0))
         self._rows: list[int] = []
         self._L, self._A, self._c = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0))
 
@@ -130,14 +129,14 @@ class OnlineGaussianProcess:
                 self._block(rows[first : first + _BLOCK_ROWS], Y[first : first + _BLOCK_ROWS] - self._centre)
         return self
 
-    def _begin(self, rows: NDArray[Any], d: int) -> None:
+    def _begin(self, rows: AnyArray, d: int) -> None:
         self.kernel.check_features(rows.shape[1])
         self._Z, self._c = np.zeros((0, rows.shape[1]), rows.dtype), np.zeros((0, d))
         self._centre = np.zeros(d) if self._given is None else np.atleast_1d(np.asarray(self._given, np.float64))
         if self._centre.shape != (d,):
             raise ShapeMismatchError(f"centre has shape {self._centre.shape} for {d} targets; give one for each")
 
-    def _block(self, rows: NDArray[Any], Y: Float) -> None:
+    def _block(self, rows: AnyArray, Y: Float) -> None:
         V, gamma, joined = self._features(rows.astype(np.float64))
         n, grown = len(self), V.shape[1]
         if joined:

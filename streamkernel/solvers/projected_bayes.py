@@ -21,17 +21,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import RidgePath, require_finite, single_threaded_blas, solve_lower_t, symmetric_eigen
 from streamkernel.reductions.sums import RidgeSums
+from streamkernel.type_aliases import Float
 
 __all__ = ["ProjectedBayes", "ProjectedSolution"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, warn_user
 from streamkernel.linalg import single_threaded_blas
@@ -21,10 +20,10 @@ from streamkernel.reductions.likelihoods import GradientStep, Likelihood, Newton
 from streamkernel.reductions.sums import Features
 from streamkernel.solvers.hessians import CheapHessian, ConstantHessian, SampledHessians
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
+from streamkernel.type_aliases import Float
 
 __all__ = ["solve_quasi_newton"]
 
-Float = NDArray[np.float64]
 
 _MEMORY = 12  # pairs of steps and gradients
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, SingularKernelError
@@ -24,6 +23,7 @@ from streamkernel.linalg import (
     solve_lower_t,
 )
 from streamkernel.reductions.sums import RidgeSums
+from streamkernel.type_aliases import Float
 from streamkernel.wording import option
 
 __all__ = ["RidgeSolution", "RidgeSystem"]
@@ -43,9 +43,9 @@ class RidgeSolution:
     """
 
     alpha: float
-    coefficients: NDArray[np.float64]
-    intercept: NDArray[np.float64]
-    residual_square: NDArray[np.float64]
+    coefficients: Float
+    intercept: Float
+    residual_square: Float
     effective_df: float
     gcv: float
 
@@ -68,7 +68,7 @@ class RidgeSystem:
         sums: RidgeSums,
         *,
         intercept: bool = True,
-        scale: NDArray[np.float64] | None = None,
+        scale: Float | None = None,
         independent: float = 1.0,
     ) -> None:
         for name in ("H", "g", "YY"):

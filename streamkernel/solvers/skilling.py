@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.engine import Session
 from streamkernel.errors import DTypeError, NonFiniteDataError, ParameterError, ShapeMismatchError
@@ -27,10 +27,9 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions.sums import CrossProducts, KernelProducts
 from streamkernel.solvers.conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Unchecked
 
 __all__ = ["CGResult", "FullSystem", "InverseBelow"]
-
-Float = NDArray[np.float64]
 
 
 class InverseBelow(Protocol):
@@ -38,7 +37,7 @@ class InverseBelow(Protocol):
 
     rho: float
 
-    def __matmul__(self, V: Any) -> Any: ...
+    def __matmul__(self, V: Unchecked) -> Any: ...
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Machine, Plan, Step, TableShape, make_plan, step_of
 from streamkernel.kernels import Kernel
-from streamkernel.reductions import Collect, Reduction
+from streamkernel.reductions import Collect
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.sums import FeatureGram, Features, FeatureTimes, FeatureTransposed, KernelProducts
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float
 
 __all__ = ["plan_full"]
 
@@ -51,7 +51,7 @@ def _preconditioner_steps(table: Table, kernel: Kernel, times: int, targets: int
     points = np.broadcast_to(np.zeros((), table.dtype), (rank, p))
     features = Features.of_basis(Basis(kernel, points, np.broadcast_to(np.zeros((), np.int64), (rank,))))
     values = FeatureTimes(features, _shape(rank, targets), np.zeros(targets))
-    parts: list[tuple[str, Reduction[Any], int]] = [
+    parts: list[tuple[str, AnyReduction, int]] = [
         ("Gram matrix of the factor", FeatureGram(features), 1),
         ("G^T V", FeatureTransposed(features, _shape(m, targets), table.start), times),
         ("G A", Collect(values, values.name, m), times),
@@ -62,6 +62,6 @@ def _preconditioner_steps(table: Table, kernel: Kernel, times: int, targets: int
     ]
 
 
-def _shape(rows: int, columns: int) -> NDArray[np.float64]:
+def _shape(rows: int, columns: int) -> Float:
     """An array with this shape but without its memory."""
     return np.broadcast_to(np.zeros(()), (rows, columns))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.engine import Step, step_of
@@ -15,6 +14,7 @@ from streamkernel.kernels import Gaussian
 from streamkernel.kernels.parameters import checked_integer
 from streamkernel.reductions.sums import FeatureGram, Features, NormalEquations, NormalProduct, NormalTargets
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float
 
 __all__ = ["SolverChoice", "choose_solver", "falkon_steps"]
 
@@ -116,5 +116,5 @@ def _work(steps: Iterable[Step]) -> float:
     return float(sum(step.flops + _VALUE * step.times * step.rows * step.kernel_columns for step in steps))
 
 
-def _shape(rows: int, columns: int) -> NDArray[np.float64]:
+def _shape(rows: int, columns: int) -> Float:
     return np.broadcast_to(np.zeros(()), (rows, columns))

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 from zarr.abc.buffer import Buffer
 from zarr.codecs import BytesCodec, Crc32cCodec
 from zarr.storage import LocalStore, MemoryStore, StorePath
@@ -32,6 +31,7 @@ from streamkernel.errors import (
     ResourceLimitError,
 )
 from streamkernel.store.plain import read_object
+from streamkernel.type_aliases import AnyArray, AnyDType, FieldsView
 
 __all__ = [
     "ArrayFiles",
@@ -57,7 +57,7 @@ def check_name(name: str) -> None:
         raise ParameterError(f"{name!r} is no array name; use letters, digits and underscores, a letter first")
 
 
-def storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
+def storable(name: str, array: AnyArray) -> AnyArray:
     """`array` in little-endian byte order, if it holds numbers or booleans.
 
     Raises
@@ -75,7 +75,7 @@ def storable(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def array_metadata(
-    shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...], dimensions: tuple[str, ...] | None = None
+    shape: tuple[int, ...], dtype: AnyDType, chunks: tuple[int, ...], dimensions: tuple[str, ...] | None = None
 ) -> bytes:
     """The ``zarr.json`` of an array without chunks."""
     contents: dict[str, Buffer] = {}
@@ -99,7 +99,7 @@ def open_for_writing(folder: Path, name: str) -> zarr.Array[Any]:
     return array.with_config({"write_empty_chunks": True})
 
 
-def write_array(folder: Path, name: str, values: NDArray[Any]) -> None:
+def write_array(folder: Path, name: str, values: AnyArray) -> None:
     """Write a whole array, chunk by chunk."""
     chunks = _chunk_shape(values.shape, values.dtype.itemsize)
     (folder / name).mkdir()
@@ -109,7 +109,7 @@ def write_array(folder: Path, name: str, values: NDArray[Any]) -> None:
         array[region] = values[region]
 
 
-def group_metadata(attributes: Mapping[str, Any], members: Mapping[str, bytes]) -> bytes:
+def group_metadata(attributes: FieldsView, members: Mapping[str, bytes]) -> bytes:
     """The ``zarr.json`` of a group, with that of each of its members consolidated in it.
 
     We consolidate them ourselves: plain zarr then lists the members from here, without warning about our JSON files.
@@ -124,7 +124,7 @@ def group_metadata(attributes: Mapping[str, Any], members: Mapping[str, bytes]) 
     return json_content(content)
 
 
-def write_group(folder: Path, attributes: Mapping[str, Any], names: Iterable[str]) -> None:
+def write_group(folder: Path, attributes: FieldsView, names: Iterable[str]) -> None:
     """Write the metadata of a group whose members are in its folder."""
     members = {name: (folder / name / ZARR_JSON).read_bytes() for name in names}
     (folder / ZARR_JSON).write_bytes(group_metadata(attributes, members))
@@ -222,7 +222,7 @@ class ArrayFiles:
                 state = "missing" if key not in files else "empty"
                 raise MissingChunkError(f"chunk {key} in {self.folder} is {state}; restore it from a copy", key)
 
-    def read(self) -> NDArray[Any]:
+    def read(self) -> AnyArray:
         """All values, read one chunk at a time, so that an error can name the chunk."""
         values = np.empty(self.shape, dtype=self.dtype)
         for coordinates, region in chunk_grid(self.shape, self.chunks):

@@ -15,11 +15,9 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
-from numpy.typing import NDArray
 
 from streamkernel.atomic import (
     array_digest,
@@ -46,6 +44,7 @@ from streamkernel.outputs import Kind, building_at, check_target, translated_os_
 from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
 from streamkernel.store.fetched import fetched
 from streamkernel.store.plain import plain, read_json, read_object
+from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
 __all__ = [
     "Bundle",
@@ -87,8 +86,8 @@ class Bundle:
 
     kind: str
     version: int
-    config: dict[str, Any] = field(default_factory=dict)
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    config: Fields = field(default_factory=dict)
+    arrays: dict[str, AnyArray] = field(default_factory=dict)
 
 
 def bundle_digest(bundle: Bundle) -> str:
@@ -227,7 +226,7 @@ def is_foreign(path: str | os.PathLike[str]) -> bool:
     return header is not None and header.get("format") != FORMAT
 
 
-def _header(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+def _header(path: str | os.PathLike[str]) -> Fields | None:
     """The first fields of the configuration at `path`; None if there is none or it is damaged."""
     place = normalised(path)
     try:
@@ -240,13 +239,13 @@ def _header(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     return header if isinstance(header, dict) else None
 
 
-def _begins(head: bytes) -> dict[str, Any]:
+def _begins(head: bytes) -> Fields:
     """Format and kind of a long configuration, from its first bytes; another program's file may have gigabytes."""
     found = _FIRST.match(head[:_HEAD])
     return {} if found is None else {"format": found[1].decode(), "kind": found[2].decode()}
 
 
-def _checked(bundle: Bundle) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _checked(bundle: Bundle) -> tuple[Fields, dict[str, AnyArray]]:
     if not bundle.kind or isinstance(bundle.version, bool) or not isinstance(bundle.version, int):
         raise ParameterError(f"a bundle needs a kind and a version number, not {bundle.kind!r} and {bundle.version!r}")
     for name in bundle.arrays:
@@ -264,8 +263,8 @@ def _output_kind(bundle: Bundle) -> Kind:
 def _write(
     target: str | Path,
     bundle: Bundle,
-    config: dict[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
+    config: Fields,
+    arrays: Mapping[str, AnyArray],
     kind: Kind | None,
     *,
     overwrite: bool,
@@ -291,11 +290,11 @@ def _write(
         building.abandon()
 
 
-def _array_entry(values: NDArray[Any]) -> dict[str, Any]:
+def _array_entry(values: AnyArray) -> Fields:
     return {"shape": list(values.shape), "dtype": values.dtype.name, "digest": array_digest(values)}
 
 
-def _open(folder: Path) -> tuple[dict[str, Any], str, dict[str, int]]:
+def _open(folder: Path) -> tuple[Fields, str, dict[str, int]]:
     """The header (its format and version are checked), its text, and the sizes of the existing files."""
     if not folder.exists():
         raise StoreNotFoundError(f"nothing at {folder}; check the path")
@@ -321,7 +320,7 @@ def _open(folder: Path) -> tuple[dict[str, Any], str, dict[str, int]]:
     return header, text, files
 
 
-def _manifest(folder: Path, files: Mapping[str, int]) -> dict[str, Any]:
+def _manifest(folder: Path, files: Mapping[str, int]) -> Fields:
     if COMPLETE not in files:
         raise IncompleteStoreError(f"{folder} has no {COMPLETE}: its writer did not finish; write it again")
     if ZARR_JSON not in files:
@@ -338,13 +337,13 @@ def _manifest(folder: Path, files: Mapping[str, int]) -> dict[str, Any]:
     return manifest
 
 
-def _verify_metadata(folder: Path, texts: Mapping[str, str], digests: Mapping[str, Any]) -> None:
+def _verify_metadata(folder: Path, texts: Mapping[str, str], digests: FieldsView) -> None:
     for key, text in texts.items():
         if digests.get(key) != text_digest(text):
             raise CorruptMetadataError(f"{folder / key} is not as it was written; restore it from a copy")
 
 
-def _verified(member: ArrayFiles, promised: Any) -> NDArray[Any]:
+def _verified(member: ArrayFiles, promised: Unchecked) -> AnyArray:
     values = member.read()
     found = _array_entry(values)
     if found != promised:

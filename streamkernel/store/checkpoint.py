@@ -13,9 +13,6 @@ import os
 import re
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-from numpy.typing import NDArray
 
 from streamkernel.atomic import canonical_json, text_digest
 from streamkernel.blobs import normalised
@@ -33,6 +30,7 @@ from streamkernel.outputs import translated_os_errors
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 from streamkernel.store.plain import differences, plain
 from streamkernel.store.run_storage import run_storage
+from streamkernel.type_aliases import AnyArray, Fields
 
 __all__ = ["Checkpoints", "read_step", "step_bundle"]
 
@@ -42,7 +40,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _STEP = re.compile(r"(\d{4,})-([a-z][a-z0-9_]*)")
 
 
-def step_bundle(step: int, name: str, run: str, state: dict[str, NDArray[Any]]) -> Bundle:
+def step_bundle(step: int, name: str, run: str, state: dict[str, AnyArray]) -> Bundle:
     """The bundle of a finished step; `run` is the digest of all that determines the run's result."""
     return Bundle(KIND, 1, {"step": step, "name": name, "run": run}, state)
 
@@ -86,10 +84,10 @@ class Checkpoints:
         Another driver works on this run; nothing was written.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], config: dict[str, Any], *, fresh: bool = False) -> None:
+    def __init__(self, folder: str | os.PathLike[str], config: Fields, *, fresh: bool = False) -> None:
         place = normalised(folder)
         self.folder: str | Path = place
-        self.config: dict[str, Any] = plain(config)
+        self.config: Fields = plain(config)
         self._digest = text_digest(canonical_json(self.config))
         with translated_os_errors(self.folder, "opening checkpoints in"):
             self._storage = run_storage(place)
@@ -101,13 +99,13 @@ class Checkpoints:
                 self._storage.withdraw()
                 raise
 
-    def save(self, step: int, name: str, state: dict[str, NDArray[Any]]) -> None:
+    def save(self, step: int, name: str, state: dict[str, AnyArray]) -> None:
         """Save `state` as the result of step number `step`; an earlier save of this step is replaced atomically."""
         path = self._storage.step(self._name(step, name))
         self.check_open()
         replace_bundle(path, step_bundle(step, name, self._digest, state))
 
-    def load(self, step: int, name: str) -> dict[str, NDArray[Any]] | None:
+    def load(self, step: int, name: str) -> dict[str, AnyArray] | None:
         """The state from `save`, or None. For a torn checkpoint it warns and returns None: the step is done again."""
         saved = self._name(step, name)
         path = self._storage.step(saved)

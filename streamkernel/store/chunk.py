@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import google_crc32c
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
 from streamkernel.blobs import Blobs, Bytes
+from streamkernel.type_aliases import AnyArray, AnyDType
 
 __all__ = ["PIECE_BYTES", "read_chunk", "write_chunk"]
 
 PIECE_BYTES = 1 << 20
 
 
-def write_chunk(blobs: Blobs, key: str, values: NDArray[Any], shape: tuple[int, ...], *, durable: bool) -> str:
+def write_chunk(blobs: Blobs, key: str, values: AnyArray, shape: tuple[int, ...], *, durable: bool) -> str:
     """Set `key` to the chunk, and return the digest of the values, equal to `streamkernel.atomic.array_digest`.
 
     Parameters
@@ -50,7 +49,7 @@ def write_chunk(blobs: Blobs, key: str, values: NDArray[Any], shape: tuple[int, 
     return digest.hexdigest()
 
 
-def read_chunk(blobs: Blobs, key: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+def read_chunk(blobs: Blobs, key: str, shape: tuple[int, ...], dtype: AnyDType) -> AnyArray | None:
     """The values of a whole chunk; None if it is absent or damaged."""
     content = blobs.read(key)
     if content is None or len(content) != math.prod(shape) * dtype.itemsize + 4:
@@ -61,6 +60,6 @@ def read_chunk(blobs: Blobs, key: str, shape: tuple[int, ...], dtype: np.dtype[A
     return numbers.view(dtype).reshape(shape)
 
 
-def _pieces(values: NDArray[Any]) -> Iterator[Bytes]:
+def _pieces(values: AnyArray) -> Iterator[Bytes]:
     data = values.reshape(-1).view(np.uint8)
     return (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))

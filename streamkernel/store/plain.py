@@ -12,6 +12,7 @@ import numpy as np
 
 from streamkernel.atomic import parsed_json, read_file
 from streamkernel.errors import CorruptMetadataError, ParameterError, ResourceLimitError
+from streamkernel.type_aliases import Fields, Unchecked
 
 __all__ = ["differences", "parse_object", "plain", "read_json", "read_object"]
 
@@ -20,7 +21,7 @@ _MAX_JSON_BYTES = 64 * 2**20
 _REMEDY = "restore it from a copy or write the store again"
 
 
-def plain(value: Any, where: str = "config") -> Any:
+def plain(value: Unchecked, where: str = "config") -> Any:
     """`value` as JSON can hold it: NumPy scalars and arrays become numbers and lists, tuples become lists.
 
     Raises
@@ -67,7 +68,7 @@ def parse_json(content: bytes, where: str | Path, remedy: str = _REMEDY) -> Any:
         raise CorruptMetadataError(f"{where} is {what}; {remedy}") from error
 
 
-def parse_object(content: bytes, where: str | Path, remedy: str = _REMEDY) -> dict[str, Any]:
+def parse_object(content: bytes, where: str | Path, remedy: str = _REMEDY) -> Fields:
     """Like `parse_json`, for a text that must be an object: ``[]`` and ``null`` count as corrupt too."""
     value = parse_json(content, where, remedy)
     if not isinstance(value, dict):
@@ -81,7 +82,7 @@ def read_json(path: Path) -> tuple[Any, str]:
     return parse_json(content, path), content.decode("utf-8")
 
 
-def read_object(path: Path) -> tuple[dict[str, Any], str]:
+def read_object(path: Path) -> tuple[Fields, str]:
     """The object in a JSON file, and its text; see `parse_object`."""
     content = _read(path)
     return parse_object(content, path), content.decode("utf-8")
@@ -96,7 +97,7 @@ def _read(path: Path) -> bytes:
     return read_file(path)
 
 
-def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:
+def differences(ours: Unchecked, theirs: Unchecked, where: str = "") -> Iterator[str]:
     """One line for each field in which two plain values differ: ``solver.alpha: 0.1 there, 0.2 here``."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in sorted(ours.keys() | theirs.keys()):
@@ -111,7 +112,7 @@ def differences(ours: Any, theirs: Any, where: str = "") -> Iterator[str]:
         yield f"{where or 'config'}: {_short(theirs)} there, {_short(ours)} here"
 
 
-def _short(value: Any) -> str:
+def _short(value: Unchecked) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.errors import (
     ChunkAlignmentError,
@@ -18,6 +18,7 @@ from streamkernel.errors import (
 )
 from streamkernel.manifest import ArrayManifest
 from streamkernel.store.arrays import ZARR_JSON, array_metadata, check_name, chunk_key, group_metadata, storable
+from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked
 
 __all__ = ["RowColumn", "RowGrid"]
 
@@ -72,7 +73,7 @@ class RowGrid:
         step = self.chunk_rows
         return [(first // step, first, min(first + step, stop)) for first in range(start, stop, step)]
 
-    def metadata(self, attributes: Mapping[str, Any]) -> dict[str, bytes]:
+    def metadata(self, attributes: FieldsView) -> dict[str, bytes]:
         """The metadata files of the group and its arrays, by key; the group's is the last."""
         members = {}
         for name, column in self.columns.items():
@@ -82,7 +83,7 @@ class RowGrid:
         files = {f"{name}/{ZARR_JSON}": content for name, content in members.items()}
         return {**files, ZARR_JSON: group_metadata(attributes, members)}
 
-    def fitting(self, name: str, start: int, values: ArrayLike) -> NDArray[Any]:
+    def fitting(self, name: str, start: int, values: ArrayLike) -> AnyArray:
         """`values` in the dtype of the array `name`, to be its rows from `start` on.
 
         Raises
@@ -124,7 +125,7 @@ class RowGrid:
             for name, column in self.columns.items()
         }
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """Plain JSON."""
         return {
             "rows": self.n_rows,
@@ -133,7 +134,7 @@ class RowGrid:
         }
 
 
-def _column(name: str, width: int | None, dtype: Any) -> RowColumn:
+def _column(name: str, width: int | None, dtype: Unchecked) -> RowColumn:
     check_name(name)
     if width is not None and width < 1:
         raise ParameterError(f"the array {name} has width {width}; it must be at least 1, or None for one value a row")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest
 from streamkernel.blobs import Blobs, LocalBlobs, at_once
@@ -17,6 +15,7 @@ from streamkernel.store.arrays import ZARR_JSON
 from streamkernel.store.chunk import read_chunk, write_chunk
 from streamkernel.store.journal import Journal
 from streamkernel.store.row_grid import RowGrid
+from streamkernel.type_aliases import AnyArray, FieldsView
 
 __all__ = ["RowStorage"]
 
@@ -39,12 +38,12 @@ class RowStorage:
         """The folder, or the prefix of the objects' keys."""
         return self.blobs.folder if isinstance(self.blobs, LocalBlobs) else self.prefix
 
-    def create(self, attributes: Mapping[str, Any]) -> None:
+    def create(self, attributes: FieldsView) -> None:
         """Write the metadata of the group and its arrays."""
         for name, content in self.grid.metadata(attributes).items():
             self.blobs.write(self.prefix + name, content)
 
-    def write(self, log: str, key: str, values: NDArray[Any], shape: tuple[int, ...]) -> str:
+    def write(self, log: str, key: str, values: AnyArray, shape: tuple[int, ...]) -> str:
         """Write a whole chunk, note it in a log as finished, and return the digest of its values."""
         # On the disk before it is noted as finished, so that a resume after a power failure finds it.
         digest = write_chunk(self.blobs, self.prefix + key, values, shape, durable=self.journal is not None)
@@ -61,7 +60,7 @@ class RowStorage:
         if not self.blobs.exists():
             raise StoreNotFoundError(f"the output {target} is no longer being written; nothing was written")
 
-    def read(self, name: str, key: str, first: int, last: int) -> NDArray[Any] | None:
+    def read(self, name: str, key: str, first: int, last: int) -> AnyArray | None:
         """Rows [first, last), which are one chunk; None if it is absent or damaged."""
         column = self.grid.columns[name]
         shape = column.shape(self.grid.chunk_rows)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.atomic import array_digest
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
@@ -27,6 +27,7 @@ from streamkernel.store.plain import plain
 from streamkernel.store.row_grid import RowColumn, RowGrid
 from streamkernel.store.row_storage import RowStorage
 from streamkernel.store.unfinished import Unfinished, unfinished_at
+from streamkernel.type_aliases import AnyArray, Fields, FieldsView
 
 __all__ = ["RowColumn", "RowSink"]
 
@@ -51,7 +52,7 @@ class RowSink:
         columns: Mapping[str, tuple[int | None, Any]],
         chunk_rows: int,
         *,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: FieldsView | None = None,
         overwrite: bool = False,
         fingerprint: str | None = None,
         resume: bool = False,
@@ -175,7 +176,7 @@ class RowSink:
                 digests[key] = self._rows.write(f"{name}-{start}", key, chunk, shape)
         return digests
 
-    def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
+    def read(self, name: str, start: int, stop: int) -> AnyArray:
         """Rows [start, stop) of the array `name`, as stored; they must be whole chunks that an earlier run finished.
 
         Raises
@@ -229,6 +230,6 @@ class RowSink:
     def __exit__(self, *exception: object) -> None:
         self.abort()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Fields:
         # Only the creator has the lock and may finish.
         return {**self.__dict__, "_building": None}

@@ -7,13 +7,13 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from streamkernel.atomic import HeldLock, json_content, partial_sibling
 from streamkernel.blobs import Lock, PathLock, blobs_at, joined, lease_of
 from streamkernel.errors import RunLockedError
 from streamkernel.outputs import refuse_link, remove_any, remove_stray_partials
 from streamkernel.store.plain import parse_object
+from streamkernel.type_aliases import Fields
 
 __all__ = ["RunStorage", "run_storage"]
 
@@ -58,12 +58,12 @@ class RunStorage:
         """Whether a step was saved."""
         return self._blobs.holds(f"{name}/")
 
-    def description(self) -> dict[str, Any] | None:
+    def description(self) -> Fields | None:
         """The description of the run; None if there is none."""
         content = self._blobs.read(RUN)
         return None if content is None else parse_object(content, f"{self.location}/{RUN}", "start without resuming")
 
-    def write_description(self, run: dict[str, Any]) -> None:
+    def write_description(self, run: Fields) -> None:
         """Write the description of the run."""
         self._blobs.write(RUN, json_content(run))
 

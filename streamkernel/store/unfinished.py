@@ -22,7 +22,7 @@ import uuid
 from abc import abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from streamkernel.atomic import HeldLock, json_content
 from streamkernel.blobs import (
@@ -57,6 +57,7 @@ from streamkernel.outputs import (
 from streamkernel.store.arrays import ZARR_JSON, list_files
 from streamkernel.store.journal import Journal, LogJournal, ObjectJournal
 from streamkernel.store.plain import differences, parse_object
+from streamkernel.type_aliases import Fields
 
 __all__ = ["Unfinished", "unfinished_at"]
 
@@ -99,7 +100,7 @@ class Unfinished(Building):
     _state: Blobs  # the place of run.json
     _letters: int  # of a name
 
-    def __init__(self, target: str | Path, config: dict[str, Any], *, resume: bool) -> None:
+    def __init__(self, target: str | Path, config: Fields, *, resume: bool) -> None:
         self.target, self._config = target, config
         self._lock = self._acquire(f"{target} is being written by another process; wait for it or stop it first")
         try:
@@ -198,7 +199,7 @@ class UnfinishedFolder(Unfinished):
     prefix = ""
     _letters = 8
 
-    def __init__(self, target: Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> None:
+    def __init__(self, target: Path, kind: Kind, config: Fields, *, resume: bool) -> None:
         self._kind = kind
         self._around = target.with_name(f".{target.name}.unfinished")
         self._state = LocalBlobs(self._around)
@@ -261,7 +262,7 @@ class UnfinishedGeneration(Unfinished):
     target: str
     _letters = 12
 
-    def __init__(self, target: str, config: dict[str, Any], *, resume: bool) -> None:
+    def __init__(self, target: str, config: Fields, *, resume: bool) -> None:
         self._state = blobs_at(joined(target, "UNFINISHED"))
         super().__init__(target, config, resume=resume)
 
@@ -292,7 +293,7 @@ class UnfinishedGeneration(Unfinished):
         self._state.remove_below(f"{self.name}/")
 
 
-def unfinished_at(target: str | Path, kind: Kind, config: dict[str, Any], *, resume: bool) -> Unfinished:
+def unfinished_at(target: str | Path, kind: Kind, config: Fields, *, resume: bool) -> Unfinished:
     """The unfinished output at a path, or at a URL (text)."""
     if isinstance(target, str):
         return UnfinishedGeneration(target, config, resume=resume)

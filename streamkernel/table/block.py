@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["RowBlock"]
 
@@ -31,9 +32,9 @@ class RowBlock:
     """
 
     start: int
-    X: NDArray[Any]
-    Y: NDArray[np.float64] | None
-    weights: NDArray[np.float64] | None = None
+    X: AnyArray
+    Y: Float | None
+    weights: Float | None = None
     keys: NDArray[np.uint64] | None = None
 
     @property

@@ -17,12 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from streamkernel.errors import ShapeError
 from streamkernel.table.ordered_rows import OrderedRows
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["KnownColumns", "are_real", "check_distinct", "default_names", "frame_names", "with_names"]
 
@@ -146,7 +146,7 @@ def _listed(names: Sequence[str], *, quoted: bool = True) -> str:
     return ", ".join(shown) + (f", ... ({len(names)} in all)" if len(names) > _SHOWN else "")
 
 
-def frame_names(X: Any, what: str = "X") -> list[str] | None:
+def frame_names(X: Unchecked, what: str = "X") -> list[str] | None:
     """Names of the columns of rows in memory; None for an array, or where some names are not text.
 
     Raises

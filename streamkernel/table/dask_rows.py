@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.atomic import text_digest
 from streamkernel.errors import ShapeError
 from streamkernel.table.rows import RowArray
 from streamkernel.table.values import unmasked
+from streamkernel.type_aliases import AnyArray, Int, Unchecked
 
 __all__ = ["DaskRows", "is_dask"]
 
@@ -23,7 +21,7 @@ def is_dask(value: object) -> bool:
 class DaskRows(RowArray):
     """One block of Dask rows at a time, computed in this thread: tasks must not start tasks."""
 
-    def __init__(self, array: Any, name: str) -> None:
+    def __init__(self, array: Unchecked, name: str) -> None:
         if any(not np.isfinite(n) for n in array.shape):
             raise ShapeError(f"the Dask array {name} has unknown chunk sizes; call compute_chunk_sizes() on it first")
         self.name = name
@@ -49,7 +47,7 @@ class DaskRows(RowArray):
         index = int(np.searchsorted(self._ends, row, side="right"))
         return (int(self._ends[index - 1]) if index else 0), int(self._ends[index])
 
-    def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
+    def cuts(self, start: int, stop: int) -> Int:
         """Block boundaries between `start` and `stop`."""
         inner = self._ends[(self._ends > start) & (self._ends < stop)]
         return np.concatenate(([start], inner, [stop])).astype(np.int64)
@@ -58,7 +56,7 @@ class DaskRows(RowArray):
         """The block that holds `row`."""
         return f"Dask block {int(np.searchsorted(self._ends, row, side='right'))} of {self.name}"
 
-    def load(self, first: int, last: int) -> NDArray[Any]:
+    def load(self, first: int, last: int) -> AnyArray:
         """Compute one row of blocks."""
         block = self._array[first:last].compute(scheduler="synchronous")
         return np.asarray(unmasked(block, self.name, self.where(first), first))

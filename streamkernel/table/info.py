@@ -14,6 +14,7 @@ from streamkernel.table.open import open_table
 from streamkernel.table.stored import open_node
 from streamkernel.table.zarr_metadata import join, node_kind
 from streamkernel.table.zarr_rows import ZarrRows
+from streamkernel.type_aliases import Fields
 
 __all__ = ["TableInfo", "table_info"]
 
@@ -60,7 +61,7 @@ class TableInfo:
     bytes_decoded: int
     bytes_stored: int | None
     checksummed: bool
-    statistics: dict[str, Any] | None
+    statistics: Fields | None
     source: str | None
     seed: int | None
     fingerprint: str
@@ -99,7 +100,7 @@ class TableInfo:
             left_out=tuple(str(part) for part in attributes.get("left_out", ())),
         )
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """Plain JSON."""
         config = asdict(self)
         for name in ("columns", "target_names", "classes", "left_out"):
@@ -116,6 +117,6 @@ def _bytes_stored(store: Store, path: str) -> int | None:
     return None
 
 
-def table_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+def table_info(path: str | os.PathLike[str]) -> Fields:
     """The output of `streamkernel info STORE`: `TableInfo` as plain JSON."""
     return TableInfo.of(path).to_config()

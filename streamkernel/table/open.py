@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamkernel.errors import (
     DTypeError,
@@ -25,14 +24,15 @@ from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, table_dtype, unmasked
 from streamkernel.table.xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
+from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["open_table"]
 
 
 def open_table(
-    X: Any,
-    y: Any = None,
+    X: Unchecked,
+    y: Unchecked = None,
     *,
     rows: slice | tuple[int, int] | None = None,
     target: str | int | None = None,
@@ -94,7 +94,7 @@ def open_table(
 
 def _reopen(
     table: Table,
-    y: Any,
+    y: Unchecked,
     rows: slice | tuple[int, int] | None,
     target: str | int | None,
     dtype: DTypeName,
@@ -129,7 +129,7 @@ def _reopen(
     return opened if rows is None else opened.slice(*_range(rows, table.features.n_rows))
 
 
-def _features(X: Any, target: str | int | None) -> Opened:
+def _features(X: Unchecked, target: str | int | None) -> Opened:
     if isinstance(X, (str, os.PathLike)):
         return _no_target(target, open_stored(X))
     if isinstance(X, (zarr.Array, zarr.Group)):
@@ -155,7 +155,7 @@ def _no_target(target: str | int | None, opened: Opened) -> Opened:
     return opened
 
 
-def _target_rows(y: Any) -> tuple[RowArray, tuple[str, ...]]:
+def _target_rows(y: Unchecked) -> tuple[RowArray, tuple[str, ...]]:
     """y as rows, and the names of its columns."""
     rows: RowArray
     name = ""
@@ -210,7 +210,7 @@ def _check_shapes(X: RowArray, y: RowArray | None) -> None:
         raise EmptyDataError(f"y has shape {y.shape}: no columns; give at least one target")
 
 
-def _as_array(value: Any, name: str) -> NDArray[Any]:
+def _as_array(value: Unchecked, name: str) -> AnyArray:
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise DTypeError(f"{name} is a sparse matrix; sparse input is not supported: give {name}.toarray()")
     value = unmasked(value, name)
@@ -223,7 +223,7 @@ def _as_array(value: Any, name: str) -> NDArray[Any]:
     return values
 
 
-def _in_memory(y: Any) -> bool:
+def _in_memory(y: Unchecked) -> bool:
     return isinstance(y, (list, tuple, np.ndarray)) or (_is_pandas(y) and y.ndim == 1 and y.name is None)
 
 
@@ -231,7 +231,7 @@ def _is_pandas(value: object) -> bool:
     return type(value).__module__.split(".")[0] == "pandas" and type(value).__name__ in ("DataFrame", "Series")
 
 
-def _from_pandas(frame: Any, target: str | int | None) -> Opened:
+def _from_pandas(frame: Unchecked, target: str | int | None) -> Opened:
     if type(frame).__name__ == "Series":
         raise ShapeError(f"X is a Series of shape {frame.shape}; give a DataFrame (to_frame() makes one column)")
     names = [str(name) for name in frame.columns]
@@ -263,7 +263,7 @@ def _from_pandas(frame: Any, target: str | int | None) -> Opened:
     return opened
 
 
-def _weights(weights: ArrayLike | None, X: RowArray) -> NDArray[np.float64] | None:
+def _weights(weights: ArrayLike | None, X: RowArray) -> Float | None:
     if weights is None:
         return None
     if not X.in_memory:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.atomic import text_digest
 from streamkernel.table.rows import RowArray
+from streamkernel.type_aliases import AnyArray, Int
 
 __all__ = ["OrderedRows"]
 
@@ -52,7 +52,7 @@ class OrderedRows(RowArray):
         """Rows of the stored chunk that holds `row`."""
         return self.stored.chunk_span(row)
 
-    def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
+    def cuts(self, start: int, stop: int) -> Int:
         """Cuts of the stored rows: sweeps are cut as if the columns were stored in this order."""
         return self.stored.cuts(start, stop)
 
@@ -64,6 +64,6 @@ class OrderedRows(RowArray):
         """Raise where the stored rows have changed since they were pinned."""
         self.stored.check_unchanged()
 
-    def load(self, first: int, last: int) -> NDArray[Any]:
+    def load(self, first: int, last: int) -> AnyArray:
         """A chunk in this order."""
         return np.take(self.stored.load(first, last), self.order, axis=1)

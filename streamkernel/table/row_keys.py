@@ -8,10 +8,10 @@ rows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 __all__ = ["EXACT", "FEW", "PANEL", "distinct_rows", "far_origin", "first_of_each", "joined_keys", "row_keys"]
 
@@ -27,7 +27,7 @@ _FAR = 8.0  # deviations from 0: a column there is a constant and what differs f
 _ALIKE = 13  # binary digits, 1e-4 of a number: features of rows whose distance says nothing
 
 
-def far_origin(mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[np.float64]:
+def far_origin(mean: Float, std: Float) -> Float:
     """(q,) what keys of few digits are to take off each column, as its first digits say nothing of a row.
 
     The mean, where it is far from 0; a single outlier does not move it so far. 0 elsewhere.
@@ -35,7 +35,7 @@ def far_origin(mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[n
     return np.where(np.abs(mean) > _FAR * std, mean, 0.0)
 
 
-def row_keys(values: NDArray[Any], digits: int = EXACT, origin: NDArray[np.float64] | None = None) -> Keys:
+def row_keys(values: AnyArray, digits: int = EXACT, origin: Float | None = None) -> Keys:
     """(b,) keys of rows (b, q), of so many binary digits of each number less the `origin` (q,) of its column."""
     factors = np.random.Generator(np.random.Philox(_SEED)).integers(0, 2**64, values.shape[1], np.uint64)
     dropped, half = np.uint64(EXACT - digits), np.uint64((1 << (EXACT - digits)) >> 1)
@@ -65,12 +65,12 @@ def _mixed(keys: Keys) -> Keys:
     return np.asarray(keys ^ (keys >> np.uint64(31)))
 
 
-def first_of_each(keys: Keys) -> NDArray[np.int64]:
+def first_of_each(keys: Keys) -> Int:
     """Positions of the first row of each key, ascending."""
     return np.sort(np.unique(keys, return_index=True)[1]).astype(np.int64)
 
 
-def _origin_of(X: NDArray[Any]) -> NDArray[np.float64]:
+def _origin_of(X: AnyArray) -> Float:
     """(p,) `far_origin` of rows in memory, which may be wide: some columns at a time."""
     origin = np.zeros(X.shape[1])
     for first in range(0, X.shape[1], PANEL):
@@ -83,7 +83,7 @@ def _origin_of(X: NDArray[Any]) -> NDArray[np.float64]:
     return origin
 
 
-def distinct_rows(X: NDArray[Any]) -> NDArray[np.int64]:
+def distinct_rows(X: AnyArray) -> Int:
     """Positions of the first of each lot of equal rows, ascending; where many are, of nearly equal ones (to 1e-4)."""
     if not len(X):
         return np.zeros(0, np.int64)

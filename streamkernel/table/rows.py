@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest
+from streamkernel.type_aliases import AnyArray, AnyDType, Int
 
 __all__ = ["NumpyRows", "RowArray", "RowReader", "content_digest", "values_digest"]
 
@@ -29,7 +29,7 @@ class RowArray(ABC):
 
     name: str
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: AnyDType
 
     @property
     def n_rows(self) -> int:
@@ -61,10 +61,10 @@ class RowArray(ABC):
         """Half-open rows of the chunk that holds `row`."""
 
     @abstractmethod
-    def load(self, first: int, last: int) -> NDArray[Any]:
+    def load(self, first: int, last: int) -> AnyArray:
         """Decode the chunk of rows [first, last), which must be a result of `chunk_span`."""
 
-    def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
+    def cuts(self, start: int, stop: int) -> Int:
         """Increasing row numbers from `start` to `stop`: the borders of the chunks, clipped to this range."""
         step = self.chunk_rows
         inner = np.arange((start // step + 1) * step, stop, step, dtype=np.int64)
@@ -106,9 +106,9 @@ class RowReader:
     def __init__(self, rows: RowArray) -> None:
         self._rows, self._order = rows.as_stored
         self._first = self._last = 0
-        self._values: NDArray[Any] | None = None
+        self._values: AnyArray | None = None
 
-    def read(self, start: int, stop: int) -> NDArray[Any]:
+    def read(self, start: int, stop: int) -> AnyArray:
         """Rows [start, stop) as stored; a view where one chunk holds them all."""
         first = self._take(start)
         if stop <= self._last and self._order is None:
@@ -129,7 +129,7 @@ class RowReader:
             row = end
         return out
 
-    def _take(self, row: int) -> NDArray[Any]:
+    def _take(self, row: int) -> AnyArray:
         if self._values is None or not self._first <= row < self._last:
             self._values = None
             first, last = self._rows.chunk_span(row)
@@ -143,7 +143,7 @@ class NumpyRows(RowArray):
 
     CHUNK_ROWS = 1024
 
-    def __init__(self, values: NDArray[Any], name: str) -> None:
+    def __init__(self, values: AnyArray, name: str) -> None:
         self.name = name
         self.shape = values.shape
         self.dtype = values.dtype
@@ -171,12 +171,12 @@ class NumpyRows(RowArray):
         """All rows: slicing an array in memory needs no chunk."""
         return 0, self.n_rows
 
-    def load(self, first: int, last: int) -> NDArray[Any]:
+    def load(self, first: int, last: int) -> AnyArray:
         """A view."""
         return self._values[first:last]
 
 
-def content_digest(values: NDArray[Any]) -> str:
+def content_digest(values: AnyArray) -> str:
     """SHA-256 of shape, dtype and the digests of pieces of the values, without a second copy of a large array."""
     native = values.dtype.newbyteorder("<") if values.dtype.kind in "biufc" else values.dtype
     state = hashlib.sha256(f"{values.shape}{native.str}".encode())
@@ -186,7 +186,7 @@ def content_digest(values: NDArray[Any]) -> str:
     return state.hexdigest()
 
 
-def values_digest(values: NDArray[Any]) -> str:
+def values_digest(values: AnyArray) -> str:
     """Digest of numbers, or of text."""
     if values.dtype.kind in "biufc":
         return array_digest(values)

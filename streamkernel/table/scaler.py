@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["Scaler"]
 
@@ -28,8 +28,8 @@ class Scaler:
         (p,) float64; every scale finite and positive.
     """
 
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    mean: Float
+    scale: Float
 
     def __post_init__(self) -> None:
         mean = np.array(self.mean, dtype=np.float64)
@@ -53,7 +53,7 @@ class Scaler:
         """Number of columns p."""
         return int(self.mean.size)
 
-    def apply(self, X: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    def apply(self, X: AnyArray, dtype: DTypeLike) -> AnyArray:
         """Scaled rows (b, p), a new C-contiguous array of `dtype`.
 
         Rows in float32 with an offset of 1e4 lose digits if they are centred in float32 after a cast of the mean.

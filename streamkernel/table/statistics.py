@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import AnyArray, Bool, Fields, Float
 
 __all__ = ["ColumnStatistics", "TableStatistics"]
 
@@ -31,13 +30,13 @@ class ColumnStatistics:
     """
 
     count: int
-    mean: NDArray[np.float64]
-    std: NDArray[np.float64]
-    minimum: NDArray[np.float64]
-    maximum: NDArray[np.float64]
+    mean: Float
+    std: Float
+    minimum: Float
+    maximum: Float
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> ColumnStatistics:
+    def of(cls, values: AnyArray) -> ColumnStatistics:
         """Statistics of rows (b, p), b >= 1."""
         rows = np.asarray(values, dtype=np.float64)
         # One row is subtracted first: the mean of a column with offset 1e8 then keeps the digits of its deviations.
@@ -75,11 +74,11 @@ class ColumnStatistics:
         return ColumnStatistics(self.count, *(values[columns] for values in parts))
 
     @property
-    def constant(self) -> NDArray[np.bool_]:
+    def constant(self) -> Bool:
         """(p,) True where every row holds one value."""
         return np.equal(self.minimum, self.maximum)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """Plain JSON."""
         return {
             "count": self.count,
@@ -90,19 +89,19 @@ class ColumnStatistics:
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> ColumnStatistics:
+    def from_config(cls, config: Fields) -> ColumnStatistics:
         """The statistics that `to_config` wrote."""
         mean, std, low, high = (np.array(config[name], dtype=np.float64) for name in ("mean", "std", "min", "max"))
         if mean.ndim != 1 or not mean.shape == std.shape == low.shape == high.shape:
             raise ValueError("column statistics of several lengths")
         return cls(int(config["count"]), mean, std, low, high)
 
-    def to_arrays(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+    def to_arrays(self, prefix: str = "") -> dict[str, AnyArray]:
         """Fields as arrays, named by `prefix` and the field: a sweep combines them, a checkpoint stores them."""
         return {f"{prefix}{field.name}": np.asarray(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> ColumnStatistics:
+    def from_arrays(cls, arrays: Mapping[str, AnyArray], prefix: str = "") -> ColumnStatistics:
         """Read the result of `to_arrays`; `arrays` may contain other arrays."""
         count, *rest = (arrays[f"{prefix}{field.name}"] for field in fields(cls))
         return cls(int(count), *rest)
@@ -119,12 +118,12 @@ class TableStatistics:
         """The statistics with some columns of X, in this order."""
         return TableStatistics(self.X.of_columns(columns), self.y)
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """Plain JSON."""
         return {"X": self.X.to_config(), "y": None if self.y is None else self.y.to_config()}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> TableStatistics:
+    def from_config(cls, config: Fields) -> TableStatistics:
         """The statistics that `to_config` wrote."""
         y = config.get("y")
         return cls(ColumnStatistics.from_config(config["X"]), None if y is None else ColumnStatistics.from_config(y))

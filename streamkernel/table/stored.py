@@ -6,11 +6,9 @@ import os
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
@@ -29,8 +27,9 @@ from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.columns import are_real
 from streamkernel.table.rows import RowArray
 from streamkernel.table.statistics import TableStatistics
-from streamkernel.table.zarr_metadata import join, node_kind, open_store, place, read_bytes
+from streamkernel.table.zarr_metadata import ZarrArray, join, node_kind, open_store, place, read_bytes
 from streamkernel.table.zarr_rows import ZarrRows
+from streamkernel.type_aliases import AnyArray, Fields
 
 __all__ = ["Opened", "open_node", "open_stored", "open_zarr_array"]
 
@@ -46,7 +45,7 @@ class Opened:
     columns: tuple[str, ...] = ()
     y: RowArray | None = None
     target_names: tuple[str, ...] = ()
-    classes: NDArray[Any] | None = None
+    classes: AnyArray | None = None
     coded: bool = False
     statistics: TableStatistics | None = None
     named: bool = True  # whether `columns` are real names
@@ -73,7 +72,7 @@ def open_stored(path: str | os.PathLike[str], name: str = "X") -> Opened:
     return _open_settled(*open_node(path), name)
 
 
-def open_zarr_array(node: zarr.Array[Any] | zarr.Group, name: str) -> Opened:
+def open_zarr_array(node: ZarrArray | zarr.Group, name: str) -> Opened:
     """Open a zarr Array or Group again from its store, because the object's metadata in memory may be older."""
     return _open_settled(node.store, node.path, name)
 
@@ -154,7 +153,7 @@ def _array(store: Store, path: str, name: str) -> ZarrRows:
     return ZarrRows(group_store, join(group, entry), name, *_manifest(group_store, group, attributes, content))
 
 
-def _manifest(store: Store, path: str, attributes: dict[str, Any], content: bytes) -> tuple[str, Manifest]:
+def _manifest(store: Store, path: str, attributes: Fields, content: bytes) -> tuple[str, Manifest]:
     """Key and content of the manifest of a group that streamkernel wrote, checked against the group's metadata."""
     where = place(store, path)
     key = join(path, COMPLETE)
@@ -176,7 +175,7 @@ def _manifest(store: Store, path: str, attributes: dict[str, Any], content: byte
     return key, manifest
 
 
-def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content: bytes) -> Opened:
+def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) -> Opened:
     key, manifest = _manifest(store, path, attributes, content)
     try:
         columns = tuple(str(name) for name in attributes["columns"])
@@ -196,7 +195,7 @@ def _open_ingested(store: Store, path: str, attributes: dict[str, Any], content:
     return opened
 
 
-def _open_values(store: Store, path: str, attributes: dict[str, Any], content: bytes, name: str) -> Opened:
+def _open_values(store: Store, path: str, attributes: Fields, content: bytes, name: str) -> Opened:
     """Open the only array of an output with values per row (predictions, a factor); X must have columns."""
     key, manifest = _manifest(store, path, attributes, content)
     where = place(store, path)

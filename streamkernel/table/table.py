@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.atomic import array_digest, canonical_json
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeError
@@ -20,6 +18,7 @@ from streamkernel.table.scaler import Scaler
 from streamkernel.table.statistics import TableStatistics
 from streamkernel.table.targets import Targets
 from streamkernel.table.values import cast_rows, check_rows
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 from streamkernel.wording import option
 
 __all__ = ["Table"]
@@ -54,12 +53,12 @@ class Table:
     """
 
     features: RowArray
-    dtype: np.dtype[Any]
+    dtype: AnyDType
     columns: tuple[str, ...]
     start: int
     stop: int
     targets: Targets | None = None
-    weights: NDArray[np.float64] | None = None
+    weights: Float | None = None
     statistics: TableStatistics | None = None
     scaler: Scaler | None = None
     named: bool = False
@@ -86,7 +85,7 @@ class Table:
         return () if self.targets is None else self.targets.names
 
     @property
-    def classes(self) -> NDArray[Any] | None:
+    def classes(self) -> AnyArray | None:
         """Sorted labels of a classification target, else None."""
         return None if self.targets is None else self.targets.classes
 
@@ -160,7 +159,7 @@ class Table:
             )
         return replace(self, scaler=scaler)
 
-    def scaled(self, X: NDArray[Any]) -> NDArray[Any]:
+    def scaled(self, X: AnyArray) -> AnyArray:
         """Other rows X (b, p), cast and scaled as the blocks of this table."""
         return cast_rows(X, self.dtype) if self.scaler is None else self.scaler.apply(X, self.dtype)
 

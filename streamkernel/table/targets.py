@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import DataError, DTypeError
 from streamkernel.table.rows import RowArray, RowReader
 from streamkernel.table.values import check_finite, check_targets, float_dtype
+from streamkernel.type_aliases import AnyArray, Float, Int, Unchecked
 
 __all__ = ["MAX_CLASSES", "Targets", "discover_classes", "plain_labels"]
 
@@ -39,7 +38,7 @@ class Targets:
 
     rows: RowArray
     names: tuple[str, ...]
-    classes: NDArray[Any] | None = None
+    classes: AnyArray | None = None
     coded: bool = False
     positions: tuple[int, ...] | None = None
     of_model: bool = False
@@ -53,7 +52,7 @@ class Targets:
         """Columns of Y: targets d, or classes."""
         return self.rows.width if self.classes is None else len(self.classes)
 
-    def encode(self, values: NDArray[Any], start: int) -> NDArray[np.float64]:
+    def encode(self, values: AnyArray, start: int) -> Float:
         """Y (b, d) float64 of stored values (b,) or (b, d): unchanged, or ``Y_ic = 1 if y_i == class_c else 0``."""
         if self.classes is None:
             Y = np.ascontiguousarray(values, dtype=np.float64).reshape(values.shape[0], -1)
@@ -64,7 +63,7 @@ class Targets:
         one_hot[np.arange(codes.size), codes] = 1.0
         return one_hot
 
-    def recoded(self, classes: NDArray[Any]) -> Targets:
+    def recoded(self, classes: AnyArray) -> Targets:
         """The same labels as positions in other classes, which must include them.
 
         Raises
@@ -85,11 +84,11 @@ class Targets:
         positions = tuple(place[labels[position]] for position in then)
         return replace(self, classes=classes, positions=positions, of_model=True)
 
-    def of_classes(self, classes: NDArray[Any]) -> Targets:
+    def of_classes(self, classes: AnyArray) -> Targets:
         """The same stored labels, coded by a model's classes; reading another label raises DataError."""
         return replace(self, classes=classes, of_model=True)
 
-    def codes(self, values: NDArray[Any], start: int) -> NDArray[np.int64]:
+    def codes(self, values: AnyArray, start: int) -> Int:
         """Positions (b,) in `classes` of stored values."""
         assert self.classes is not None
         flat = values.reshape(values.shape[0])
@@ -118,7 +117,7 @@ class Targets:
         return codes
 
 
-def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
+def discover_classes(rows: RowArray, names: tuple[str, ...]) -> AnyArray:
     """Sorted distinct labels of y (m,), found in one streamed pass; whole numbers stored as floats become integers
     unless they are in memory, where the caller's own dtype is kept.
 
@@ -132,7 +131,7 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
     if rows.dtype.kind not in "fiubUTO":
         raise DTypeError(f"y holds {rows.dtype}; class labels are text or whole numbers")
     reader = RowReader(rows)
-    found: NDArray[Any] | None = None
+    found: AnyArray | None = None
     row = 0
     while row < rows.n_rows:
         first, last = rows.chunk_span(row)
@@ -160,7 +159,7 @@ def discover_classes(rows: RowArray, names: tuple[str, ...]) -> NDArray[Any]:
     return found
 
 
-def plain_labels(y: Any) -> Any:
+def plain_labels(y: Unchecked) -> Unchecked:
     """Convert labels in a list or of Python objects to text or numbers; return anything else unchanged.
 
     Raises
@@ -185,7 +184,7 @@ def plain_labels(y: Any) -> Any:
     return _text(flat)
 
 
-def _text(values: NDArray[Any]) -> NDArray[Any]:
+def _text(values: AnyArray) -> AnyArray:
     """Labels of one kind: Python objects must all be text, or all numbers (a mixture cannot be sorted)."""
     if values.dtype.kind == "T":
         return values.astype(np.str_)
@@ -209,7 +208,7 @@ def _text(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(np.str_) if "text" in kinds else np.array(values.tolist())
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: Unchecked) -> str:
     if isinstance(value, str):
         return "text"
     if value is None or type(value).__name__ in ("NAType", "NaTType"):

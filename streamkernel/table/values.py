@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, NonFiniteDataError, NumericRangeError, ParameterError
+from streamkernel.type_aliases import AnyArray, AnyDType, Float, Unchecked
 from streamkernel.wording import option
 
 __all__ = [
@@ -41,7 +41,7 @@ _HEADROOM = 8.0
 _MOST_TARGET = 1e140  # squares of 1e20 rows sum to less than the largest float
 
 
-def unmasked(values: Any, name: str, where: str = "", start: int = 0) -> Any:
+def unmasked(values: Unchecked, name: str, where: str = "", start: int = 0) -> Any:
     """The values of a masked array, which must mask none of them; anything else unchanged.
 
     Parameters
@@ -67,14 +67,14 @@ def unmasked(values: Any, name: str, where: str = "", start: int = 0) -> Any:
     )
 
 
-def _masks(row: Any) -> bool:
+def _masks(row: Unchecked) -> bool:
     """Whether an item of a list is masked, or holds a masked value."""
     if isinstance(row, (list, tuple)):
         return any(value is np.ma.masked for value in row)
     return isinstance(row, np.ma.MaskedArray) and bool(np.ma.is_masked(row))
 
 
-def float_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
+def float_dtype(dtype: AnyDType, name: str) -> AnyDType:
     """The native float type that values of `dtype` are cast to, by the table above."""
     if dtype.kind == "f":
         return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
@@ -86,7 +86,7 @@ def float_dtype(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     raise DTypeError(f"{name} holds {what} (dtype {dtype}); give real numbers (float, integer or bool)")
 
 
-def table_dtype(dtype: np.dtype[Any], wanted: str, name: str) -> np.dtype[Any]:
+def table_dtype(dtype: AnyDType, wanted: str, name: str) -> AnyDType:
     """dtype of a table's blocks: `wanted`, or for "keep" the result of `float_dtype`."""
     kept = float_dtype(dtype, name)
     if wanted == "keep":
@@ -96,7 +96,7 @@ def table_dtype(dtype: np.dtype[Any], wanted: str, name: str) -> np.dtype[Any]:
     raise ParameterError(f"{option('dtype')} must be 'keep', 'float32' or 'float64', not {wanted!r}", value=wanted)
 
 
-def cast_rows(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def cast_rows(values: AnyArray, dtype: AnyDType) -> AnyArray:
     """C-contiguous rows of `dtype`, a view where nothing changes; overflow gives infinity, which `check_rows` finds."""
     with np.errstate(over="ignore", invalid="ignore"):
         cast = np.ascontiguousarray(values, dtype=dtype)
@@ -105,8 +105,8 @@ def cast_rows(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def check_rows(
-    raw: NDArray[Any],
-    rows: NDArray[Any],
+    raw: AnyArray,
+    rows: AnyArray,
     start: int,
     columns: Sequence[str],
     where: Callable[[int], str],
@@ -143,7 +143,7 @@ def check_rows(
         )
 
 
-def check_targets(Y: NDArray[np.float64], start: int, names: Sequence[str], where: Callable[[int], str]) -> None:
+def check_targets(Y: Float, start: int, names: Sequence[str], where: Callable[[int], str]) -> None:
     """Refuse NaN, infinity, and targets so large that their sum of squares over all rows could overflow."""
     flat = Y.reshape(-1)
     if not flat.size or max(-float(flat.min()), float(flat.max())) <= _MOST_TARGET:
@@ -157,9 +157,7 @@ def check_targets(Y: NDArray[np.float64], start: int, names: Sequence[str], wher
     )
 
 
-def check_finite(
-    values: NDArray[Any], start: int, columns: Sequence[str], where: Callable[[int], str], name: str
-) -> None:
+def check_finite(values: AnyArray, start: int, columns: Sequence[str], where: Callable[[int], str], name: str) -> None:
     """Refuse NaN and infinity in rows (b, p); the error names array, chunk, first row and column, and the count."""
     if values.dtype.kind != "f":
         return

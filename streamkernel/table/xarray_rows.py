@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.atomic import text_digest
 from streamkernel.errors import DTypeError, EmptyDataError, ParameterError, ShapeError
 from streamkernel.table.dask_rows import DaskRows, is_dask
 from streamkernel.table.rows import NumpyRows, RowArray
 from streamkernel.table.values import unmasked
+from streamkernel.type_aliases import AnyArray, Int, Untyped
 
 __all__ = ["ColumnsRows", "LazyRows", "dataset_columns", "feature_names", "is_xarray", "rows_of_variable"]
 
@@ -27,7 +26,7 @@ def is_xarray(value: object) -> bool:
 class LazyRows(RowArray):
     """Rows of a DataArray whose values are still in a file (`xarray.open_dataset` without `chunks`)."""
 
-    def __init__(self, array: Any, name: str) -> None:
+    def __init__(self, array: Untyped, name: str) -> None:
         self.name = name
         self.shape = tuple(int(n) for n in array.shape)
         self.dtype = np.dtype(array.dtype)
@@ -55,7 +54,7 @@ class LazyRows(RowArray):
         first = row // self._step * self._step
         return first, min(first + self._step, self.n_rows)
 
-    def load(self, first: int, last: int) -> NDArray[Any]:
+    def load(self, first: int, last: int) -> AnyArray:
         """Read one slice; the rest of the variable is not loaded."""
         # `.values` would drop the mask and return the values under it.
         rows = self._array.isel({self._array.dims[0]: slice(first, last)}).load().data
@@ -95,7 +94,7 @@ class ColumnsRows(RowArray):
             return first, min(first + self.chunk_rows, self.n_rows)
         return self._guide.chunk_span(row)
 
-    def cuts(self, start: int, stop: int) -> NDArray[np.int64]:
+    def cuts(self, start: int, stop: int) -> Int:
         """Chunk boundaries of the coarsest column."""
         return self._guide.cuts(start, stop)
 
@@ -103,7 +102,7 @@ class ColumnsRows(RowArray):
         """The coarsest column's chunk."""
         return self._guide.where(row)
 
-    def load(self, first: int, last: int) -> NDArray[Any]:
+    def load(self, first: int, last: int) -> AnyArray:
         """(b, p) from p columns."""
         out = np.empty((last - first, len(self._columns)), dtype=self.dtype)
         for index, column in enumerate(self._columns):
@@ -111,14 +110,14 @@ class ColumnsRows(RowArray):
         return out
 
 
-def rows_of_variable(array: Any, name: str) -> RowArray:
+def rows_of_variable(array: Untyped, name: str) -> RowArray:
     """A DataArray as rows, without reading it where it is lazy."""
     if array.chunks is not None and is_dask(array.data):
         return DaskRows(array.data, name)
     return NumpyRows(array.data, name) if _is_in_memory(array) else LazyRows(array, name)
 
 
-def _is_in_memory(array: Any) -> bool:
+def _is_in_memory(array: Untyped) -> bool:
     # xarray does not tell. Slices of an array in memory are views of it; each slice of a file is an array of its own. A
     # slice of no rows reads nothing.
     if array.ndim == 0:
@@ -128,7 +127,7 @@ def _is_in_memory(array: Any) -> bool:
 
 
 def dataset_columns(
-    dataset: Any, target: str | int | None
+    dataset: Untyped, target: str | int | None
 ) -> tuple[RowArray, tuple[str, ...], RowArray | None, tuple[str, ...]]:
     """X, its column names, y and its names from a Dataset with variables X[, y] or with one-dimensional columns."""
     names = [str(name) for name in dataset.data_vars]
@@ -167,7 +166,7 @@ def dataset_columns(
     return X, tuple(features), y, () if chosen is None else (chosen,)
 
 
-def feature_names(array: Any) -> tuple[str, ...]:
+def feature_names(array: Untyped) -> tuple[str, ...]:
     """Names along the second dimension, where it has text coordinates."""
     if array.ndim != 2 or array.dims[1] not in array.coords:
         return ()

@@ -22,6 +22,9 @@ from zarr.abc.codec import BytesBytesCodec, Codec
 from zarr.codecs import BytesCodec, ShardingCodec
 from zarr.registry import get_numcodec
 
+from streamkernel.table.zarr_metadata import ZarrArray
+from streamkernel.type_aliases import Untyped
+
 __all__ = ["bounded"]
 
 # Allowance for checksums, headers of a codec inside another one, and flushed blocks of a small chunk.
@@ -33,9 +36,9 @@ _ZSTD_BLOCK = 1 << 17
 _PIECE = 1 << 16
 
 
-def bounded(array: zarr.Array[Any]) -> zarr.Array[Any]:
+def bounded(array: ZarrArray) -> ZarrArray:
     """The same array, for reading: a chunk that would inflate beyond its shape raises ValueError."""
-    metadata: Any = array.metadata
+    metadata: Untyped = array.metadata
     if metadata.zarr_format == 2:
         if metadata.filters or getattr(metadata.compressor, "codec_id", None) not in _SIZES:
             return array
@@ -80,7 +83,7 @@ class _BoundedCodec(BytesBytesCodec):
                 await asyncio.to_thread(_check, self.name, chunk.as_numpy_array(), size)
         return await self.inner.decode(chunks)
 
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Untyped) -> int:
         return self.inner.compute_encoded_size(input_byte_length, chunk_spec)
 
 
@@ -89,21 +92,21 @@ class _BoundedNumcodec:
 
     codec_id = ""
 
-    def __init__(self, inner: Any, limit: int) -> None:
+    def __init__(self, inner: Untyped, limit: int) -> None:
         self.inner, self.limit, self.codec_id = inner, limit, inner.codec_id
 
-    def encode(self, buf: Any) -> Any:
+    def encode(self, buf: Untyped) -> Untyped:
         return self.inner.encode(buf)
 
-    def decode(self, buf: Any, out: Any = None) -> Any:
+    def decode(self, buf: Untyped, out: Untyped = None) -> Untyped:
         _check(self.codec_id, np.asarray(buf), self.limit)
         return self.inner.decode(buf, out)
 
-    def get_config(self) -> Any:
+    def get_config(self) -> Untyped:
         return self.inner.get_config()
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
+    def from_config(cls, config: Untyped) -> Untyped:
         return get_numcodec(config)
 
 

@@ -10,8 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import zarr
-from numpy.typing import NDArray
 from zarr.abc.codec import Codec
 from zarr.abc.store import Store
 from zarr.codecs import BytesCodec, Crc32cCodec, Endian, ShardingCodec, ShardingCodecIndexLocation, ZstdCodec
@@ -21,14 +19,15 @@ from streamkernel.blobs import Stamp
 from streamkernel.errors import CorruptChunkError, MissingChunkError
 from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.store_values import read_value, value_size
-from streamkernel.table.zarr_metadata import join, place, remote_errors, retried
+from streamkernel.table.zarr_metadata import ZarrArray, join, place, remote_errors, retried
+from streamkernel.type_aliases import Int
 
 __all__ = ["ChunkFiles"]
 
 _EMPTY = np.uint64(2**64 - 1)  # a shard's index entry for an inner chunk that was never written
 
 
-def _has_checksum(array: zarr.Array[Any]) -> bool:
+def _has_checksum(array: ZarrArray) -> bool:
     metadata: Any = array.metadata
     if metadata.zarr_format == 3:
         return _any_checksum(metadata.codecs)
@@ -51,7 +50,7 @@ def _any_checksum(codecs: tuple[Codec, ...]) -> bool:
 class ChunkFiles:
     """The stored objects (chunks, or shards) of one array: keys by row, presence, size and time of change."""
 
-    def __init__(self, store: Store, path: str, array: zarr.Array[Any], name: str) -> None:
+    def __init__(self, store: Store, path: str, array: ZarrArray, name: str) -> None:
         self._store, self._path, self._array, self._name = store, path, array, name
         self._grid = array.shards or array.chunks
         counts = [math.ceil(n / c) for n, c in zip(array.shape, self._grid, strict=True)]
@@ -123,7 +122,7 @@ class ChunkFiles:
 
         return retried(look, self.describe(key))
 
-    def survey(self) -> NDArray[np.int64]:
+    def survey(self) -> Int:
         """(chunks, 3) size, time and inode number of every object of the grid; raises for the first missing one."""
         shape = self._array.shape
         if math.prod(shape) == 0:

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import zarr
 from zarr.abc.store import Store
@@ -31,9 +31,11 @@ from streamkernel.errors import (
 )
 from streamkernel.table.blob_store import BlobStore
 from streamkernel.table.store_values import read_value
+from streamkernel.type_aliases import Fields
 from streamkernel.wording import call
 
 __all__ = [
+    "ZarrArray",
     "array_metadata",
     "join",
     "node_kind",
@@ -44,6 +46,9 @@ __all__ = [
     "remote_errors",
     "retried",
 ]
+
+ZarrArray: TypeAlias = zarr.Array[Any]
+"""An array of any format and codec."""
 
 _T = TypeVar("_T")
 
@@ -164,7 +169,7 @@ def read_bytes(store: Store, key: str) -> bytes | None:
     return retried(get, place(store, key))
 
 
-def _json_object(store: Store, key: str) -> tuple[dict[str, Any], bytes] | None:
+def _json_object(store: Store, key: str) -> tuple[Fields, bytes] | None:
     content = read_bytes(store, key)
     if content is None:
         return None
@@ -184,7 +189,7 @@ def _json_object(store: Store, key: str) -> tuple[dict[str, Any], bytes] | None:
     return value, content
 
 
-def node_kind(store: Store, path: str) -> tuple[str, dict[str, Any], bytes]:
+def node_kind(store: Store, path: str) -> tuple[str, Fields, bytes]:
     """("array" | "group", attributes, bytes of the metadata) of the node at `path`.
 
     Raises
@@ -224,7 +229,7 @@ def array_metadata(store: Store, path: str) -> bytes:
     return content
 
 
-def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array[Any]:
+def open_array(store: Store, path: str, content: bytes, name: str) -> ZarrArray:
     """The array whose metadata is `content`, checked against this machine's memory before any chunk is touched."""
     where = place(store, join(path, "zarr.json"))
     raw = parsed_json(content)
@@ -255,7 +260,7 @@ def open_array(store: Store, path: str, content: bytes, name: str) -> zarr.Array
     return array
 
 
-def _check_size(array: zarr.Array[Any], itemsize: int, where: str, name: str) -> None:
+def _check_size(array: ZarrArray, itemsize: int, where: str, name: str) -> None:
     chunks = array.chunks
     width = array.shape[1] if array.ndim == 2 else 1
     # Zarr stores full chunks, so that the last one decodes to full size even where the array is shorter.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 from zarr.abc.store import Store
 from zarr.storage import StorePath
 
@@ -25,7 +23,8 @@ from streamkernel.table.rows import RowArray
 from streamkernel.table.values import float_dtype
 from streamkernel.table.zarr_bounds import bounded
 from streamkernel.table.zarr_chunks import ChunkFiles
-from streamkernel.table.zarr_metadata import array_metadata, join, open_array, place, read_bytes, retried
+from streamkernel.table.zarr_metadata import ZarrArray, array_metadata, join, open_array, place, read_bytes, retried
+from streamkernel.type_aliases import AnyArray, Fields, Int
 
 __all__ = ["ZarrRows"]
 
@@ -63,7 +62,7 @@ class ZarrRows(RowArray):
         if not self.checksummed:
             self._warn_unchecked()
         # Time and size of every chunk: a rewrite during a fit is noticed even where nothing checks the bytes.
-        self._survey: NDArray[np.int64] | None = self._files.survey()
+        self._survey: Int | None = self._files.survey()
 
     def _open(self, read: Manifest | None = None) -> None:
         content = array_metadata(self._store, self._path)
@@ -88,7 +87,7 @@ class ZarrRows(RowArray):
                 f"{manifest.dtype}, its metadata as {self.shape} {self.dtype.str}; write the store again"
             )
 
-    def _readable(self, array: zarr.Array[Any]) -> zarr.Array[Any]:
+    def _readable(self, array: ZarrArray) -> ZarrArray:
         """The array with bounded chunks; at a URL an absent chunk raises an error."""
         made = bounded(array)
         if not isinstance(self._store, BlobStore):
@@ -165,7 +164,7 @@ class ZarrRows(RowArray):
         return self._store
 
     @property
-    def array(self) -> zarr.Array[Any]:
+    def array(self) -> ZarrArray:
         """The array itself."""
         return self._array
 
@@ -208,11 +207,11 @@ class ZarrRows(RowArray):
         """The chunk that holds `row`."""
         return self._files.describe(self._files.keys(row, row + 1)[0])
 
-    def load(self, first: int, last: int) -> NDArray[Any]:
+    def load(self, first: int, last: int) -> AnyArray:
         """Decode one row of chunks, with checks of presence, checksum and digest; three attempts in all."""
         return retried(lambda: self._decode(first, last), self.where(first))
 
-    def _decode(self, first: int, last: int) -> NDArray[Any]:
+    def _decode(self, first: int, last: int) -> AnyArray:
         self._files.require(first, last)
         try:
             values = np.asarray(self._array[first:last])
@@ -293,13 +292,13 @@ class ZarrRows(RowArray):
             f"{self.name} at {place(self._store, self._path)} is not what it was when it was opened: {why}; start again"
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Fields:
         return {
             key: self.__dict__[key]
             for key in ("name", "_store", "_path", "_manifest_key", "_metadata_pin", "_manifest_pin")
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Fields) -> None:
         self.__dict__.update(state)
         self._survey = self._latest = None
         self._open()

@@ -15,10 +15,10 @@ from streamkernel.kernels import (
     per_feature,
     with_log_lengthscales,
 )
+from streamkernel.type_aliases import Bool, Float
 
 __all__ = ["Bounds", "spread_lengthscales"]
 
-Float = NDArray[np.float64]
 
 # A feature has no effect if its lengthscale is 100 typical distances; with 1/100 of one, all rows are uncorrelated.
 _LENGTHS = np.log(100.0)
@@ -43,7 +43,7 @@ class Bounds:
     low: Float
     high: Float
     typical: Float
-    shared: NDArray[np.bool_]
+    shared: Bool
     unit: float
     weight: float = 0.0
 
@@ -115,6 +115,6 @@ def _typical(kernel: Kernel, spread: Float) -> list[Float]:
     return [each if own else together for own in _per_feature(kernel)]
 
 
-def _shared(kernel: Kernel) -> list[NDArray[np.bool_]]:
+def _shared(kernel: Kernel) -> list[Bool]:
     sizes = [len(lengths) for lengths in _own_lengthscales(kernel)]
     return [np.full(size, not own) for size, own in zip(sizes, _per_feature(kernel), strict=True)]

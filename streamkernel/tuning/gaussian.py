@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import DataError, ParameterError, ShapeError
@@ -30,10 +29,10 @@ from streamkernel.tuning.bounds import Bounds, spread_lengthscales
 from streamkernel.tuning.sample_basis import Run, greedy_points
 from streamkernel.tuning.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread
 from streamkernel.tuning.search import MOVABLE, EvidenceSearch, TuningPoint
+from streamkernel.type_aliases import Bool, Fields, Float
 
 __all__ = ["MOVABLE", "Polished", "Tuning", "TuningPoint", "polish", "tune"]
 
-Float = NDArray[np.float64]
 
 _START_NOISE = 0.1  # of the variance of the targets
 _FELT = 3.0  # typical distances: the value to which a very large lengthscale is reduced
@@ -67,7 +66,7 @@ class Tuning:
     moved: tuple[str, ...]
     points: tuple[TuningPoint, ...]
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """The result as plain JSON; the points column by column."""
         names = ("stage", "round", "basis", "signal", "noise", "value")
         columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}
@@ -236,7 +235,7 @@ def _check(objective: str, fixed: Collection[str]) -> None:
         raise ParameterError(f"fixed = {fixed!r} names what cannot move; give some of {', '.join(MOVABLE)}")
 
 
-def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[NDArray[np.bool_], Float, Float]:
+def _told(sample: Sample, centre: Float | None, scale: Float) -> tuple[Bool, Float, Float]:
     """Mask of the targets that are not constant, and centre and scale of all targets, (d,) each."""
     Y = sample.Y
     centre = Y.mean(axis=0) if centre is None else np.asarray(centre, dtype=np.float64)

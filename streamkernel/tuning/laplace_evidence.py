@@ -16,10 +16,8 @@ on F only through ``F F^T = s K_mn k(Z, Z)^-1 K_nm``, so that the rest is as in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError
@@ -32,10 +30,10 @@ from streamkernel.solvers.laplace import precision_factor
 from streamkernel.solvers.latent_coordinates import WAY_OUT, Coordinates, GeneralisedFit, Result
 from streamkernel.solvers.newton import newton_minimum
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["LaplaceEvidence", "LaplaceValue"]
 
-Float = NDArray[np.float64]
 
 _MOST_ITERATIONS = 60
 
@@ -71,7 +69,7 @@ class LaplaceEvidence:
 
     def __init__(
         self,
-        X: NDArray[Any],
+        X: AnyArray,
         Y: Float,
         weights: Float | None,
         likelihood: Likelihood,

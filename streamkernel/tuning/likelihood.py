@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
@@ -27,10 +26,10 @@ from streamkernel.tuning.laplace_evidence import LaplaceEvidence
 from streamkernel.tuning.maximise import maximise
 from streamkernel.tuning.sample_basis import Run, greedy_points
 from streamkernel.tuning.sample_evidence import in_this_thread
+from streamkernel.type_aliases import Fields, Float
 
 __all__ = ["LikelihoodPoint", "LikelihoodTuning", "tune_likelihood"]
 
-Float = NDArray[np.float64]
 
 MOVABLE = ("lengthscale", "signal")
 
@@ -86,7 +85,7 @@ class LikelihoodTuning:
     moved: tuple[str, ...]
     points: tuple[LikelihoodPoint, ...]
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> Fields:
         """The result as plain JSON; the points column by column."""
         names = ("stage", "round", "basis", "signal", "value")
         columns: dict[str, list[Any]] = {name: [getattr(point, name) for point in self.points] for name in names}

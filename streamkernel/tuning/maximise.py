@@ -7,14 +7,13 @@ from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from streamkernel.errors import NumericalError
+from streamkernel.type_aliases import Bool, Float
 
 __all__ = ["maximise"]
 
-Float = NDArray[np.float64]
 Found = TypeVar("Found")
 
 _DECIMALS = 4  # of a parameter; further decimals are rounded off
@@ -29,7 +28,7 @@ class _SpentError(Exception):
 def maximise(
     look: Callable[[Float], tuple[float, Float, Found]],
     start: Float,
-    free: NDArray[np.bool_],
+    free: Bool,
     low: Float,
     high: Float,
     evaluations: int,

@@ -15,7 +15,8 @@ import numpy as np
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import single_threaded_blas
-from streamkernel.reductions import Reduction, stream_generator
+from streamkernel.reductions import stream_generator
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns
 from streamkernel.selection.forms import GramForm
 from streamkernel.selection.scores import FunctionSpace
@@ -23,7 +24,7 @@ from streamkernel.table import Table
 
 __all__ = ["Run", "greedy_points"]
 
-Run = Callable[[Reduction[Any], Table], Any]
+Run = Callable[[AnyReduction, Table], Any]
 """Function that runs a reduction over a table in memory and returns its result, as `Session.local`."""
 
 _CANDIDATES = 4

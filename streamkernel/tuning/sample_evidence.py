@@ -19,14 +19,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Kernel, LengthscaleGradient
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
-from streamkernel.reductions import Reduction
+from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.sums import (
     ConstantNoise,
     DiagonalNoise,
@@ -36,12 +35,12 @@ from streamkernel.reductions.sums import (
     GaussianSums,
 )
 from streamkernel.table import RowBlock, Table
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 __all__ = ["FORMS", "Evidence", "SparseEvidence", "Sweep", "in_this_thread", "sparse_evidence", "sweep_rows"]
 
-Float = NDArray[np.float64]
 
-Sweep = Callable[[Reduction[Any]], Any]
+Sweep = Callable[[AnyReduction], Any]
 """Function that runs a reduction over the rows and returns its result."""
 
 FORMS = ("vfe", "fitc")
@@ -85,8 +84,8 @@ class SparseEvidence:
     def __init__(
         self,
         sweep: Sweep,
-        points: NDArray[Any],
-        rows: NDArray[np.int64],
+        points: AnyArray,
+        rows: Int,
         *,
         centre: Float,
         scale: Float,
@@ -180,10 +179,10 @@ class _Algebra:
         return np.concatenate([lengthscales, [by_signal, by_noise]])
 
 
-def sweep_rows(X: NDArray[Any], Y: Float, weights: Float | None = None) -> Sweep:
+def sweep_rows(X: AnyArray, Y: Float, weights: Float | None = None) -> Sweep:
     """A `Sweep` over rows in memory, block by block, in the calling thread."""
 
-    def sweep(reduction: Reduction[Any]) -> Any:
+    def sweep(reduction: AnyReduction) -> Any:
         state = None
         with single_threaded_blas():
             for start in range(0, len(X), _BLOCK_ROWS):
@@ -196,7 +195,7 @@ def sweep_rows(X: NDArray[Any], Y: Float, weights: Float | None = None) -> Sweep
     return sweep
 
 
-def in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
+def in_this_thread(reduction: AnyReduction, table: Table) -> Any:
     """Run a reduction over a table in memory, in the calling thread."""
     block = table.read(table.start, table.stop)
     Y = np.zeros((len(block), 0)) if block.Y is None else block.Y
@@ -204,10 +203,10 @@ def in_this_thread(reduction: Reduction[Any], table: Table) -> Any:
 
 
 def sparse_evidence(
-    X: NDArray[Any],
-    Y: NDArray[Any],
+    X: AnyArray,
+    Y: AnyArray,
     kernel: Kernel,
-    points: NDArray[Any],
+    points: AnyArray,
     signal: float = 1.0,
     noise: float = 1.0,
     *,

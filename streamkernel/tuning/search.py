@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, log_lengthscales, with_log_lengthscales
 from streamkernel.tuning.bounds import Bounds
 from streamkernel.tuning.maximise import maximise
 from streamkernel.tuning.sample_evidence import Evidence
+from streamkernel.type_aliases import Float
 
 __all__ = ["MOVABLE", "EvidenceSearch", "TuningPoint"]
 
-Float = NDArray[np.float64]
 
 MOVABLE = ("lengthscale", "signal", "noise")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -19,15 +18,16 @@ from streamkernel.engine import (
 from streamkernel.errors import ResourceLimitError
 from streamkernel.models.row_runs import Runs, count
 from streamkernel.models.seen_rows import Recognised
-from streamkernel.models.updatable import Sums, Updatable
+from streamkernel.models.updatable import AnyUpdatable, Sums
 from streamkernel.table import Table
+from streamkernel.type_aliases import FieldsView
 from streamkernel.updating.grow import Growth, growth_steps
 from streamkernel.updating.staleness import Staleness
 from streamkernel.wording import option
 
 __all__ = ["Folding"]
 
-M = TypeVar("M", bound=Updatable[Any])
+M = TypeVar("M", bound=AnyUpdatable)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Folding(Generic[M]):
     table: Table
     found: Recognised
     session: Session
-    choices: Mapping[str, Any]
+    choices: FieldsView
     factor: float
     grow: int
     room: tuple[Table, Runs] | None
@@ -81,7 +81,7 @@ class Folding(Generic[M]):
         assert self.room is not None
         return self.room[0].slice(self.room[1][0][0], self.room[1][-1][1])
 
-    def _sums(self, model: Updatable[Any], table: Table, runs: Runs, rows: int) -> Any:
+    def _sums(self, model: AnyUpdatable, table: Table, runs: Runs, rows: int) -> Any:
         """The sums of these rows of a table; None where there are none."""
         work = model.reduction_of_rows(rows)
         total: Sums | None = None

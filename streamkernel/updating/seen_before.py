@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.models.seen_rows import Comparison, Mark, Seen, SeenInput, spread
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.table import Table
 from streamkernel.wording import option
 
 __all__ = ["rows_of_basis", "seen_by"]
 
 
-def seen_by(model: Updatable[Any]) -> Seen:
+def seen_by(model: AnyUpdatable) -> Seen:
     """The record of a model; for a model without one, the rows of its fit, without marks."""
     record = model.record
     if record.seen is not None:
@@ -29,7 +28,7 @@ def seen_by(model: Updatable[Any]) -> Seen:
     return Seen((SeenInput(((record.rows.start, record.rows.stop),), ()),))
 
 
-def rows_of_basis(model: Updatable[Any], table: Table, *, as_new: bool) -> Comparison:
+def rows_of_basis(model: AnyUpdatable, table: Table, *, as_new: bool) -> Comparison:
     """Compare the rows of the basis with the rows of the same numbers in a table.
 
     Parameters

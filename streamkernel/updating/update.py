@@ -7,7 +7,7 @@ sums equal those of one sweep over all rows, and so do coefficients, alpha and c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -16,9 +16,10 @@ from streamkernel.errors import DTypeError, ParameterError
 from streamkernel.fits.check_rows import check_rows
 from streamkernel.fits.run import measured
 from streamkernel.models.row_runs import count
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.records import Updates
 from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import FieldsView, Unchecked
 from streamkernel.updating.fold import Folding
 from streamkernel.updating.grow import rows_to_grow_on
 from streamkernel.updating.seen_before import rows_of_basis, seen_by
@@ -27,7 +28,7 @@ from streamkernel.wording import option
 
 __all__ = ["Update", "check_options", "new_rows", "update_model"]
 
-M = TypeVar("M", bound=Updatable[Any])
+M = TypeVar("M", bound=AnyUpdatable)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Update(Generic[M]):
         return self.staleness.stale and not self.grown
 
 
-def new_rows(model: Updatable[Any], X: Any, y: Any = None) -> Table:
+def new_rows(model: AnyUpdatable, X: Unchecked, y: Unchecked = None) -> Table:
     """Open the rows of an update; the model knows the labels, so that no scan for them is needed."""
     try:
         return open_table(X, y)
@@ -80,7 +81,7 @@ def update_model(
     table: Table,
     session: Session | Callable[[], Session],
     *,
-    choices: Mapping[str, Any] | None = None,
+    choices: FieldsView | None = None,
     stale: float = STALE,
     grow: int = 0,
     as_new: bool = False,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from streamkernel.cli.execution import execution_target
@@ -13,6 +11,7 @@ from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import predicting_model
 from streamkernel.cli.tables_for_models import check_memory, opened
 from streamkernel.engine import Session
+from streamkernel.type_aliases import Fields
 
 __all__ = ["command"]
 
@@ -43,5 +42,5 @@ def command(
     with SweepBar(quiet) as bar, place.executor(bar.note) as executor:
         check_memory(work, fitted, table, place, memory, executor)
         found = Session(executor, progress=bar).sweep(work, table, "evaluate")
-    scores: dict[str, Any] = found if isinstance(found, dict) else found.scalars
+    scores: Fields = found if isinstance(found, dict) else found.scalars
     emit(scores, as_json=as_json, title=f"{model} on {store}")

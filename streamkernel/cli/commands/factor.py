@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Any
 
 import click
 
@@ -22,6 +21,7 @@ from streamkernel.factors import Factor, checked_folder
 from streamkernel.fits.factor import COLUMNS, make_factor, plan_of_factor
 from streamkernel.fits.factor_stop import STOPS
 from streamkernel.settings.basis import BasisSettings
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["command"]
 
@@ -66,7 +66,7 @@ def command(
     as_json: bool,
     quiet: bool,
     debug: bool,
-    **options: Any,
+    **options: Unchecked,
 ) -> None:
     """Write G with G G^T ~ K, for the kernel matrix K of the table STORE, to FACTOR.
 

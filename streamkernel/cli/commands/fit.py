@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import click
 
@@ -18,6 +17,7 @@ from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.cli.sigterm import ends_after_sweep
 from streamkernel.engine import Session
 from streamkernel.store import check_target
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["command"]
 
@@ -37,7 +37,7 @@ def command(
     as_json: bool,
     quiet: bool,
     debug: bool,
-    **options: Any,
+    **options: Unchecked,
 ) -> None:
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)

@@ -10,7 +10,6 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -24,6 +23,7 @@ from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
 from streamkernel.following.stop import StopFlag
+from streamkernel.type_aliases import Fields
 
 __all__ = ["command"]
 
@@ -158,7 +158,7 @@ class _Lines:
     def _line(self, text: str) -> None:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)
 
-    def _print(self, values: dict[str, Any]) -> None:
+    def _print(self, values: Fields) -> None:
         print(json.dumps(values, allow_nan=False), flush=True)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import numpy as np
 
@@ -18,6 +16,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.transformers import KernelPCAModel, TransformerModel
 from streamkernel.report.text import count, kernel_text, percent
 from streamkernel.table.info import table_info
+from streamkernel.type_aliases import Fields
 
 __all__ = ["command"]
 
@@ -51,9 +50,9 @@ def _emit(path: str, saved: SavedBasis, title: str, as_json: bool) -> None:
     emit(result, as_json=as_json, title=title, shown=shown)
 
 
-def _own(saved: SavedBasis) -> dict[str, Any]:
+def _own(saved: SavedBasis) -> Fields:
     """Fields that only this kind has."""
-    own: dict[str, Any]
+    own: Fields
     if isinstance(saved, PredictingModel):
         record, classes = saved.record, saved.record.classes
         own = {
@@ -75,7 +74,7 @@ def _own(saved: SavedBasis) -> dict[str, Any]:
     return {**own, **saved.told()} if isinstance(saved, KernelCCAModel) else own
 
 
-def _fields(saved: SavedBasis) -> dict[str, Any]:
+def _fields(saved: SavedBasis) -> Fields:
     record, run = saved.record, saved.record.run
     return {
         **_own(saved),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -14,6 +13,7 @@ from streamkernel.cli.progress import IngestBar
 from streamkernel.errors import ParameterError
 from streamkernel.table import TableInfo
 from streamkernel.table.ingest import append_rows, ingest
+from streamkernel.type_aliases import Fields, Unchecked
 
 __all__ = ["command"]
 
@@ -32,7 +32,7 @@ def _target(values: tuple[str, ...]) -> str | int | None:
     return int(value) if value.lstrip("-").isdigit() else value
 
 
-def _refuse(options: dict[str, Any]) -> None:
+def _refuse(options: Fields) -> None:
     for name, value in options.items():
         if value:
             raise ParameterError(f"{name} means nothing with --append: the rows are stored as the table's are")
@@ -59,7 +59,7 @@ def command(
     store: str,
     target: tuple[str, ...],
     chunk_rows: int | None,
-    dtype: Any,
+    dtype: Unchecked,
     shuffle: bool,
     seed: int,
     append: bool,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any
 
 import click
 from rich.table import Table as RichTable
@@ -17,6 +15,7 @@ from streamkernel.cli.options import Scheduler, common
 from streamkernel.cli.output import Output, emit
 from streamkernel.errors import ParameterError, StoreNotFoundError
 from streamkernel.jobs.records import DONE, UNREADABLE, translated_damage
+from streamkernel.type_aliases import FieldsView
 
 __all__ = ["command"]
 
@@ -81,7 +80,7 @@ def command(
             print(f"warning: job {told['id']} is unreadable: {told['error']['message']}", file=sys.stderr)
 
 
-def _sweeps(status: str, progress: Mapping[str, Any] | None) -> str:
+def _sweeps(status: str, progress: FieldsView | None) -> str:
     """Sweeps done; unless the job is done also the planned number, which is that of the worst case."""
     if not progress:
         return "-"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 from rich.table import Table as RichTable
 
@@ -14,6 +12,7 @@ from streamkernel.cli.options import common
 from streamkernel.cli.output import Output, emit, number
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.engine import format_bytes
+from streamkernel.type_aliases import Fields, Unchecked
 
 __all__ = ["command"]
 
@@ -22,11 +21,11 @@ __all__ = ["command"]
 @click.argument("store")
 @fit_options
 @common
-def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Any) -> None:
+def command(store: str, as_json: bool, quiet: bool, debug: bool, **options: Unchecked) -> None:
     """Show the cost of a fit on STORE. No row is read."""
     _, wanted = planned_request(store, options)
     plan = wanted.plan
-    result: dict[str, Any] = {
+    result: Fields = {
         "rows": wanted.table.n_rows,
         "basis_size": wanted.settings.components(wanted.table),
         "sweeps": plan.sweeps,

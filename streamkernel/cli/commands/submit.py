@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import click
 
@@ -17,6 +16,7 @@ from streamkernel.cli.options import Scheduler, common, overwrite
 from streamkernel.cli.output import stderr
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import Unchecked
 
 __all__ = ["command"]
 
@@ -49,7 +49,7 @@ def command(
     debug: bool,
     scheduler: Scheduler,
     workers: int | None,
-    **options: Any,
+    **options: Unchecked,
 ) -> None:
     """Submit a job that fits a kernel model on STORE and writes it to MODEL; print the job's id.
 

@@ -17,9 +17,10 @@ from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine import Session, resident_bytes
 from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.following.update_saved import update_saved
-from streamkernel.models.updatable import Updatable
+from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.records import ModelRecord, UpdatableRecord
 from streamkernel.store import Checkpoints
+from streamkernel.type_aliases import Fields, Unchecked
 from streamkernel.updating.update import Update, new_rows
 
 __all__ = ["command"]
@@ -57,7 +58,7 @@ def command(
     model: str,
     store: str,
     rows: tuple[int | None, int | None] | None,
-    alpha: Any,
+    alpha: Unchecked,
     variances: str | None,
     stale: float,
     grow: int,
@@ -104,7 +105,7 @@ def command(
     _print(done, model, store, seconds, as_json)
 
 
-def seen_rows(record: ModelRecord) -> dict[str, Any]:
+def seen_rows(record: ModelRecord) -> Fields:
     """The rows and inputs that a model has seen, and its updates, for `info`."""
     updates, seen = (record.updates, record.seen) if isinstance(record, UpdatableRecord) else (None, None)
     return {
@@ -115,7 +116,7 @@ def seen_rows(record: ModelRecord) -> dict[str, Any]:
     }
 
 
-def _solution(model: Updatable[Any]) -> dict[str, Any]:
+def _solution(model: AnyUpdatable) -> Fields:
     return {"basis_size": model.record.basis_size, **model.record.certificate.to_config(), **model.told()}
 
 

@@ -16,7 +16,6 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, gammaln
 
 from streamkernel.errors import DataError, ParameterError
@@ -28,10 +27,10 @@ from streamkernel.reductions.likelihoods.likelihood import (
     require_targets,
     target_columns,
 )
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["LIKELIHOODS", "Bernoulli", "Likelihood", "Poisson", "Softmax", "likelihood_of"]
 
-Float = NDArray[np.float64]
 
 _MOST_LOG_RATE = 230.0  # e^230 = 1e100: in steps that are refused later, sums of rates and of their squares stay finite
 
@@ -148,7 +147,7 @@ class Softmax(Likelihood):
         return np.asarray(identity[second] - identity[first])
 
     @cached_property
-    def _pair_classes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _pair_classes(self) -> tuple[Int, Int]:
         both = np.asarray(list(combinations(range(self.classes), 2)), dtype=np.int64)
         return both[:, 0], both[:, 1]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions.contract import Reduction, State
@@ -21,10 +20,9 @@ from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.reductions.likelihoods.newton import EXPONENTIAL_FLOPS, Latent, add_losses
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["GradientStep", "GradientSums"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

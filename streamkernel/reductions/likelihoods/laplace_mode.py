@@ -17,15 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError
 from streamkernel.linalg import InPlaceCholesky, solve_lower, solve_lower_t
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
+from streamkernel.type_aliases import Float
 
 __all__ = ["Mode", "find_mode"]
 
-Float = NDArray[np.float64]
 
 _STILL = 1e-9  # the last step is this small relative to f: the error after it is of the order of its square
 _MOST_STEPS, _MOST_HALVINGS = 100, 60

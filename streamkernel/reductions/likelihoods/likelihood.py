@@ -21,14 +21,13 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import DataError
+from streamkernel.type_aliases import Bool, Float
 from streamkernel.wording import option
 
 __all__ = ["LEAST_COUNT", "LEAST_CURVATURE", "Likelihood", "check_indicators", "require_targets", "target_columns"]
 
-Float = NDArray[np.float64]
 
 LEAST_CURVATURE = 1e-10
 LEAST_COUNT = 1e-3  # count of a class without rows: with 0 its constant would be minus infinity
@@ -144,7 +143,7 @@ def check_indicators(Y: Float, start: int, name: str) -> None:
     )
 
 
-def require_targets(sound: NDArray[np.bool_], y: Float, start: int, what: str) -> None:
+def require_targets(sound: Bool, y: Float, start: int, what: str) -> None:
     """Raise a DataError that names the first row with an entry of `sound` (b, d) that is False, if there is one."""
     if not sound.all():
         row = int(np.flatnonzero(~sound.all(axis=1))[0])

@@ -17,17 +17,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import mirror_upper, syrk
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["Latent", "NewtonStart", "NewtonStep", "NewtonSums", "StartSums"]
 
-Float = NDArray[np.float64]
 
 _PANEL_ROWS = 1024  # few enough that the weighted copy stays in the cache, and enough for SYRK to run at its full rate
 

@@ -24,13 +24,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError
+from streamkernel.type_aliases import Float
 
 __all__ = ["COMBINERS", "Combiner", "combiner_of"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, subtract_gram, syrk
@@ -28,10 +27,10 @@ from streamkernel.reductions.members.members import each_member, factor_member, 
 from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["GeneralisedMembers", "GeneralisedSums"]
 
-Float = NDArray[np.float64]
 
 _STEPS = 7  # usual number of Newton steps of a member, for the plan
 
@@ -97,7 +96,7 @@ class GeneralisedMembers(Reduction[GeneralisedSums]):
             return np.concatenate(columns, axis=1)
         return self.likelihood.targets(block.Y, block.start)
 
-    def _add(self, state: State, block: RowBlock, rows: NDArray[np.int64], y: Float, weights: Float | None) -> None:
+    def _add(self, state: State, block: RowBlock, rows: Int, y: Float, weights: Float | None) -> None:
         X = np.ascontiguousarray(block.X[rows], np.float64)
         K = self.basis.kernel.prepare(X).block(X)
         G = self.basis.features(X)

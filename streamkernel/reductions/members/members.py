@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError
 from streamkernel.kernels import Kernel
 from streamkernel.linalg import InPlaceCholesky
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["each_member", "factor_member", "where_of"]
 
-Float = NDArray[np.float64]
 
-
-def each_member(
-    noise: BlockNoise, block: RowBlock, kernel: Kernel, without: NDArray[np.int64] | None = None
-) -> Iterator[NDArray[np.int64]]:
+def each_member(noise: BlockNoise, block: RowBlock, kernel: Kernel, without: Int | None = None) -> Iterator[Int]:
     """Positions in the block of the rows of each member.
 
     Rows of weight 0 are left out, and so are the row numbers `without` (ascending). Members without rows are left out.
@@ -37,12 +33,12 @@ def each_member(
                 yield found
 
 
-def where_of(rows: NDArray[np.int64]) -> str:
+def where_of(rows: Int) -> str:
     """Description of a member by its row numbers, for error messages."""
     return f"of a member, {len(rows)} rows of {rows.min()}:{rows.max() + 1},"
 
 
-def factor_member(C: Float, rows: NDArray[np.int64], way_out: str) -> InPlaceCholesky:
+def factor_member(C: Float, rows: Int, way_out: str) -> InPlaceCholesky:
     """Cholesky factor of the covariance (b, b) of a member, computed in place.
 
     Raises

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import InPlaceCholesky, single_threaded_blas
@@ -28,10 +27,10 @@ from streamkernel.reductions.members.combiners import Combiner
 from streamkernel.reductions.members.members import each_member, factor_member
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["CommitteePosterior", "MemberPredictions"]
 
-Float = NDArray[np.float64]
 
 _LEAST_PANEL, _PANEL_VALUES = 512, 1 << 21  # fewest queries of a panel, and kernel values of a panel with a member
 
@@ -136,7 +135,7 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
         others = np.flatnonzero(rows != self.first + np.arange(len(rows)))
         return int(self.first + (others[0] if len(others) else len(rows)))
 
-    def _factor(self, C: Float, weights: Float | None, rows: NDArray[np.int64]) -> InPlaceCholesky:
+    def _factor(self, C: Float, weights: Float | None, rows: Int) -> InPlaceCholesky:
         signal, noise = self.noise.signal, self.noise.noise
         C.reshape(-1)[:: len(C) + 1] += noise / signal if weights is None else noise / signal / weights
         least = max(100.0 * len(C) * float(np.finfo(np.float64).eps) * signal, 10.0 * noise)
@@ -157,7 +156,7 @@ class MemberPredictions(SentAsFields, Reduction[CommitteePosterior]):
             self._add(state, block, rows)
         return state
 
-    def _add(self, state: State, block: RowBlock, rows: NDArray[np.int64]) -> None:
+    def _add(self, state: State, block: RowBlock, rows: Int) -> None:
         assert block.Y is not None
         X, Y, base = np.ascontiguousarray(block.X[rows], np.float64), block.Y[rows] - self.centre, self._base
         C = self.kernel.prepare(X).block(X)

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from streamkernel.basis import Basis
@@ -34,10 +33,10 @@ from streamkernel.reductions.members.members import each_member, factor_member
 from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["SVMMembers", "SVMSums"]
 
-Float = NDArray[np.float64]
 
 _TOLERANCE = 1e-8  # of the stopping rule of libsvm
 _AT_BOUND = 1e-6
@@ -119,7 +118,7 @@ class SVMMembers(SentAsFields, Reduction[SVMSums]):
             self._add(state, np.ascontiguousarray(block.X[rows], np.float64), t[rows], weights, block.start + rows)
         return state
 
-    def _add(self, state: State, X: Float, t: Float, weights: Float, rows: NDArray[np.int64]) -> None:
+    def _add(self, state: State, X: Float, t: Float, weights: Float, rows: Int) -> None:
         K = self.covariance(X, X)
         a = dual_values(K, t, self.C, weights)
         G = solve_lower(self.L, self.covariance(self.points, X)).T

@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.sums.gaussian_equations import GaussianEquations, GaussianSums
 from streamkernel.reductions.sums.row_noise import SUPER_BLOCK, BlockNoise, Members
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["MemberSums", "MemberWeights"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class MemberSums:
     """
 
     sums: GaussianSums
-    rows: NDArray[np.int64]
+    rows: Int
     precision: Float
 
     @property

@@ -15,16 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.reductions.views import View
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["CrossPool", "CrossSums"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.special
-from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
@@ -27,10 +25,10 @@ from streamkernel.reductions.pools.dictionary_rows import HeldOut, ResidualReser
 from streamkernel.reductions.pools.inner_products import Gram, InnerProducts, inner_products, root_of_gram
 from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Bool, Fields, Float
 
 __all__ = ["DictionarySums", "Roots"]
 
-Float = NDArray[np.float64]
 
 _LEAST_CURVATURE = 1e-5  # of the logistic loss: the weight of a row that is nearly certain, which divides its response
 
@@ -99,7 +97,7 @@ class DictionarySums(Reduction[Roots]):
     logistic: bool = False
     known: Gram | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Fields:
         # Only `finalize`, on the driver, reads `known`: workers do not need it.
         return {**self.__dict__, "known": None}
 
@@ -167,7 +165,7 @@ class DictionarySums(Reduction[Roots]):
         return {"fit": columns[fitted], "check": columns[~fitted]}, state
 
     def _newton(
-        self, columns: Float, Y: Float, left: Float, weights: Float, fitted: NDArray[np.bool_], totals: Float
+        self, columns: Float, Y: Float, left: Float, weights: Float, fitted: Bool, totals: Float
     ) -> tuple[Float, Float]:
         """Slope of the loss by f, and weights of the rows; the targets in `columns` become responses.
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import PreparedKernel
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["DictionaryColumns"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

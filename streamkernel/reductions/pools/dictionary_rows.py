@@ -8,21 +8,17 @@ or workers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import State
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.row_random import row_uniforms, stream_word
 from streamkernel.table import RowBlock
 from streamkernel.table.row_keys import joined_keys
+from streamkernel.type_aliases import AnyArray, AnyDType, Bool, Float, Int
 
 __all__ = ["HeldOut", "ResidualReservoir"]
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,12 +35,12 @@ class HeldOut:
     stream: tuple[int, ...]
     fraction: float
 
-    def of(self, rows: RowBlock | Sample) -> NDArray[np.bool_]:
+    def of(self, rows: RowBlock | Sample) -> Bool:
         """Mask (b,) of the held-out rows; `rows` must have keys."""
         assert rows.keys is not None
         mixed = joined_keys(rows.keys, np.full(1, stream_word(self.seed, self.stream)))
         # u has 53 bits, as many as a float64 can hold: it never rounds to 1.
-        drawn: NDArray[np.bool_] = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53 < self.fraction
+        drawn: Bool = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53 < self.fraction
         return drawn
 
 
@@ -67,9 +63,9 @@ class ResidualReservoir:
     stream: tuple[int, ...]
     chosen: Int
     n_features: int
-    dtype: np.dtype[Any]
+    dtype: AnyDType
 
-    def of(self, start: int, X: NDArray[Any], residual: Float) -> State:
+    def of(self, start: int, X: AnyArray, residual: Float) -> State:
         """Part of a state: the rows drawn from one block; `residual` (b,) is 0 for rows that must not be drawn."""
         uniforms = row_uniforms(self.seed, self.stream, start, len(X))[:, 1]
         alive = np.flatnonzero(residual > 0.0)

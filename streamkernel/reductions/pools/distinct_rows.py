@@ -24,6 +24,7 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.table import ColumnStatistics, RowBlock
 from streamkernel.table.row_keys import FEW, PANEL, far_origin, first_of_each, joined_keys, row_keys
+from streamkernel.type_aliases import Bool, Float, Int
 
 __all__ = ["CountRepeats", "Origins", "Repeats"]
 
@@ -40,8 +41,8 @@ _ALIKE, _EQUAL = (10, 15), (20, 20)
 class Origins:
     """What is taken off features (p,) and targets (d,) before few of their digits are looked at; None for nothing."""
 
-    X: NDArray[np.float64] | None = None
-    Y: NDArray[np.float64] | None = None
+    X: Float | None = None
+    Y: Float | None = None
 
     @classmethod
     def of(cls, X: ColumnStatistics | None, Y: ColumnStatistics | None) -> Origins:
@@ -148,7 +149,7 @@ class CountRepeats(Reduction[Repeats]):
     def _least(self, keys: Keys) -> Keys:
         return np.unique(keys)[: self.kept]
 
-    def _features(self, keys: Keys, times: NDArray[np.int64], targets: Keys, agree: NDArray[np.bool_]) -> State:
+    def _features(self, keys: Keys, times: Int, targets: Keys, agree: Bool) -> State:
         """The K smallest keys of features: their counts, their first targets, and if all their targets are equal."""
         found, first, at = np.unique(keys, return_index=True, return_inverse=True)
         differ = ~agree | (targets != targets[first][at])

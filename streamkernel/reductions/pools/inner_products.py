@@ -20,17 +20,15 @@ from typing import Protocol
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from streamkernel.linalg import add_product, independent_rows, mirror_upper, solve_lower, syrk
 from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.reductions.pools.residual_columns import ResidualColumns
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["Gram", "InnerProducts", "inner_products", "root_of_gram"]
 
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 _ROUNDING = 1e-13  # of a column's square: below it a Gram matrix holds rounding only
 

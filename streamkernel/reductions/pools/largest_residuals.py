@@ -11,14 +11,13 @@ Per row, ``g_i = L^-1 k(Z, x_i)`` and ``r_i = k(x_i, x_i) - |g_i|^2``. One sweep
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 __all__ = ["LargestResiduals", "ResidualRows"]
 
@@ -38,10 +37,10 @@ class ResidualRows:
 
     residual_trace: float
     trace: float
-    taken: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    X: NDArray[Any]
-    residuals: NDArray[np.float64]
+    taken: Float
+    rows: Int
+    X: AnyArray
+    residuals: Float
     next_residual: float
     next_row: int
 
@@ -49,7 +48,7 @@ class ResidualRows:
         return len(self.rows)
 
     @property
-    def path(self) -> NDArray[np.float64]:
+    def path(self) -> Float:
         """(n,) exact residual trace after each function of the basis."""
         later = np.concatenate([np.cumsum(self.taken[:0:-1])[::-1], [0.0]])
         return self.residual_trace + later[: len(self.taken)]
@@ -94,13 +93,13 @@ class LargestResiduals(Reduction[ResidualRows]):
         both = {name: np.concatenate([left[name], right[name]]) for name in left if name not in sums}
         return self._at({**sums, **both}, self._largest(both))
 
-    def _largest(self, state: State) -> NDArray[np.int64]:
+    def _largest(self, state: State) -> Int:
         """Positions of the `count` + 1 largest residuals: the last one bounds the residuals of all other rows."""
         size = self.count + 1 if self.count else 0
         return np.lexsort((state["rows"], -state["residuals"]))[:size]
 
     @staticmethod
-    def _at(state: State, kept: NDArray[np.int64]) -> State:
+    def _at(state: State, kept: Int) -> State:
         return {name: values if name in ("totals", "taken") else values[kept] for name, values in state.items()}
 
     def finalize(self, state: State) -> ResidualRows:

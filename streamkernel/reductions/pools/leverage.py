@@ -17,16 +17,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import Whitener, cholesky, single_threaded_blas
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 __all__ = ["LeverageDraw", "RidgeLeverage", "SampledKernel"]
 
@@ -46,11 +45,11 @@ class SampledKernel(SentAsFields):
     """
 
     sample: Basis
-    probabilities: NDArray[np.float64]
+    probabilities: Float
     ridge: float
 
     @cached_property
-    def L(self) -> NDArray[np.float64]:
+    def L(self) -> Float:
         """Lower triangular, ``L L^T = K_SS + lam diag(p)``."""
         gram = self.sample.gram()
         floor = _FLOOR * float(np.trace(gram))
@@ -62,7 +61,7 @@ class SampledKernel(SentAsFields):
     def whiten(self) -> Whitener:
         return Whitener(self.L)
 
-    def scores(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def scores(self, X: AnyArray) -> Float:
         """Score tau of each row, (b,)."""
         diagonal = self.sample.kernel.diagonal(X)
         features = self.sample.block(X)
@@ -85,10 +84,10 @@ class LeverageDraw:
 
     total: float
     asked: int
-    rows: NDArray[np.int64]
-    X: NDArray[Any]
-    scores: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
+    rows: Int
+    X: AnyArray
+    scores: Float
+    probabilities: Float
 
 
 @dataclass(frozen=True)

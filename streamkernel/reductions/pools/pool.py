@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from streamkernel.basis import Basis
@@ -23,6 +21,7 @@ from streamkernel.kernels import PreparedKernel
 from streamkernel.linalg import mirror_upper, syrk
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["PoolColumns", "PoolGram", "PoolSums"]
 
@@ -42,8 +41,8 @@ class PoolColumns(SentAsFields):
 
     basis: Basis
     pool: Basis
-    centre: NDArray[np.float64]
-    precision: np.dtype[Any]
+    centre: Float
+    precision: AnyDType
     constant: bool = False
 
     @property
@@ -61,29 +60,29 @@ class PoolColumns(SentAsFields):
         return self.pool.kernel.prepare(points.astype(self.precision))
 
     @cached_property
-    def features_of_pool(self) -> NDArray[np.float64]:
+    def features_of_pool(self) -> Float:
         """``G_M``, (k, n) float64."""
         if len(self.basis) == 0:
             return np.zeros((len(self.pool), 0))
         return self.basis.features(self.pool.points)
 
     @cached_property
-    def _pool_factor(self) -> NDArray[Any]:
+    def _pool_factor(self) -> AnyArray:
         return np.ascontiguousarray(self.features_of_pool.T, dtype=self.precision)
 
-    def coefficients_of_pool(self) -> NDArray[np.float64]:
+    def coefficients_of_pool(self) -> Float:
         """``T_M = G_M L^-1``: coefficients of the candidates' kernel functions in the basis, (k, n) float64."""
         n = len(self.basis)
-        solved: NDArray[np.float64] = solve_triangular(self.basis.L, self.features_of_pool.T, lower=True, trans="T").T
+        solved: Float = solve_triangular(self.basis.L, self.features_of_pool.T, lower=True, trans="T").T
         return solved if n else self.features_of_pool
 
-    def pool_residual(self) -> NDArray[np.float64]:
+    def pool_residual(self) -> Float:
         """``S = k(M, M) - G_M G_M^T``, (k, k) float64."""
         G_M = self.features_of_pool
-        S: NDArray[np.float64] = self.pool.gram() - G_M @ G_M.T
+        S: Float = self.pool.gram() - G_M @ G_M.T
         return S
 
-    def of(self, block: RowBlock) -> NDArray[Any]:
+    def of(self, block: RowBlock) -> AnyArray:
         """``sqrt(w) [G, 1, R, Yc]``, (b, n + k + d), one wider with the constant."""
         n, k, first = len(self.basis), len(self.pool), self.projected
         columns = np.empty((len(block.X), self.width), self.precision)
@@ -106,12 +105,12 @@ class PoolColumns(SentAsFields):
             columns *= np.sqrt(block.weights).astype(self.precision)[:, None]
         return columns
 
-    def coordinates(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def coordinates(self, coefficients: Float) -> Float:
         """Coefficients (n, d) of the first n columns, given those of the kernel functions: ``L^T A``."""
-        found: NDArray[np.float64] = self.basis.L.T @ coefficients
+        found: Float = self.basis.L.T @ coefficients
         return found
 
-    def totals(self, block: RowBlock) -> NDArray[np.float64]:
+    def totals(self, block: RowBlock) -> Float:
         """Sums of the row weights, and of ``w k(x, x)``."""
         diagonal = self.pool.kernel.diagonal(block.X)
         weights = np.ones(len(diagonal)) if block.weights is None else block.weights
@@ -131,13 +130,13 @@ class PoolColumns(SentAsFields):
 class PoolSums:
     """The sums of `PoolGram`, float64; `weight` is the sum of the row weights, `trace` the sum of ``w k(x, x)``."""
 
-    C: NDArray[np.float64]
-    E: NDArray[np.float64]
-    F: NDArray[np.float64]
-    H: NDArray[np.float64]
-    g: NDArray[np.float64]
-    YY: NDArray[np.float64]
-    S: NDArray[np.float64]
+    C: Float
+    E: Float
+    F: Float
+    H: Float
+    g: Float
+    YY: Float
+    S: Float
     weight: float
     trace: float
 

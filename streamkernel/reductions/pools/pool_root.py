@@ -12,20 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["PoolRoot", "RootSums"]
 
 _CONSTANT = 1e-24  # of |Y|^2: a smaller sum of squares about the mean is rounding, and the target is constant
 
 
-def _triangular(A: NDArray[np.float64]) -> NDArray[np.float64]:
+def _triangular(A: Float) -> Float:
     """Upper triangular U with ``U^T U = A^T A``."""
-    U: NDArray[np.float64] = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
+    U: Float = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
     return U
 
 
@@ -42,11 +42,11 @@ class RootSums:
     S : (k, k) residual kernel within the pool, which needs no rows
     """
 
-    G_R: NDArray[np.float64]
-    R_R: NDArray[np.float64]
-    R_Y: NDArray[np.float64]
-    YY: NDArray[np.float64]
-    S: NDArray[np.float64]
+    G_R: Float
+    R_R: Float
+    R_Y: Float
+    YY: Float
+    S: Float
     weight: float
     trace: float
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import subtract_product
 from streamkernel.reductions.pools.dictionary_columns import DictionaryColumns
 from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["ResidualColumns"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.gather import Sample
 from streamkernel.reductions.row_random import row_uniforms
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["ResidualSample", "ResidualSampleResult"]
 
@@ -45,7 +45,7 @@ class ResidualSampleResult:
     residual_trace: float
     trace: float
     candidates: Sample
-    residuals: NDArray[np.float64]
+    residuals: Float
     scoring: Sample
 
 

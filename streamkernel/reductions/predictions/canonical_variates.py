@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.reductions.sums.feature_maps import FeatureTimes
 from streamkernel.reductions.views import View
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType
 
 __all__ = ["ViewTimes"]
 
@@ -30,10 +27,10 @@ class ViewTimes(RowMap):
     times: FeatureTimes
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         return self.times.columns
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         return self.times.map_block(self.view.block(block))
 
     def scratch_bytes(self, rows: int) -> int:

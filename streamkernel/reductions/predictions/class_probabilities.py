@@ -17,20 +17,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
 from streamkernel.reductions.predictions.latent import LatentPosterior
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.reductions.row_random import stream_generator
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["ClassProbabilities", "PoissonPredictions", "averaged_probabilities", "logistic_normal", "mean_rate"]
 
-Float = NDArray[np.float64]
 
 # Monahan & Stefanski 1992, table of k = 8.
 _WEIGHTS = np.array([
@@ -91,13 +89,13 @@ class ClassProbabilities(RowMap):
         return max(2, len(self.latent.intercept))
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         return {
             "probability": (self.classes, np.dtype(np.float64)),
             "prediction": (None, np.dtype(np.int64)),
         }
 
-    def probabilities(self, X: NDArray[Any]) -> Float:
+    def probabilities(self, X: AnyArray) -> Float:
         """Class probabilities (b, C); each row sums to 1."""
         found = np.empty((len(X), self.classes))
         panel = self._panel(len(X))
@@ -109,14 +107,14 @@ class ClassProbabilities(RowMap):
         """Number of rows whose covariances are in memory at once."""
         return max(16, min(rows, _PANEL_COVARIANCES // self.latent.covariance.free**2))
 
-    def _of_panel(self, X: NDArray[Any]) -> Float:
+    def _of_panel(self, X: AnyArray) -> Float:
         return averaged_probabilities(*self.latent.moments(X), self.latent.contrasts)
 
-    def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
+    def check_values(self, X: AnyArray) -> dict[str, Float]:
         """The values that are compared with the targets."""
         return {"probability": self.probabilities(X)}
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         probabilities = self.probabilities(block.X)
         return {"probability": probabilities, "prediction": probabilities.argmax(axis=1)}
 
@@ -146,11 +144,11 @@ class PoissonPredictions(RowMap):
     std: bool = False
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         column = (None, np.dtype(np.float64))
         return {"prediction": column, "std": column} if self.std else {"prediction": column}
 
-    def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
+    def moments(self, X: AnyArray) -> tuple[Float, Float]:
         """Mean and variance of y, (b, 1) each."""
         mean, covariance = self.latent.moments(X)
         variance = covariance[:, :, 0]
@@ -158,20 +156,20 @@ class PoissonPredictions(RowMap):
         with np.errstate(over="ignore"):
             return rate, rate + rate**2 * np.expm1(variance)
 
-    def rate(self, X: NDArray[Any]) -> Float:
+    def rate(self, X: AnyArray) -> Float:
         """``E y``, (b,)."""
         return self.moments(X)[0][:, 0]
 
-    def values(self, X: NDArray[Any]) -> Float:
+    def values(self, X: AnyArray) -> Float:
         """``E y``, (b, 1)."""
         return self.moments(X)[0]
 
-    def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
+    def check_values(self, X: AnyArray) -> dict[str, Float]:
         """The values that are compared with the targets."""
         mean, variance = self.moments(X)
         return {"predicted": mean, "std": np.sqrt(variance)}
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         mean, variance = self.moments(block.X)
         values = {"prediction": mean[:, 0]}
         return values | {"std": np.sqrt(variance[:, 0])} if self.std else values

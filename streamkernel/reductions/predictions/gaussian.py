@@ -14,20 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas, solve_lower_t
 from streamkernel.reductions.contract import SentAsFields
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["GaussianPredictions"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -63,16 +60,16 @@ class GaussianPredictions(SentAsFields, RowMap):
             return np.ascontiguousarray(solve_lower_t(self.basis.L, self.rotation))
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         d = self.coefficients.shape[1]
         kind = (None if self.flat and d == 1 else d, np.dtype(np.float64))
         return {"prediction": kind, "std": kind} if self.std else {"prediction": kind}
 
-    def values(self, X: NDArray[Any]) -> Float:
+    def values(self, X: AnyArray) -> Float:
         """Means, (b, d)."""
         return self._sweep(X, np.zeros((0, 0)))
 
-    def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
+    def moments(self, X: AnyArray) -> tuple[Float, Float]:
         """Means (b, d), and variances (b, d) of a target, or of f if `latent`."""
         variance = np.empty((len(X), self.coefficients.shape[1]))
         mean = self._sweep(X, variance)
@@ -81,7 +78,7 @@ class GaussianPredictions(SentAsFields, RowMap):
             variance += self.noise
         return mean, variance
 
-    def _sweep(self, X: NDArray[Any], variance: Float) -> Float:
+    def _sweep(self, X: AnyArray, variance: Float) -> Float:
         """Means; the variances of f go into `variance`, if it has rows.
 
         Rows are taken in panels, so that the kernel values stay in the cache.
@@ -102,7 +99,7 @@ class GaussianPredictions(SentAsFields, RowMap):
                 variance[rows] = self.signal * (prior - squares @ self.shares)
         return mean
 
-    def covariance(self, X: NDArray[Any]) -> Float:
+    def covariance(self, X: AnyArray) -> Float:
         """Covariance matrix of a few rows X (q, p) for each target, (q, q, d); of f if `latent`."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         q, d = len(X), self.coefficients.shape[1]
@@ -120,12 +117,12 @@ class GaussianPredictions(SentAsFields, RowMap):
             diagonal += self.noise
         return found
 
-    def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
+    def check_values(self, X: AnyArray) -> dict[str, Float]:
         """The values that are compared with the targets."""
         mean, variance = self.moments(X)
         return {"predicted": mean, "std": np.sqrt(variance)}
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         if self.std:
             mean, variance = self.moments(block.X)
             found = {"prediction": mean, "std": np.sqrt(variance, out=variance)}

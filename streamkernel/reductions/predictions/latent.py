@@ -15,16 +15,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["FullCovariance", "KroneckerCovariance", "LatentCovariance", "LatentPosterior", "covariance_of"]
 
-Float = NDArray[np.float64]
 
 _JITTER = 1e-12  # least variance, relative to s k(x, x) or to a covariance: rounding may give less than 0
 
@@ -127,7 +125,7 @@ class KroneckerCovariance(LatentCovariance):
         return int(8 * rows * (2 * len(self.vectors) + 2 * self.free**2))
 
 
-def covariance_of(arrays: dict[str, NDArray[Any]]) -> LatentCovariance:
+def covariance_of(arrays: dict[str, AnyArray]) -> LatentCovariance:
     """The covariance that `LatentCovariance.to_arrays` wrote."""
     if "covariance" in arrays:
         return FullCovariance(arrays["covariance"])
@@ -160,16 +158,16 @@ class LatentPosterior:
     residual_share: float = 1.0
     covariance_share: float = 1.0
 
-    def mean(self, X: NDArray[Any]) -> Float:
+    def mean(self, X: AnyArray) -> Float:
         """Mean of the functions, (b, c)."""
         return np.asarray(self.basis.block(X) @ self.coefficients + self.intercept)
 
-    def moments(self, X: NDArray[Any]) -> tuple[Float, Float]:
+    def moments(self, X: AnyArray) -> tuple[Float, Float]:
         """Mean of the functions (b, c), and covariance of their free coordinates (b, r, r)."""
         mean, covariance, left = self.parts(X)
         return mean, self.shared(covariance, left)
 
-    def parts(self, X: NDArray[Any]) -> tuple[Float, Float, Float]:
+    def parts(self, X: AnyArray) -> tuple[Float, Float, Float]:
         """Mean (b, c), covariance within the span (b, r, r), and variance outside the span (b,), without the shares."""
         G = self.basis.block(X)
         mean = G @ self.coefficients + self.intercept

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from streamkernel.reductions.row_map import Predictions, RowMap
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["OddsProbabilities", "probabilities_of_indicators"]
-
-Float = NDArray[np.float64]
 
 
 def probabilities_of_indicators(values: Float) -> Float:
@@ -42,18 +39,18 @@ class OddsProbabilities(RowMap):
         return int(self.indicators.coefficients.shape[1])
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         return {"probability": (self._classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
 
-    def probabilities(self, X: NDArray[Any]) -> Float:
+    def probabilities(self, X: AnyArray) -> Float:
         """Class probabilities (b, C); each row sums to 1."""
         return probabilities_of_indicators(self.indicators.values(X))
 
-    def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
+    def check_values(self, X: AnyArray) -> dict[str, Float]:
         """The values that are compared with the targets."""
         return {"probability": self.probabilities(X)}
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         values = self.indicators.values(block.X)
         return {"probability": probabilities_of_indicators(values), "prediction": values.argmax(axis=1)}
 

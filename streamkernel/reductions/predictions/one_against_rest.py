@@ -6,19 +6,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.predictions.class_probabilities import logistic_normal
 from streamkernel.reductions.predictions.latent import LatentPosterior
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["OneAgainstRest"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,10 +35,10 @@ class OneAgainstRest(RowMap):
         return len(self.latents)
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         return {"probability": (self.classes, np.dtype(np.float64)), "prediction": (None, np.dtype(np.int64))}
 
-    def probabilities(self, X: NDArray[Any]) -> Float:
+    def probabilities(self, X: AnyArray) -> Float:
         """Class probabilities (b, C); each row sums to 1."""
         found = np.empty((len(X), self.classes))
         for c, latent in enumerate(self.latents):
@@ -51,11 +48,11 @@ class OneAgainstRest(RowMap):
         found += np.finfo(np.float64).tiny
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
-    def check_values(self, X: NDArray[Any]) -> dict[str, Float]:
+    def check_values(self, X: AnyArray) -> dict[str, Float]:
         """The values that are compared with the targets."""
         return {"predicted": self.probabilities(X)}
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         probabilities = self.probabilities(block.X)
         return {"probability": probabilities, "prediction": probabilities.argmax(axis=1)}
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, pdtr, xlog1py, xlogy
 
 from streamkernel.errors import DataError
@@ -18,8 +17,9 @@ from streamkernel.reductions.scores.errors import (
     error_sums,
     share_explained,
 )
-from streamkernel.reductions.scores.predictive import TINY, TRANSFORM_BINS, Array, Predictive, width_of
+from streamkernel.reductions.scores.predictive import TINY, TRANSFORM_BINS, Predictive, width_of
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["CountCalibration", "CountScores", "score_counts"]
 
@@ -27,7 +27,7 @@ __all__ = ["CountCalibration", "CountScores", "score_counts"]
 class CountPredictive(Predictive, Protocol):
     """A mean rate for every target."""
 
-    def values(self, X: NDArray[Any]) -> Array:
+    def values(self, X: AnyArray) -> Float:
         """(b, d), positive."""
         ...
 
@@ -44,7 +44,7 @@ class CountCalibration:
     """
 
     scalars: dict[str, float]
-    transform: Array
+    transform: Float
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ class CountScores(Reduction[CountCalibration]):
         return self.predictions.flops_per_row()
 
 
-def score_counts(Y: Array, rate: Array) -> CountCalibration:
+def score_counts(Y: Float, rate: Float) -> CountCalibration:
     """Same scores as `CountScores`, for counts and rates in memory, (b, d) each."""
     return _count_calibration(_count_sums(Y, rate))
 
 
-def _count_sums(Y: Array, rate: Array) -> State:
+def _count_sums(Y: Float, rate: Float) -> State:
     errors = error_sums(Y, rate)
     return errors | {
         "deviance": _unit_deviance(Y, rate).sum(axis=0),
@@ -110,7 +110,7 @@ def _count_sums(Y: Array, rate: Array) -> State:
     }
 
 
-def _unit_deviance(y: Array, mu: Array) -> Array:
+def _unit_deviance(y: Float, mu: Float) -> Float:
     """``2 (y log(y / mu) - y + mu)``, elementwise; mu may be 0 where y is 0."""
     difference, mu = y - mu, np.maximum(mu, TINY)
     near = np.abs(difference) < 0.5 * mu
@@ -119,7 +119,7 @@ def _unit_deviance(y: Array, mu: Array) -> Array:
     return np.asarray(2.0 * (logarithm - difference))
 
 
-def _spread_transforms(Y: Array, rate: Array) -> Array:
+def _spread_transforms(Y: Float, rate: Float) -> Float:
     """(b, d, 20): share of each interval from P(y - 1) to P(y) that lies in each twentieth of [0, 1]."""
     below, upto = np.where(Y >= 1.0, pdtr(np.maximum(Y - 1.0, 0.0), rate), 0.0), pdtr(Y, rate)
     edges = np.arange(1, TRANSFORM_BINS) / TRANSFORM_BINS

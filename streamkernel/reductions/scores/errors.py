@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.row_map import Predictions
 from streamkernel.table import ColumnStatistics, RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = [
     "ClassificationScores",
@@ -21,10 +21,8 @@ __all__ = [
     "share_explained",
 ]
 
-Array = NDArray[np.float64]
 
-
-def error_sums(Y: Array, predicted: Array) -> State:
+def error_sums(Y: Float, predicted: Float) -> State:
     """Sums of squared and absolute errors of one block, and the statistics of its targets; both arguments (b, d)."""
     error = Y - predicted
     errors = {"squared_error": (error**2).sum(axis=0), "absolute_error": np.abs(error).sum(axis=0)}
@@ -55,7 +53,7 @@ def error_bytes(d: int) -> int:
     return 64 * d
 
 
-def share_explained(loss: Array, least: Array) -> float:
+def share_explained(loss: Float, least: Float) -> float:
     """``1 - loss / least``, averaged over targets (d,); `least` is the loss of the best constant.
 
     If `least` is 0, the share is 1 for a loss of 0, and 0 for any other loss, as in scikit-learn's ``r2_score``.

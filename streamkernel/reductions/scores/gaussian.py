@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from streamkernel.reductions.contract import Reduction, State
@@ -14,13 +13,13 @@ from streamkernel.reductions.scores.errors import combine_errors, error_bytes, e
 from streamkernel.reductions.scores.predictive import (
     TINY,
     TRANSFORM_BINS,
-    Array,
     Predictive,
     bins_of,
     tally,
     width_of,
 )
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["GaussianCalibration", "GaussianScores", "score_gaussian"]
 
@@ -33,7 +32,7 @@ _LEAST_LOG_DENSITY = -1e290  # keeps sums over all rows finite, because JSON has
 class GaussianPredictive(Predictive, Protocol):
     """A normal distribution for every target, noise included."""
 
-    def moments(self, X: NDArray[Any]) -> tuple[Array, Array]:
+    def moments(self, X: AnyArray) -> tuple[Float, Float]:
         """Mean and variance of y, (b, d) each."""
         ...
 
@@ -52,9 +51,9 @@ class GaussianCalibration:
     """
 
     scalars: dict[str, float]
-    levels: Array
-    coverage: Array
-    transform: Array
+    levels: Float
+    coverage: Float
+    transform: Float
 
 
 @dataclass(frozen=True)
@@ -90,12 +89,12 @@ class GaussianScores(Reduction[GaussianCalibration]):
         return self.predictions.flops_per_row()
 
 
-def score_gaussian(Y: Array, mean: Array, variance: Array) -> GaussianCalibration:
+def score_gaussian(Y: Float, mean: Float, variance: Float) -> GaussianCalibration:
     """Same scores as `GaussianScores`, for targets and predictions in memory, (b, d) each."""
     return _calibration(_gaussian_sums(Y, mean, variance))
 
 
-def _gaussian_sums(Y: Array, mean: Array, variance: Array) -> State:
+def _gaussian_sums(Y: Float, mean: Float, variance: Float) -> State:
     variance = np.maximum(variance, TINY)
     z = (Y - mean) / np.sqrt(variance)
     with np.errstate(over="ignore"):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TINY", "TRANSFORM_BINS", "Array", "Predictive", "bins_of", "tally", "width_of"]
+from streamkernel.type_aliases import AnyDType, Float
 
-Array = NDArray[np.float64]
+__all__ = ["TINY", "TRANSFORM_BINS", "Predictive", "bins_of", "tally", "width_of"]
+
 
 TRANSFORM_BINS = 20
 TINY = float(np.finfo(np.float64).tiny)
@@ -19,7 +20,7 @@ class Predictive(Protocol):
     """Predictions of rows: their columns, and their costs for the plan."""
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]: ...
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]: ...
 
     def scratch_bytes(self, rows: int) -> int: ...
 
@@ -32,12 +33,12 @@ def width_of(predictions: Predictive, column: str = "prediction") -> int:
     return 1 if width is None else width
 
 
-def bins_of(share: Array, count: int) -> NDArray[np.intp]:
+def bins_of(share: Float, count: int) -> NDArray[np.intp]:
     """Number of the bin that holds each value, among `count` equal bins of [0, 1]; the value 1 is in the last bin."""
     return np.minimum((count * share).astype(np.intp), count - 1)
 
 
-def tally(bins: NDArray[np.intp], count: int) -> Array:
+def tally(bins: NDArray[np.intp], count: int) -> Float:
     """Number of values in each of `count` bins, per target, (d, count); `bins` (b, d) are bin numbers."""
     d = bins.shape[1]
     places = bins + count * np.arange(d)

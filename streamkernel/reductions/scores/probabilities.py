@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.scores.predictive import Array, Predictive, bins_of, width_of
+from streamkernel.reductions.scores.predictive import Predictive, bins_of, width_of
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["ProbabilityScores", "Reliability", "score_probabilities"]
 
@@ -20,7 +20,7 @@ _CONFIDENCE_BINS = 15  # as in Guo et al. (2017) and most later papers
 class ClassPredictive(Predictive, Protocol):
     """Predictions with a probability for every class."""
 
-    def probabilities(self, X: NDArray[Any]) -> Array:
+    def probabilities(self, X: AnyArray) -> Float:
         """Class probabilities (b, C); each row sums to 1."""
         ...
 
@@ -39,9 +39,9 @@ class Reliability:
     """
 
     scalars: dict[str, float]
-    predicted: Array
-    observed: Array
-    count: Array
+    predicted: Float
+    observed: Float
+    count: Float
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class ProbabilityScores(Reduction[Reliability]):
         return self.predictions.flops_per_row()
 
 
-def score_probabilities(Y: Array, P: Array) -> Reliability:
+def score_probabilities(Y: Float, P: Float) -> Reliability:
     """Same scores as `ProbabilityScores`, for indicators and probabilities in memory, (b, C) each."""
     return _reliability(_probability_sums(Y, P))
 
 
-def _probability_sums(Y: Array, P: Array) -> State:
+def _probability_sums(Y: Float, P: Float) -> State:
     rows, true = np.arange(len(Y)), Y.argmax(axis=1)
     right = P.argmax(axis=1) == true
     eps = np.finfo(np.float64).eps

@@ -13,17 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.pools.dictionary_rows import HeldOut
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["StagedScores", "StagedSums"]
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import mirror_upper, syrk
 from streamkernel.reductions.contract import Reduction, State
@@ -21,10 +20,9 @@ from streamkernel.reductions.sums.feature_maps import FeatureTimes
 from streamkernel.reductions.sums.features import Features
 from streamkernel.reductions.views import View
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["CrossDisagreements", "CrossFeatureSums", "CrossGram"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class CrossGram(Reduction[CrossFeatureSums]):
 
 
 @dataclass(frozen=True)
-class CrossDisagreements(Reduction[NDArray[np.int64]]):
+class CrossDisagreements(Reduction[Int]):
     """Number of rows outside the basis with ``|f_x(x) - f_y(y)| > gamma``, for each of s pairs of projections.
 
     Parameters
@@ -125,8 +123,8 @@ class CrossDisagreements(Reduction[NDArray[np.int64]]):
     projections: tuple[FeatureTimes, FeatureTimes]
     views: tuple[View, View]
     gamma: float
-    rows: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    rows: Int
+    sizes: Int
 
     def map_block(self, block: RowBlock) -> State:
         first, second = (
@@ -138,7 +136,7 @@ class CrossDisagreements(Reduction[NDArray[np.int64]]):
             wrong[self.rows[place] - block.start, self.sizes > place] = False
         return {"wrong": wrong.sum(axis=0, dtype=np.int64)}
 
-    def finalize(self, state: State) -> NDArray[np.int64]:
+    def finalize(self, state: State) -> Int:
         return state["wrong"].astype(np.int64)
 
     def state_bytes(self) -> int:

@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.kernels import LengthscaleGradient, log_lengthscales, prepare_gradient
 from streamkernel.linalg import solve_lower_t
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["EvidenceGradient", "EvidenceSlopes"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

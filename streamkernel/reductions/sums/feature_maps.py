@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.linalg import PANEL_ROWS, single_threaded_blas
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.row_map import RowMap
 from streamkernel.reductions.sums.features import Features
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["ColumnSquares", "FeatureMap", "FeatureTimes"]
 
 
 @dataclass(frozen=True)
-class ColumnSquares(Reduction[NDArray[np.float64]]):
+class ColumnSquares(Reduction[Float]):
     """``|g_t|^2`` of each of n columns, (n,) float64."""
 
     width: int
@@ -36,8 +35,8 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
             squares += np.einsum("ij,ij->j", panel, panel)
         return {"squares": squares}
 
-    def finalize(self, state: State) -> NDArray[np.float64]:
-        squares: NDArray[np.float64] = state["squares"]
+    def finalize(self, state: State) -> Float:
+        squares: Float = state["squares"]
         return squares
 
     def state_bytes(self) -> int:
@@ -49,8 +48,6 @@ class ColumnSquares(Reduction[NDArray[np.float64]]):
     def flops_per_row(self) -> float:
         return 2.0 * self.width
 
-
-Float = NDArray[np.float64]
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -80,10 +77,10 @@ class FeatureTimes(RowMap):
         return cls(features, C, np.zeros(C.shape[1]) if offset is None else offset, name)
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         return {self.name: (self.coefficients.shape[1], np.dtype(np.float64))}
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         return {self.name: self.features.raw(block.X) @ self.coefficients + self.offset}
 
     def scratch_bytes(self, rows: int) -> int:
@@ -106,22 +103,22 @@ class FeatureMap(RowMap):
 
     features: Features
     name: str = "G"
-    dtype: np.dtype[Any] = _DOUBLE
+    dtype: AnyDType = _DOUBLE
 
     @property
-    def columns(self) -> dict[str, tuple[int | None, np.dtype[Any]]]:
+    def columns(self) -> dict[str, tuple[int | None, AnyDType]]:
         return {self.name: (self.features.width, self.dtype)}
 
     @property
     def summary(self) -> tuple[str, Reduction[Float]]:
         return self.name, ColumnSquares(self.features.width)
 
-    def map_block(self, block: RowBlock) -> dict[str, NDArray[Any]]:
+    def map_block(self, block: RowBlock) -> dict[str, AnyArray]:
         values = {self.name: np.empty((len(block.X), self.features.width), self.dtype)}
         self.fill(block, values)
         return values
 
-    def fill(self, block: RowBlock, into: dict[str, NDArray[Any]]) -> None:
+    def fill(self, block: RowBlock, into: dict[str, AnyArray]) -> None:
         self.features.of(block.X, out=into[self.name])
 
     def scratch_bytes(self, rows: int) -> int:

@@ -11,19 +11,16 @@ blocks (Smola & Schoelkopf 2000, section 3; ALGORITHMS 1.1). Row weights are not
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, single_threaded_blas, solve_lower, solve_lower_t, syrk
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["FeatureGram", "FeatureSums", "FeatureTransposed", "Features"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Features:
         """Features recomputed from a basis."""
         return cls(basis, len(basis))
 
-    def of(self, X: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def of(self, X: AnyArray, out: AnyArray | None = None) -> AnyArray:
         """G, (b, n): float64, perhaps a view of X; with `out`, in `out` and of its dtype."""
         if self.basis is not None:
             return self.basis.features(X, out)
@@ -53,7 +50,7 @@ class Features:
         out[...] = X
         return out
 
-    def raw(self, X: NDArray[Any]) -> Float:
+    def raw(self, X: AnyArray) -> Float:
         """Kernel values F, (b, n) float64; it may be a view of X."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         return X if self.basis is None else self.basis.prepared.block(X)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, syrk
@@ -23,10 +22,9 @@ from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.reductions.sums.row_noise import RowNoise
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["GaussianEquations", "GaussianSums"]
-
-Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

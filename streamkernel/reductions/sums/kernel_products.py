@@ -14,18 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.table import RowBlock, Table
+from streamkernel.type_aliases import AnyArray, Float
 
 __all__ = ["CrossProducts", "KernelProducts"]
 
-Float = NDArray[np.float64]
 
 # A tile stays in the second-level cache from its kernel values to its two products.
 _TILE_ROWS, _PANEL_ROWS = 512, 256
@@ -111,7 +109,7 @@ class CrossProducts(SentAsFields, Reduction[Float]):
     """
 
     kernel: Kernel
-    points: NDArray[Any]
+    points: AnyArray
     V: Float
     first: int
 

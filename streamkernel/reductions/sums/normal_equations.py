@@ -18,13 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, solve_lower, syrk
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["NormalEquations", "RidgeSums"]
 
@@ -47,12 +47,12 @@ class RidgeSums(MergeableSums):
     count : number of rows
     """
 
-    H: NDArray[np.float64]
-    g: NDArray[np.float64]
-    YY: NDArray[np.float64]
-    G1: NDArray[np.float64]
-    Y1: NDArray[np.float64]
-    centre: NDArray[np.float64]
+    H: Float
+    g: Float
+    YY: Float
+    G1: Float
+    Y1: Float
+    centre: Float
     weight: float
     trace: float
     count: int
@@ -75,11 +75,11 @@ class NormalEquations(Reduction[RidgeSums]):
     """
 
     basis: Basis
-    centre: NDArray[np.float64]
+    centre: Float
     whiten_first: bool = True
 
     @classmethod
-    def of(cls, basis: Basis, centre: NDArray[np.float64], rows: int, alpha: float | None = None) -> NormalEquations:
+    def of(cls, basis: Basis, centre: Float, rows: int, alpha: float | None = None) -> NormalEquations:
         """Whiten the sums of a well-conditioned basis, and the blocks of others.
 
         The choice depends on the basis, the number of rows and alpha only.

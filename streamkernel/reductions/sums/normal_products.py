@@ -14,16 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import single_threaded_blas, solve_lower
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import Float
 
 __all__ = ["NormalProduct", "NormalTargets", "TargetSums"]
 
-Float = NDArray[np.float64]
 
 _PANEL_BYTES = 1 << 20  # of kernel values, which stay in the second-level cache between the two products
 

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.kernels import Kernel, StationaryKernel
@@ -28,10 +27,10 @@ from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import InPlaceCholesky, subtract_gram
 from streamkernel.reductions.clusters import Clusters
 from streamkernel.table import RowBlock
+from streamkernel.type_aliases import AnyArray, Float, Int
 
 __all__ = ["SUPER_BLOCK", "BlockNoise", "ConstantNoise", "DiagonalNoise", "Members", "RowNoise"]
 
-Float = NDArray[np.float64]
 
 _TOGETHER = 1024  # rows of small members that are processed together: SYRK needs some hundreds for its full rate
 _ASSIGNED = 1024  # rows whose distances to the centres of cells are in memory at once
@@ -48,7 +47,7 @@ class Members:
     sizes : numbers of rows of the members, in order; they sum to the number of rows.
     """
 
-    rows: slice | NDArray[np.int64]
+    rows: slice | Int
     sizes: tuple[int, ...]
 
 
@@ -60,7 +59,7 @@ class RowNoise(ABC):
         """Number of rows in which members are formed; blocks start at its multiples, from the table's first row on."""
         return 1
 
-    def members(self, X: NDArray[Any], kernel: Kernel) -> list[Members]:
+    def members(self, X: AnyArray, kernel: Kernel) -> list[Members]:
         """Groups of the rows X (b, p) of a block, in the order in which they are whitened."""
         return [Members(slice(0, len(X)), (len(X),))]
 
@@ -158,7 +157,7 @@ class BlockNoise(RowNoise):
     signal: float
     noise: float
     block_size: int
-    cells: NDArray[Any] | None = None
+    cells: AnyArray | None = None
 
     def __post_init__(self) -> None:
         _check_variances(self)
@@ -172,7 +171,7 @@ class BlockNoise(RowNoise):
     def row_multiple(self) -> int:
         return self.block_size * (1 if self.cells is None else SUPER_BLOCK)
 
-    def members(self, X: NDArray[Any], kernel: Kernel) -> list[Members]:
+    def members(self, X: AnyArray, kernel: Kernel) -> list[Members]:
         b, size = len(X), self.block_size
         if self.cells is None:
             sizes = [min(size, b - first) for first in range(0, b, size)]
@@ -194,7 +193,7 @@ class BlockNoise(RowNoise):
             ]
         return found
 
-    def _nearest(self, X: NDArray[Any], kernel: Kernel) -> NDArray[np.int64]:
+    def _nearest(self, X: AnyArray, kernel: Kernel) -> Int:
         """The nearest centre of each row."""
         assert self.cells is not None
         p = X.shape[1]

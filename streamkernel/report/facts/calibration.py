@@ -5,12 +5,9 @@ Each function returns None if the model predicts no such thing, and an `Absent` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
 from streamkernel.models.predicting import PredictingModel
@@ -22,8 +19,9 @@ from streamkernel.reductions.scores import (
     score_gaussian,
     score_probabilities,
 )
-from streamkernel.report.facts.fit import Absent, Array, class_names, target_names
+from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.facts.pairs import CheckedRows, checked_rows
+from streamkernel.type_aliases import AnyArray, Bool, FieldsView, Float
 
 __all__ = [
     "CountCheck",
@@ -50,7 +48,7 @@ class GaussianCheck:
     found: GaussianCalibration
 
     @property
-    def transform(self) -> Array:
+    def transform(self) -> Float:
         """(20,) number of rows by their probability integral transform, averaged over targets."""
         return np.asarray(self.found.transform.mean(axis=0))
 
@@ -66,7 +64,7 @@ class CountCheck:
     found: CountCalibration
 
     @property
-    def transform(self) -> Array:
+    def transform(self) -> Float:
         """(20,) as in `GaussianCheck`."""
         return np.asarray(self.found.transform.mean(axis=0))
 
@@ -91,15 +89,15 @@ class RowIntervals:
 
     rows: str
     name: str
-    predicted: Array
-    std: Array
-    true: Array
+    predicted: Float
+    std: Float
+    true: Float
     count: int
     inside: float
 
 
 def distribution_check(
-    model: PredictingModel, pairs: Mapping[str, Any] | None = None
+    model: PredictingModel, pairs: FieldsView | None = None
 ) -> GaussianCheck | ProbabilityCheck | CountCheck | Absent | None:
     """Calibration of the model's distributions on its check rows, or on `pairs` instead."""
     checked = checked_rows(model, pairs)
@@ -126,11 +124,11 @@ def is_of_counts(model: PredictingModel) -> bool:
     return model.record.estimator == "poisson"
 
 
-def _columns(values: NDArray[Any]) -> Array:
+def _columns(values: AnyArray) -> Float:
     return np.asarray(values, dtype=np.float64).reshape(len(values), -1)
 
 
-def _finite(checked: CheckedRows) -> NDArray[np.bool_]:
+def _finite(checked: CheckedRows) -> Bool:
     values = [checked.true, *checked.values.values()]
     return np.asarray(np.isfinite(np.hstack([_columns(each) for each in values])).all(axis=1))
 
@@ -144,7 +142,7 @@ def _probability_check(checked: CheckedRows, labels: list[str]) -> ProbabilityCh
     return ProbabilityCheck(checked.rows, checked.where, int(finite.sum()), label, found)
 
 
-def row_intervals(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> RowIntervals | None:
+def row_intervals(model: PredictingModel, pairs: FieldsView | None = None) -> RowIntervals | None:
     """The first target of some rows, with its predictions."""
     checked = checked_rows(model, pairs)
     if isinstance(checked, Absent) or "std" not in checked.values or class_names(model) is not None:
@@ -162,7 +160,7 @@ def row_intervals(model: PredictingModel, pairs: Mapping[str, Any] | None = None
     return RowIntervals(checked.rows, name, predicted[order], std[order], true[order], len(true), inside)
 
 
-def binomial_band(shares: Array, rows: Array | int) -> tuple[Array, Array]:
+def binomial_band(shares: Float, rows: Float | int) -> tuple[Float, Float]:
     """Lower and upper shares between which 95 % of samples of `rows` independent rows lie, if `shares` are true."""
     tail = 0.5 * (1.0 - _BAND)
     rows = np.maximum(rows, 1)

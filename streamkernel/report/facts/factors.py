@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.blobs import parent_of
 from streamkernel.bounds import compression_bound
@@ -16,6 +15,7 @@ from streamkernel.factors import PCA_ROWS, Factor, SavedBasis, pca_residual_trac
 from streamkernel.report.facts.fit import ROUNDING, Absent
 from streamkernel.report.text import count, plain
 from streamkernel.table import Table
+from streamkernel.type_aliases import Float, Int
 
 __all__ = [
     "DELTA",
@@ -32,7 +32,6 @@ __all__ = [
     "times_the_optimum",
 ]
 
-Float = NDArray[np.float64]
 
 DELTA = 0.05  # probability that a compression bound fails
 MOST_ENDS = 40  # most ends of rounds to mark; more marks would look like a second line
@@ -93,7 +92,7 @@ class BoundCurve:
     """
 
     label: str
-    size: NDArray[np.int64]
+    size: Int
     bound: Float
     residual: Float
     best_size: int

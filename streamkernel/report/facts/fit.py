@@ -6,10 +6,9 @@ Each function returns its curve, or an `Absent` with the reason, so that no empt
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.factors import SavedBasis
 from streamkernel.models.predicting import PredictingModel
@@ -17,6 +16,7 @@ from streamkernel.models.ridge import RidgeModel
 from streamkernel.records import BasisRecord, ModelRecord
 from streamkernel.records.json_types import JsonObject
 from streamkernel.report.text import count, plain, plural
+from streamkernel.type_aliases import Float, Int, Unchecked
 
 __all__ = [
     "Absent",
@@ -39,7 +39,6 @@ __all__ = [
     "trace_curve",
 ]
 
-Array = NDArray[np.float64]
 
 ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -74,8 +73,8 @@ class TraceCurve:
     tol : share of the trace at which the selection was to stop; 0 for none.
     """
 
-    size: NDArray[np.int64]
-    relative: Array
+    size: Int
+    relative: Float
     rounds: tuple[Round, ...]
     left: float
     rows: int
@@ -101,9 +100,9 @@ class GcvCurve:
     unit : name of the error's unit.
     """
 
-    alpha: Array
-    error: Array
-    degrees: Array
+    alpha: Float
+    error: Float
+    degrees: Float
     left_out: int
     chosen: float
     chosen_error: float
@@ -116,8 +115,8 @@ class GcvCurve:
 class LengthscaleCurve:
     """GCV error on a sample of rows for each lengthscale of the search."""
 
-    lengthscale: Array
-    error: Array
+    lengthscale: Float
+    error: Float
     chosen: float
     median: float
     sample_rows: int
@@ -211,7 +210,7 @@ def trace_curve(model: SavedBasis) -> TraceCurve | Absent:
     )
 
 
-def gcv_error(model: PredictingModel, score: Any) -> tuple[Array, str]:
+def gcv_error(model: PredictingModel, score: Unchecked) -> tuple[Float, str]:
     """GCV scores in a unit that users know, and the name of this unit.
 
     One target: root mean square in the target's units. Several targets: in standard deviations. Classes: squared error

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeMismatchError
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.facts.fit import Absent, Array, class_names, target_names
+from streamkernel.report.facts.fit import Absent, class_names, target_names
 from streamkernel.report.text import count, plain
+from streamkernel.type_aliases import AnyArray, FieldsView, Float, Int
 
 __all__ = ["CheckedRows", "ClassPairs", "Margins", "TargetPairs", "Targets", "check_pairs", "checked_rows"]
 
@@ -35,8 +33,8 @@ class CheckedRows:
 
     rows: str
     where: str
-    true: NDArray[Any]
-    values: dict[str, NDArray[Any]]
+    true: AnyArray
+    values: dict[str, AnyArray]
 
 
 @dataclass(frozen=True)
@@ -50,15 +48,15 @@ class TargetPairs:
     """
 
     name: str
-    true: Array
-    predicted: Array
+    true: Float
+    predicted: Float
     left_out: int
     rmse: float
     mae: float
     r2: float
 
     @property
-    def residual(self) -> Array:
+    def residual(self) -> Float:
         return self.predicted - self.true
 
 
@@ -75,7 +73,7 @@ class Targets:
 class Margins:
     """Score of the true class minus the best other score, (rows,): positive if right, negative if wrong."""
 
-    values: Array
+    values: Float
 
 
 @dataclass(frozen=True)
@@ -93,14 +91,14 @@ class ClassPairs:
     rows: str
     where: str
     labels: tuple[str, ...]
-    counts: NDArray[np.int64]
+    counts: Int
     n_classes: int
     accuracy: float
     baseline: float
     margins: Margins | Absent
 
 
-def check_pairs(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> Targets | ClassPairs | Absent:
+def check_pairs(model: PredictingModel, pairs: FieldsView | None = None) -> Targets | ClassPairs | Absent:
     """Predictions for some rows, beside the true values.
 
     Parameters
@@ -120,7 +118,7 @@ def check_pairs(model: PredictingModel, pairs: Mapping[str, Any] | None = None) 
     return kind(model, checked.true, predicted, checked.rows, checked.where)
 
 
-def checked_rows(model: PredictingModel, pairs: Mapping[str, Any] | None = None) -> CheckedRows | Absent:
+def checked_rows(model: PredictingModel, pairs: FieldsView | None = None) -> CheckedRows | Absent:
     """The rows of `check_pairs`, and all their predictions.
 
     Raises
@@ -161,9 +159,7 @@ def _rows_text(kind: str) -> str:
     return _WHERE.get(kind, f"rows ({plain(kind, 80)})")
 
 
-def _targets(
-    model: PredictingModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str
-) -> Targets | Absent:
+def _targets(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: str, where: str) -> Targets | Absent:
     names = target_names(model)
     true, predicted = (np.asarray(values, dtype=np.float64).reshape(len(values), -1) for values in (true, predicted))
     if true.shape[1] != len(names):
@@ -195,9 +191,7 @@ def _targets(
     return Targets(rows, where, tuple(targets))
 
 
-def _classes(
-    model: PredictingModel, true: NDArray[Any], predicted: NDArray[Any], rows: str, where: str
-) -> ClassPairs | Absent:
+def _classes(model: PredictingModel, true: AnyArray, predicted: AnyArray, rows: str, where: str) -> ClassPairs | Absent:
     labels = class_names(model) or []
     margins: Margins | Absent = Absent("there are labels only, no scores of the classes")
     if true.ndim == 2 and true.shape[1] > 1:
@@ -218,7 +212,7 @@ def _classes(
     return ClassPairs(rows, where, shown, counts, k, accuracy, baseline, margins)
 
 
-def _codes(model: PredictingModel, values: NDArray[Any]) -> NDArray[np.int64]:
+def _codes(model: PredictingModel, values: AnyArray) -> Int:
     """Index of each row's class label."""
     known = {str(label): index for index, label in enumerate(model.record.classes or ())}
     try:
@@ -229,7 +223,7 @@ def _codes(model: PredictingModel, values: NDArray[Any]) -> NDArray[np.int64]:
         ) from None
 
 
-def _margins(t: NDArray[np.int64], scores: NDArray[Any]) -> Array:
+def _margins(t: Int, scores: AnyArray) -> Float:
     rows = np.arange(len(t))
     others = np.array(scores, dtype=np.float64)
     own = others[rows, t]
@@ -237,7 +231,7 @@ def _margins(t: NDArray[np.int64], scores: NDArray[Any]) -> Array:
     return np.asarray(own - others.max(axis=1))
 
 
-def _commonest(labels: list[str], counts: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _commonest(labels: list[str], counts: Int) -> tuple[tuple[str, ...], Int]:
     """The commonest classes in their own order, and all others merged into one."""
     if len(labels) <= _MOST_CLASSES:
         return tuple(labels), counts

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.bounds import MatchingPursuitBound
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.pursuit import PursuitModel
 from streamkernel.records import BasisRecord, ViewRecord
-from streamkernel.report.facts.fit import Absent, Array, target_names
+from streamkernel.report.facts.fit import Absent, target_names
+from streamkernel.type_aliases import Float, Int
 
 __all__ = [
     "PathCurve",
@@ -28,8 +28,6 @@ __all__ = [
     "variates_bound",
     "weakness",
 ]
-
-Int = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,8 @@ class PathCurve:
     """
 
     terms: Int
-    training: Array
-    held_out: Array | None
+    training: Float
+    held_out: Float | None
     kept: int
     label: str
     unit: str
@@ -73,7 +71,7 @@ class PursuitBound:
 
     bound: MatchingPursuitBound
     at: Int
-    held_out: Array | None
+    held_out: Float | None
     wrong: str
     fitted: tuple[str, ...]
 
@@ -100,7 +98,7 @@ def squared_errors(model: PursuitModel) -> PathCurve | Absent:
         scale = np.ones(path.rss.shape[1])
         unit = "signs of the classes" if len(scale) == 1 else "indicators of the classes"
 
-    def root(squares: Array, rows: float) -> Array:
+    def root(squares: Float, rows: float) -> Float:
         return np.asarray(np.sqrt((np.maximum(squares, 0.0) / scale**2).mean(axis=1) / max(rows, 1.0)))
 
     held_out = None if path.validation is None else root(path.validation, path.validation_rows)
@@ -136,7 +134,7 @@ def loss_curve(model: PursuitModel) -> PathCurve | None:
     return PathCurve(path.sizes, training, held_out, model.terms, label, "nats")
 
 
-def weakness(model: PursuitModel) -> Array | Absent:
+def weakness(model: PursuitModel) -> Float | Absent:
     """(T,) realised weakness of each pick."""
     found = model.path.weakness
     if len(found) == 0:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, lapack
 
 from streamkernel.models.gaussian import GaussianModel
 from streamkernel.models.generalised import GeneralisedModel
 from streamkernel.models.predicting import PredictingModel
-from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.facts.fit import Absent
 from streamkernel.report.text import plain
+from streamkernel.type_aliases import Float, Int
 
 __all__ = [
     "FreedomCurve",
@@ -55,11 +55,11 @@ class TuningPath:
     sample_rows : rows of the sample.
     """
 
-    value: Array
-    stage: NDArray[np.int64]
+    value: Float
+    stage: Int
     best: int
     names: tuple[str, ...]
-    parameters: Array
+    parameters: Float
     objective: str
     sample_rows: int
 
@@ -69,14 +69,14 @@ class Lengthscales:
     """One lengthscale for each feature, the shortest first: `value` (p,), with the features' names."""
 
     names: tuple[str, ...]
-    value: Array
+    value: Float
 
 
 @dataclass(frozen=True)
 class MemberWeights:
     """Each member's share of the committee's precision, (B,), in the order of their rows; they sum to 1."""
 
-    share: Array
+    share: Float
     block_size: int | None
 
 
@@ -84,7 +84,7 @@ class MemberWeights:
 class FreedomCurve:
     """Effective degrees of freedom of the first 0, 1, ..., n functions, (n + 1,)."""
 
-    freedom: Array
+    freedom: Float
 
 
 def tuning_path(model: PredictingModel) -> TuningPath | Absent | None:

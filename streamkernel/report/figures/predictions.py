@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.pairs import ClassPairs, Margins, TargetPairs, Targets
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import padded
 from streamkernel.report.figures.palette import BLUE, DASHED, FAINT, GREY, INK, ORANGE, PALE_BLUE, PAPER, blend, shade
 from streamkernel.report.text import capitalised, count, percent, plural, shortened, significant
+from streamkernel.type_aliases import Float, Int
 
 __all__ = ["histogram", "histogram_fields", "prediction_figures"]
 
@@ -99,12 +99,12 @@ def _beyond_text(beyond: int) -> str:
     return f" {plural(beyond, 'row')} beyond the axis counted in the outermost bars." if beyond else ""
 
 
-def histogram_fields(edges: Array, counts: NDArray[np.int64], form: str, label: str = "rows") -> list[plot.Field]:
+def histogram_fields(edges: Float, counts: Int, form: str, label: str = "rows") -> list[plot.Field]:
     """Ends and height of each column, under the pointer."""
     return [("from", edges[:-1], form), ("to", edges[1:], form), (label, counts, "0,0")]
 
 
-def histogram(values: Array) -> tuple[Array, NDArray[np.int64], int]:
+def histogram(values: Float) -> tuple[Float, Int, int]:
     """Edges, counts, and the number of values beyond the edges (they are counted in the outermost bins).
 
     The edges leave out values far from the bulk; otherwise one outlier would squeeze all others into a single bar.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from streamkernel.report.facts.fit import Absent, Array
+from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.pursuit import PathCurve, PursuitBound
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import counts_from_zero, decades, log_range, padded
 from streamkernel.report.figures.factors import vacuous_zone
 from streamkernel.report.figures.palette import BLUE, INK, ORANGE, PALE_BLUE, TEAL
 from streamkernel.report.text import count, percent, significant
+from streamkernel.type_aliases import Fields, Float
 
 __all__ = ["error_bound_figure", "error_figure", "loss_figures", "rate_figures", "weakness_figure"]
 
@@ -102,7 +100,7 @@ def _path(name: str, title: str, caption: str, curve: PathCurve, *, in_percent: 
     return plot.Figure(name, title, caption, x, y, series, keys, height=360, legend=True)
 
 
-def _away(at: float, last: float, aside: float, up: float = 0.0) -> dict[str, Any]:
+def _away(at: float, last: float, aside: float, up: float = 0.0) -> Fields:
     """Offset and alignment of a text beside `at`, towards the middle of the axis 0 .. last."""
     right = at > 0.5 * last
     return {"offset": (-aside if right else aside, up), "align": "right" if right else "left"}
@@ -145,7 +143,7 @@ def error_bound_figure(found: PursuitBound | Absent, theorem: str, sizes: str = 
     return plot.Figure("bound", title, _bound_caption(found, theorem, sizes), x, y, series, keys, height=360)
 
 
-def _free_third(values: NDArray[np.float64]) -> int:
+def _free_third(values: Float) -> int:
     """The third of the axis (0, 1, 2) in which the bound leaves most room for a label on the line at 1."""
     thirds = np.array_split(np.minimum(values, 2.0), 3)
     covered = [
@@ -180,7 +178,7 @@ def _bound_caption(found: PursuitBound, theorem: str, sizes: str) -> str:
     return text
 
 
-def weakness_figure(values: Array | Absent) -> plot.Drawing:
+def weakness_figure(values: Float | Absent) -> plot.Drawing:
     """Realised weakness of each pick."""
     title = "Weakness of the picks"
     if isinstance(values, Absent):

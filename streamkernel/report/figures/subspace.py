@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.report.facts.fit import ROUNDING, Array
+from streamkernel.report.facts.fit import ROUNDING
 from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import log_range, padded
 from streamkernel.report.figures.palette import BLUE, PALE_BLUE
 from streamkernel.report.text import count, percent, plural, significant
+from streamkernel.type_aliases import Float
 
 __all__ = ["correlations_figure", "eigenvalues_figure", "quotients_figure"]
 
 _MOST_DOTS = 80
 
 
-def eigenvalues_figure(values: Array, left: float) -> plot.Drawing:
+def eigenvalues_figure(values: Float, left: float) -> plot.Drawing:
     """Share of each component in the centred trace; `left` is the part of the trace that they leave."""
     title = "Eigenvalues"
     total, r = float(values.sum()) + left, len(values)
@@ -41,7 +42,7 @@ def eigenvalues_figure(values: Array, left: float) -> plot.Drawing:
     return plot.Figure("eigenvalues", title, caption, x, y, [line], keys, height=360)
 
 
-def correlations_figure(correlations: Array, singular: Array) -> plot.Drawing:
+def correlations_figure(correlations: Float, singular: Float) -> plot.Drawing:
     """Canonical correlations over the rows of the fit, and the smaller values that the ridge gives."""
     title, r = "Canonical correlations", len(correlations)
     if r == 0:
@@ -65,7 +66,7 @@ def correlations_figure(correlations: Array, singular: Array) -> plot.Drawing:
     return plot.Figure("correlations", title, caption, x, y, [bars, dots], keys, height=360)
 
 
-def quotients_figure(quotients: Array) -> plot.Drawing:
+def quotients_figure(quotients: Float) -> plot.Drawing:
     """Cross quotient of each pick."""
     title, n = "Cross quotients", len(quotients)
     if n == 0:

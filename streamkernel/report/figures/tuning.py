@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.report.facts.fit import Absent
 from streamkernel.report.facts.tuning import FULL, SAMPLE, Lengthscales, TuningPath
@@ -13,6 +12,7 @@ from streamkernel.report.figures import plot
 from streamkernel.report.figures.axes import decades, log_range, padded
 from streamkernel.report.figures.palette import BLUE, FAINT, INK, MUTED, ORANGE, PURPLE, TEAL
 from streamkernel.report.text import capitalised, count, plural, shortened, significant
+from streamkernel.type_aliases import Bool, Int
 
 __all__ = ["lengthscales_figures", "tuning_figures"]
 
@@ -69,7 +69,7 @@ def _evidence_limits(path: TuningPath) -> tuple[tuple[float, float], float]:
     return (low, high + 0.12 * (high - low)), floor
 
 
-def _runs(stage: NDArray[np.int64]) -> list[tuple[int, int]]:
+def _runs(stage: Int) -> list[tuple[int, int]]:
     """Start and stop of each run of equal stages."""
     cuts = [0, *(np.flatnonzero(np.diff(stage)) + 1).tolist(), len(stage)]
     return list(pairwise(cuts))
@@ -80,7 +80,7 @@ def _evaluations(points: int) -> plot.Axis:
     return plot.Axis("Evaluation", (1.0 - room, points + room))
 
 
-def _stages(stage: NDArray[np.int64], top: float) -> list[plot.Series]:
+def _stages(stage: Int, top: float) -> list[plot.Series]:
     """A band behind the evaluations over all rows, and labels if there are both stages."""
     series: list[plot.Series] = []
     for start, stop in _runs(stage):
@@ -93,7 +93,7 @@ def _stages(stage: NDArray[np.int64], top: float) -> list[plot.Series]:
     return series
 
 
-def _tuning_caption(path: TuningPath, finite: NDArray[np.bool_]) -> str:
+def _tuning_caption(path: TuningPath, finite: Bool) -> str:
     on_sample, on_all = int((path.stage == SAMPLE).sum()), int((path.stage == FULL).sum())
     sample = plural(path.sample_rows, "sampled row") if path.sample_rows else "a sample of the rows"
     places = [f"{plural(on_sample, 'time')} on {sample}"] if on_sample else []

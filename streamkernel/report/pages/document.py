@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from os import PathLike
@@ -21,6 +21,7 @@ from streamkernel.report.pages.kinds import page_of
 from streamkernel.report.pages.tables import Card, Page, Section, Table
 from streamkernel.report.publish import checked_output, publish_file
 from streamkernel.report.text import plain
+from streamkernel.type_aliases import FieldsView
 
 __all__ = ["html_of", "write_factors_page", "write_model_page"]
 
@@ -29,7 +30,7 @@ _PLAIN_DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 
 def write_model_page(
-    model: Any, path: str | PathLike[str], title: str | None, overwrite: bool, pairs: Mapping[str, Any] | None
+    model: Any, path: str | PathLike[str], title: str | None, overwrite: bool, pairs: FieldsView | None
 ) -> None:
     """See `streamkernel.report.write_report`."""
     target = checked_output(path, overwrite=overwrite)

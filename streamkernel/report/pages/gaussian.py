@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from streamkernel.models.predicting import PredictingModel
@@ -40,6 +37,7 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.type_aliases import Fields, FieldsView
 
 __all__ = ["Check", "calibration_notice", "gaussian_page", "gaussian_picture"]
 
@@ -50,7 +48,7 @@ _FAR_OFF = 0.03  # difference from 0.95 at which intervals are clearly too narro
 _FEW_ROWS = 100
 
 
-def gaussian_page(model: PredictingModel, pairs: Mapping[str, Any] | None) -> Page:
+def gaussian_page(model: PredictingModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
     standardised = model.config.get("scaler") is not None
@@ -233,7 +231,7 @@ def _settings(model: PredictingModel) -> list[Table]:
     return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
-def _in_blocks(settings: dict[str, Any]) -> bool:
+def _in_blocks(settings: Fields) -> bool:
     return settings.get("approximation") == "pitc" and "block_size" in settings
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,12 @@ from streamkernel.report.pages.pursuit import pursuit_page, pursuit_picture
 from streamkernel.report.pages.ridge import ridge_page, ridge_picture
 from streamkernel.report.pages.subspace import cca_page, pca_page
 from streamkernel.report.pages.tables import Page
+from streamkernel.type_aliases import FieldsView
 
 __all__ = ["page_of", "picture_of"]
 
 Picture = tuple[str, list[plot.Drawing]]
-Pairs = Mapping[str, Any] | None
+Pairs = FieldsView | None
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
@@ -48,6 +45,7 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
+from streamkernel.type_aliases import Fields, FieldsView, Unchecked
 
 __all__ = ["pursuit_page", "pursuit_picture"]
 
@@ -59,7 +57,7 @@ _ENDED = {
 }
 
 
-def pursuit_page(model: PursuitModel, pairs: Mapping[str, Any] | None) -> Page:
+def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
     standardised = model.config.get("scaler") is not None
@@ -170,7 +168,7 @@ def _notices(model: PursuitModel) -> list[str]:
 def _settings(model: PursuitModel) -> list[Table]:
     """Tables of the user's choices, the data, and the software and machine."""
     config = model.config
-    settings: dict[str, Any] = config.get("settings", {})
+    settings: Fields = config.get("settings", {})
     first, last = common_settings(model, lengthscale_text(model))
     asked = [
         *first,
@@ -196,7 +194,7 @@ def _settings(model: PursuitModel) -> list[Table]:
     return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
-def _validation_text(validation: Any) -> str:
+def _validation_text(validation: Unchecked) -> str:
     if isinstance(validation, dict):
         return f"a table of {plural(int(validation.get('rows', 0)), 'row')}"
     return "none" if not validation else f"{percent(float(validation))} of the table"

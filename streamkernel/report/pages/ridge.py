@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from streamkernel.models.ridge import RidgeModel
@@ -37,6 +34,7 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.type_aliases import FieldsView
 
 __all__ = ["ridge_notices", "ridge_page", "ridge_picture"]
 
@@ -44,7 +42,7 @@ _FAR_ABOVE = 1.5  # times the GCV error: more than the scatter of some hundred r
 _FEW_ROWS = 100
 
 
-def ridge_page(model: RidgeModel, pairs: Mapping[str, Any] | None) -> Page:
+def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked = check_pairs(model, pairs)
     fit = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamkernel.models.kernel_cca import KernelCCAModel
@@ -31,6 +29,7 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
+from streamkernel.type_aliases import Fields
 
 __all__ = ["cca_page", "pca_page"]
 
@@ -177,7 +176,7 @@ def _cca(model: KernelCCAModel) -> _Parts:
     return [Section("Variates", [correlations_figure(correlations, singular)]), Section("Path", path)], cards, asked
 
 
-def _lengthscales_card(views: list[dict[str, Any]], first: Card) -> Card:
+def _lengthscales_card(views: list[Fields], first: Card) -> Card:
     """The lengthscales of both views, if each has one number; otherwise the card `first`."""
     values = [view["lengthscale"] for view in views]
     if any(value is None or isinstance(value, list) for value in values):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from streamkernel.report.facts.fit import Absent, Memory, Recorded, class_names,
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.figures import plot
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
+from streamkernel.type_aliases import FieldsView
 
 __all__ = [
     "Card",
@@ -84,7 +84,7 @@ class Page:
     notices: Sequence[str]
     sections: Sequence[Section]
     settings: Sequence[Table]
-    config: Mapping[str, Any]
+    config: FieldsView
 
 
 def heading(model: PredictingModel) -> str:
@@ -212,7 +212,7 @@ def data_table(model: PredictingModel) -> Table:
     return Table("Data and software", tuple(data))
 
 
-def provenance(config: Mapping[str, Any], *digest: tuple[str, str]) -> list[tuple[str, str]]:
+def provenance(config: FieldsView, *digest: tuple[str, str]) -> list[tuple[str, str]]:
     """Names and values of the table's fingerprint, the `digest`, the software and the machine."""
     data = [("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)), *digest]
     software = {plain(name): plain(value) for name, value in (config.get("software") or {}).items()}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streamkernel.service.formats import ARROW, JSON, MEDIA_TYPES, NPY
 from streamkernel.service.formats.npy import header
 from streamkernel.service.formats.spool import Spool
 from streamkernel.service.loaded_model import Field, LoadedModel, PredictionRequest
+from streamkernel.type_aliases import AnyArray, Float, Untyped
 
 __all__ = ["Answer"]
 
@@ -53,7 +52,7 @@ class Answer:
         """The pieces of the body."""
         return {JSON: self._json, NPY: self._npy, ARROW: self._arrow}[self._format]()
 
-    def _parts(self, block: NDArray[np.float64]) -> Iterator[tuple[Field, NDArray[Any]]]:
+    def _parts(self, block: Float) -> Iterator[tuple[Field, AnyArray]]:
         """The fields, each with its columns of a block; codes of classes as integers."""
         first = 0
         for field in self._fields:
@@ -100,7 +99,7 @@ class Answer:
         for field in self._fields:
             names += self._names(field)
         sink = io.BytesIO()
-        writer: Any = None
+        writer: Untyped = None
         for block in self._spool.pieces():
             arrays = []
             for field, values in self._parts(block):

@@ -12,11 +12,9 @@ import struct
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.http_errors import Refused
@@ -24,6 +22,7 @@ from streamkernel.service.request import Request
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
 from streamkernel.table.columns import are_real
+from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 
 __all__ = ["ArrowRows", "ReceivedBody", "arrow_rows", "receive_arrow"]
 
@@ -34,7 +33,7 @@ _RECORD_BATCH = 3  # of the union MessageHeader in Arrow's Message.fbs
 class ReceivedBody:
     """A complete body, as one buffer."""
 
-    def __init__(self, file: Any, *, in_file: bool) -> None:
+    def __init__(self, file: Untyped, *, in_file: bool) -> None:
         self._file = file
         self._map: mmap.mmap | None = None
         file.flush()
@@ -55,7 +54,7 @@ class ReceivedBody:
 
 async def receive_arrow(request: Request, most: int) -> ReceivedBody:
     """Receive the whole body."""
-    file: Any = io.BytesIO()
+    file: Untyped = io.BytesIO()
     in_file = False
     received = 0
     try:
@@ -92,9 +91,9 @@ class ArrowRows:
     order: list[int]
     names: list[str]
     rows: int
-    dtype: np.dtype[Any]
+    dtype: AnyDType
 
-    def read(self, first: int, last: int) -> NDArray[Any]:
+    def read(self, first: int, last: int) -> AnyArray:
         """Rows [first, last) (b, p).
 
         Raises
@@ -187,7 +186,7 @@ def _order(names: Sequence[str], model_columns: KnownColumns) -> list[int]:
     return [names.index(name) for name in model_columns.names]
 
 
-def _dtype(field: pa.Field) -> np.dtype[Any]:
+def _dtype(field: pa.Field) -> AnyDType:
     """The dtype of a column's values: float32 stays float32, as in `table/values.py`."""
     kind = field.type
     if pa.types.is_float16(kind) or pa.types.is_float32(kind):
@@ -197,13 +196,13 @@ def _dtype(field: pa.Field) -> np.dtype[Any]:
     raise Refused(422, f"column {field.name!r} holds {kind}; give real numbers", "DTypeError")
 
 
-def _values(column: pa.Array, start: int, name: str) -> NDArray[Any]:
+def _values(column: pa.Array, start: int, name: str) -> AnyArray:
     if column.null_count:
         row = start + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise Refused(
             422, f"row {row}, column {name!r} is null; leave that row out, or fill it in", "NonFiniteDataError"
         )
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    values: AnyArray = column.to_numpy(zero_copy_only=False)
     return values
 
 

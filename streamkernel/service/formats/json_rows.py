@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.atomic import RepeatedNameError, parsed_json
 from streamkernel.errors import ShapeError
@@ -20,6 +19,7 @@ from streamkernel.service.http_errors import Refused
 from streamkernel.service.loaded_model import Field
 from streamkernel.service.settings import Limits
 from streamkernel.table import KnownColumns
+from streamkernel.type_aliases import Fields, Float, Unchecked
 
 __all__ = ["JsonRows", "json_of", "one_answer", "parse"]
 
@@ -30,11 +30,11 @@ _NUMBERS = frozenset({int, float})
 class JsonRows:
     """X (m, p) float64, finite; `single` if the body has one row, not a list of rows."""
 
-    X: NDArray[np.float64]
+    X: Float
     single: bool
 
 
-def json_of(body: bytes) -> Any:
+def json_of(body: bytes) -> Unchecked:
     """The value of a body.
 
     Raises
@@ -82,7 +82,7 @@ def parse(body: bytes, columns: Sequence[str], limits: Limits) -> JsonRows:
     return JsonRows(_matrix(rows, columns, given, order), False)
 
 
-def _order(given: Any, columns: Sequence[str]) -> list[int] | None:
+def _order(given: Unchecked, columns: Sequence[str]) -> list[int] | None:
     """The positions of the model's columns among those that the body names; None if they are in the model's order."""
     if given is columns:
         return None
@@ -100,9 +100,7 @@ def _positions(given: Sequence[str], columns: Sequence[str], what: str) -> list[
     return None if order is None else list(order)
 
 
-def _matrix(
-    rows: list[Any], columns: Sequence[str], given: Sequence[str], order: list[int] | None
-) -> NDArray[np.float64]:
+def _matrix(rows: list[Any], columns: Sequence[str], given: Sequence[str], order: list[int] | None) -> Float:
     """The rows as an array (m, p), with the model's `columns` in order.
 
     Rows that are lists have the columns `given`; rows that are objects have names.
@@ -134,13 +132,13 @@ def _matrix(
     return X
 
 
-def _values_of(i: int, row: dict[str, Any], columns: Sequence[str]) -> list[Any]:
+def _values_of(i: int, row: Fields, columns: Sequence[str]) -> list[Any]:
     if len(row) != len(columns) or any(name not in row for name in columns):
         _positions(list(row), columns, f"row {i}")
     return [row[name] for name in columns]
 
 
-def _reordered(row: Any, order: list[int] | None, width: int) -> Any:
+def _reordered(row: Unchecked, order: list[int] | None, width: int) -> Unchecked:
     """A row in the model's order. A wrong row is returned unchanged, for the check that follows."""
     return row if order is None or type(row) is not list or len(row) != width else [row[j] for j in order]
 
@@ -152,7 +150,7 @@ def _clipped(value: float) -> float:
         return float("inf")
 
 
-def _wrong(i: int, row: Any, columns: Sequence[str]) -> Refused:
+def _wrong(i: int, row: Unchecked, columns: Sequence[str]) -> Refused:
     if type(row) is not list:
         return Refused(422, f"row {i} is {_describe(row)}, not a list of {len(columns)} numbers", "ShapeError")
     if len(row) != len(columns):
@@ -163,14 +161,14 @@ def _wrong(i: int, row: Any, columns: Sequence[str]) -> Refused:
     return Refused(422, f"row {i}, column {columns[j]!r} is {_describe(row[j])}, not a number", kind)
 
 
-def _describe(value: Any) -> str:
+def _describe(value: Unchecked) -> str:
     names = {str: "text", list: "a list", dict: "an object", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 
 
-def one_answer(fields: Sequence[Field], classes: Sequence[Any] | None, values: dict[str, Any]) -> bytes:
+def one_answer(fields: Sequence[Field], classes: Sequence[Any] | None, values: Fields) -> bytes:
     """The answer for one row, whose outputs are numbers or lists."""
-    answer: dict[str, Any] = {}
+    answer: Fields = {}
     for field in fields:
         value = values[field.output]
         answer[field.name] = value if field.labels is None else field.labels[value]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy_format
-from numpy.typing import NDArray
 
 from streamkernel.errors import StreamKernelError
 from streamkernel.service.http_errors import Refused
 from streamkernel.service.settings import Limits
 from streamkernel.table.values import float_dtype
+from streamkernel.type_aliases import AnyArray, AnyDType
 
 __all__ = ["NpyRows", "header"]
 
@@ -23,7 +22,7 @@ _LONGEST_HEADER = 8192
 _LARGEST = 1 << 62
 
 
-def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def header(dtype: AnyDType, shape: tuple[int, ...]) -> bytes:
     """The header of an NPY file, which precedes the values."""
     out = io.BytesIO()
     npy_format.write_array_header_1_0(
@@ -49,7 +48,7 @@ class NpyRows:
         self._dtype = np.dtype(np.float64)
         self.single = False
 
-    async def begin(self, declared: int | None) -> tuple[int, np.dtype[Any]]:
+    async def begin(self, declared: int | None) -> tuple[int, AnyDType]:
         """Read the header; returns the number of rows and the dtype in which they are predicted.
 
         Raises
@@ -82,7 +81,7 @@ class NpyRows:
         self._dtype = dtype
         return rows, row_dtype
 
-    async def read(self, rows: int) -> NDArray[Any]:
+    async def read(self, rows: int) -> AnyArray:
         """The next rows, in the dtype of the file."""
         block = np.empty((rows, len(self._columns)), self._dtype)
         target = memoryview(block.reshape(-1).view(np.uint8).data)
@@ -114,7 +113,7 @@ class NpyRows:
         return taken
 
 
-def _read_header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _read_header(text: bytes) -> tuple[tuple[int, ...], bool, AnyDType]:
     stream = io.BytesIO(text)
     try:
         version = npy_format.read_magic(stream)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from streamkernel.type_aliases import AnyArray, Float, Untyped
 
 __all__ = ["Spool"]
 
@@ -32,7 +32,7 @@ class Spool:
         self.rows = rows
         self.outputs = list(outputs)
         self.columns = sum(columns for _, columns in outputs)
-        self._file: Any = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+        self._file: Untyped = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
 
     @property
     def nbytes(self) -> int:
@@ -44,13 +44,13 @@ class Spool:
         """Whether the rows fit in memory, without a file."""
         return self.nbytes <= _IN_MEMORY
 
-    def append(self, values: dict[str, NDArray[Any]]) -> None:
+    def append(self, values: dict[str, AnyArray]) -> None:
         """Append the outputs of the next rows."""
         parts = [np.asarray(values[name], np.float64).reshape(-1, columns) for name, columns in self.outputs]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         self._file.write(np.ascontiguousarray(block).data)
 
-    def pieces(self) -> Iterator[NDArray[np.float64]]:
+    def pieces(self) -> Iterator[Float]:
         """All rows from the first, in pieces (b, columns). Can be called again."""
         row = 8 * self.columns
         for first in range(0, self.rows, _PIECE_ROWS):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.blobs import display_form, normalised
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
@@ -21,6 +20,7 @@ from streamkernel.table.ingest.ingest import open_reader, os_errors
 from streamkernel.table.ingest.locked_table import LockedTable, locked_store
 from streamkernel.table.ingest.progress import Progress, as_progress
 from streamkernel.table.ingest.reader import Reader
+from streamkernel.type_aliases import AnyArray, Int, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["append_rows"]
@@ -29,7 +29,7 @@ _NAMES = 5
 
 
 def append_rows(
-    source: Any,
+    source: Unchecked,
     store: str | os.PathLike[str],
     *,
     target: str | int | None = None,
@@ -78,7 +78,7 @@ def append_rows(
     return TableInfo.of(display_form(store), seconds=time.perf_counter() - began)
 
 
-def _reader(source: Any, target: str | int | None, locked: LockedTable) -> Reader:
+def _reader(source: Unchecked, target: str | int | None, locked: LockedTable) -> Reader:
     """The source, opened with the table's target where it has a column of that name."""
     names = locked.attributes["target_names"]
     if target is not None or len(names) != 1:
@@ -134,7 +134,7 @@ class _KnownLabels:
         self._reader, self._path = reader, path
         self._codes = {label: code for code, label in enumerate(classes)}
 
-    def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
+    def encode(self, y: AnyArray | None, labels: Unchecked, start: int) -> Int:
         """Codes (b, 1) of a batch, given as positions in its own labels, or as numeric labels."""
         assert y is not None
         flat = y.reshape(-1)
@@ -144,7 +144,7 @@ class _KnownLabels:
         missing_labels(self._reader, flat, start)
         # 1.0 and 1 are the same key of a dict.
         table = np.array([self._codes.get(label, -1) for label in labels], dtype=np.int64)
-        codes: NDArray[np.int64] = table[flat].reshape(-1, 1)
+        codes: Int = table[flat].reshape(-1, 1)
         if (codes < 0).any():
             row = int(np.flatnonzero(codes[:, 0] < 0)[0])
             raise DataError(

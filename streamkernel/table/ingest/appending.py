@@ -14,11 +14,8 @@ same rows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 from zarr.storage import LocalStore
 
 from streamkernel.manifest import Ancestor
@@ -26,6 +23,8 @@ from streamkernel.outputs import Building
 from streamkernel.table.ingest.locked_table import LockedTable
 from streamkernel.table.ingest.writer import ChunkWriter
 from streamkernel.table.rows import RowReader
+from streamkernel.table.zarr_metadata import ZarrArray
+from streamkernel.type_aliases import AnyArray, Fields
 
 __all__ = ["AppendingWriter"]
 
@@ -49,7 +48,7 @@ class AppendingWriter(ChunkWriter):
     def _new_building(self) -> Building:
         return self._locked.building()
 
-    def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
+    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
         locked, table = self._locked, self._locked.table
         assert table.statistics is not None
         full, rows = locked.full_rows, table.n_rows
@@ -61,7 +60,7 @@ class AppendingWriter(ChunkWriter):
         self.n_rows, self._counted = full, rows
         if rows > full:
             self._append_stored(full, rows)
-        arrays: dict[str, Any] = {name: group[name] for name in locked.manifest.arrays}
+        arrays: Fields = {name: group[name] for name in locked.manifest.arrays}
         return group, arrays
 
     def _append_stored(self, first: int, last: int) -> None:
@@ -73,11 +72,11 @@ class AppendingWriter(ChunkWriter):
             self._y[: last - first] = RowReader(table.targets.rows).read(first, last).reshape(last - first, -1)
         self._filled = last - first
 
-    def finish(self, attributes: dict[str, Any], *, overwrite: bool) -> None:
+    def finish(self, attributes: Fields, *, overwrite: bool) -> None:
         """Write the last chunk, attributes and COMPLETE, and replace the old folder."""
         self._locked.check_current()
         super().finish(attributes, overwrite=overwrite)
 
-    def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
+    def append(self, X: AnyArray, y: AnyArray | None) -> None:
         """Add rows, already checked."""
         super().append(X, None if y is None else np.asarray(y).reshape(X.shape[0], -1))

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
 from streamkernel.table.ingest.progress import Progress
 from streamkernel.table.ingest.reader import Reader
 from streamkernel.table.targets import MAX_CLASSES
 from streamkernel.table.values import check_finite
+from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["FoundLabels", "Labels", "checked_batches", "missing_labels"]
@@ -27,13 +27,13 @@ _FEWEST_NUMBERS, _MOST_ODD = 20, 0.05
 class Labels(Protocol):
     """Class labels as codes."""
 
-    def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
+    def encode(self, y: AnyArray | None, labels: Unchecked, start: int) -> Int:
         """Codes (b, 1) of a batch that begins with row `start`."""
 
 
 def checked_batches(
-    reader: Reader, kind: np.dtype[Any], labels: Labels | None, watcher: Progress
-) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+    reader: Reader, kind: AnyDType, labels: Labels | None, watcher: Progress
+) -> Iterator[tuple[AnyArray, AnyArray | None]]:
     """Batches with labels as provisional codes; a missing or infinite value, or one too large for `kind`, raises."""
     watcher.start(reader.total, reader.unit)
     row = 0
@@ -61,7 +61,7 @@ def checked_batches(
         watcher.finish()
 
 
-def missing_labels(reader: Reader, codes: NDArray[Any], start: int) -> None:
+def missing_labels(reader: Reader, codes: AnyArray, start: int) -> None:
     """Refuse rows without a label, whose codes are negative."""
     missing = np.flatnonzero(codes < 0)
     if missing.size:
@@ -80,7 +80,7 @@ class FoundLabels:
         self._first_rows: dict[Any, int] = {}
         self._reader = reader
 
-    def encode(self, y: NDArray[Any] | None, labels: Any, start: int) -> NDArray[np.int64]:
+    def encode(self, y: AnyArray | None, labels: Unchecked, start: int) -> Int:
         """Provisional codes (b, 1) for a batch's own codes."""
         assert y is not None
         missing_labels(self._reader, y, start)
@@ -95,10 +95,10 @@ class FoundLabels:
                 f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels: it does "
                 f"not look like a class; choose another {option('target')}"
             )
-        codes: NDArray[np.int64] = table[y].reshape(-1, 1)
+        codes: Int = table[y].reshape(-1, 1)
         return codes
 
-    def finished(self) -> tuple[list[Any], NDArray[np.int64]]:
+    def finished(self) -> tuple[list[Any], Int]:
         """Sorted labels, and the final code of each provisional one."""
         self._refuse_numbers()
         labels = sorted(self._codes)

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-from numpy.typing import NDArray
 
 from streamkernel.errors import SourceFormatError
 from streamkernel.table.ingest.csv_locate import data_lines, fields_of, first_problem, is_number, open_plain
 from streamkernel.table.ingest.reader import Batch, Reader, choose_target, split_columns
+from streamkernel.type_aliases import AnyArray, Untyped
 
 __all__ = ["CsvReader"]
 
@@ -117,9 +116,9 @@ class CsvReader(Reader):
                 raise
             raise self._explain(error, rows) from error
 
-    def _batch(self, batch: Any, done: int) -> Batch:
+    def _batch(self, batch: Untyped, done: int) -> Batch:
         labels = None
-        y: NDArray[Any] | None = None
+        y: AnyArray | None = None
         if self._target is not None:
             column = batch.column(self._target)
             if self.labelled:

@@ -8,10 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.blobs import display_form, normalised, parent_of
 from streamkernel.errors import (
@@ -35,6 +33,7 @@ from streamkernel.table.ingest.tables import TableReader
 from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.open import open_table
 from streamkernel.table.values import DTypeName
+from streamkernel.type_aliases import AnyArray, Fields, Unchecked
 from streamkernel.wording import option
 
 __all__ = ["ingest", "open_reader", "os_errors"]
@@ -53,7 +52,7 @@ _MAX_CHUNK_ROWS = 1 << 30
 
 
 def ingest(
-    source: Any,
+    source: Unchecked,
     store: str | os.PathLike[str],
     *,
     target: str | int | None = None,
@@ -119,7 +118,7 @@ def os_errors(path: str | Path, state: str) -> Iterator[None]:
         raise type(told)(f"{told} ({state})") from error
 
 
-def open_reader(source: Any, target: str | int | None) -> Reader:
+def open_reader(source: Unchecked, target: str | int | None) -> Reader:
     """The reader for a source, chosen by its type, then by its suffix."""
     if not isinstance(source, (str, os.PathLike)):
         table = open_table(source) if not hasattr(source, "data_vars") else open_table(source, target=target)
@@ -147,7 +146,7 @@ def open_reader(source: Any, target: str | int | None) -> Reader:
 
 def _write(
     reader: Reader,
-    source: Any,
+    source: Unchecked,
     path: str | Path,
     chunk_rows: int | None,
     dtype: DTypeName,
@@ -175,7 +174,7 @@ def _write(
         writer = stack.enter_context(ChunkWriter(path, features, width, kind, step, coded=labels is not None))
         for X, y in rows if spool is None else _watched(spool, watcher):
             writer.append(X, y)
-        attributes: dict[str, Any] = {
+        attributes: Fields = {
             "columns": list(reader.columns),
             "named": reader.named,
             "left_out": list(reader.left_out),
@@ -199,7 +198,7 @@ def _spool_folder(path: str | Path) -> PartialFolder:
     return PartialFolder(path, None)
 
 
-def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+def _watched(spool: RowSpool, watcher: Progress) -> Iterator[tuple[AnyArray, AnyArray | None]]:
     watcher.start(spool.n_rows, "rows")
     try:
         for X, y in spool.rows():

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from streamkernel.errors import (
     DTypeError,
@@ -30,6 +29,7 @@ from streamkernel.errors import (
 )
 from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
 from streamkernel.table.values import float_dtype
+from streamkernel.type_aliases import AnyArray, AnyDType, Unchecked
 
 __all__ = ["NpyReader", "NpzReader"]
 
@@ -80,7 +80,7 @@ class _Member:
             return open(self._path, "rb")
         return cast(BinaryIO, _Closing(self._path, self._name))
 
-    def rows(self, step: int) -> Iterator[NDArray[Any]]:
+    def rows(self, step: int) -> Iterator[AnyArray]:
         """Arrays of `step` rows."""
         with ExitStack() as stack:
             handle = stack.enter_context(self._open())
@@ -99,9 +99,9 @@ class _Member:
                     )
                 yield np.frombuffer(content, dtype=self.dtype).reshape(-1, *self.shape[1:])
 
-    def _columns_first(self, handle: BinaryIO, step: int, stack: ExitStack) -> Iterator[NDArray[Any]]:
+    def _columns_first(self, handle: BinaryIO, step: int, stack: ExitStack) -> Iterator[AnyArray]:
         """Rows of an array in Fortran order, by a memory map of the file, or of a temporary copy of a zip member."""
-        source: Any = self._path
+        source: Unchecked = self._path
         if self._name is not None:
             source = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
             while content := handle.read(_COPY_BYTES):
@@ -149,7 +149,7 @@ class _Closing:
         self._archive.close()
 
 
-def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, AnyDType]:
     with _damaged(label, "is not a .npy array ({}); save it with numpy.save"):
         version = npy.read_magic(handle)
         shape, fortran, dtype = (
@@ -204,7 +204,7 @@ class NpyReader(Reader):
         with _damaged(self._path, _BROKEN):
             targets = self._y.rows(step) if self._y is not None else None
             for values in self._X.rows(step):
-                y: NDArray[Any] | None = None
+                y: AnyArray | None = None
                 labels = None
                 X = values
                 if targets is not None:

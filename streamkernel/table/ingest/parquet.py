@@ -6,15 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from streamkernel.errors import DTypeError, EmptyDataError, SourceFormatError
 from streamkernel.table.ingest.reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
+from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 from streamkernel.wording import option
 
 __all__ = ["ParquetReader"]
@@ -104,7 +103,7 @@ class ParquetReader(Reader):
                     f"{file}: damaged after its row {done} ({first_line(error)}); fetch it again"
                 ) from error
 
-    def _batch(self, batch: Any) -> Batch:
+    def _batch(self, batch: Untyped) -> Batch:
         X = np.empty((batch.num_rows, len(self.columns)), dtype=self.dtype)
         features = (index for index in range(len(self._names)) if index != self._target)
         for position, index in enumerate(features):
@@ -133,7 +132,7 @@ def _files_below(folder: Path) -> list[Path]:
     return [path for path in found if not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)]
 
 
-def _open_schema(path: Path) -> tuple[Any, int]:
+def _open_schema(path: Path) -> tuple[Untyped, int]:
     try:
         with pq.ParquetFile(path) as source:
             return source.schema_arrow, int(source.metadata.num_rows)
@@ -145,7 +144,7 @@ def _open_schema(path: Path) -> tuple[Any, int]:
         ) from error
 
 
-def _pandas_index(schema: Any) -> set[str]:
+def _pandas_index(schema: Untyped) -> set[str]:
     """Columns that are the index of the frame of pandas that was written."""
     try:
         told = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
@@ -155,7 +154,7 @@ def _pandas_index(schema: Any) -> set[str]:
     return {name for name in schema.names if name in names or _INDEX.fullmatch(name)}
 
 
-def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
+def _numeric(field: Untyped, path: Path, is_target: bool) -> AnyDType | None:
     """The float type for a column; None for text, which is allowed only for a target."""
     kind = field.type
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -181,7 +180,7 @@ def _numeric(field: Any, path: Path, is_target: bool) -> np.dtype[Any] | None:
     )
 
 
-def _floats(column: Any) -> NDArray[Any]:
+def _floats(column: Untyped) -> AnyArray:
     """Numbers of a column; a missing value becomes NaN, which the finite check then names."""
     if pa.types.is_boolean(column.type) or pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamkernel.errors import EmptyDataError, ParameterError
+from streamkernel.type_aliases import AnyArray, AnyDType
 
 __all__ = ["BATCH_BYTES", "Batch", "Reader", "choose_target", "first_line", "split_columns"]
 
@@ -35,8 +35,8 @@ class Batch:
         Bytes or rows (the reader's unit) that were read for this batch.
     """
 
-    X: NDArray[Any]
-    y: NDArray[Any] | None
+    X: AnyArray
+    y: AnyArray | None
     labels: Sequence[Any] | None
     done: int
 
@@ -67,7 +67,7 @@ class Reader(ABC):
     columns: tuple[str, ...]
     target_names: tuple[str, ...] = ()
     named: bool = True
-    dtype: np.dtype[Any] = np.dtype(np.float64)
+    dtype: AnyDType = np.dtype(np.float64)
     left_out: tuple[str, ...] = ()
     labelled: bool = False
     n_rows: int | None = None

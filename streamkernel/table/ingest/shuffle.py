@@ -15,10 +15,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from streamkernel.type_aliases import AnyArray, AnyDType
 
 __all__ = ["RowSpool", "row_keys"]
 
@@ -56,9 +58,9 @@ class RowSpool:
         self,
         folder: Path,
         seed: int,
-        x_dtype: np.dtype[Any],
+        x_dtype: AnyDType,
         n_features: int,
-        y_dtype: np.dtype[Any],
+        y_dtype: AnyDType,
         n_targets: int,
         *,
         bucket_bytes: int = _BUCKET_BYTES,
@@ -72,7 +74,7 @@ class RowSpool:
         self.n_rows = 0
         folder.mkdir()
 
-    def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
+    def append(self, X: AnyArray, y: AnyArray | None) -> None:
         """Pass 1: add rows, in the source's order."""
         records = np.empty(X.shape[0], dtype=self._record)
         records["key"] = row_keys(self._seed, self.n_rows, self.n_rows + X.shape[0])
@@ -82,12 +84,12 @@ class RowSpool:
         self.n_rows += X.shape[0]
         _scatter(records, self._files, self._folder, level=0)
 
-    def rows(self) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+    def rows(self) -> Iterator[tuple[AnyArray, AnyArray | None]]:
         """Pass 2: all rows in shuffled order, piece by piece; each file is removed when it is read."""
         _close(self._files)
         yield from self._sorted(self._folder, level=0)
 
-    def _sorted(self, folder: Path, level: int) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+    def _sorted(self, folder: Path, level: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
         for path in sorted(folder.iterdir()):
             # After 8 levels the key has no bits left; rows with equal keys stay together.
             if path.stat().st_size <= self._bucket_bytes or level + 1 == 64 // _BITS:
@@ -105,7 +107,7 @@ class RowSpool:
                 yield from self._sorted(below, level + 1)
                 below.rmdir()
 
-    def _sorted_bucket(self, path: Path) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
+    def _sorted_bucket(self, path: Path) -> Iterator[tuple[AnyArray, AnyArray | None]]:
         records = np.fromfile(path, dtype=self._record)
         path.unlink()
         order = np.argsort(records["key"], kind="stable")
@@ -128,7 +130,7 @@ class RowSpool:
         self.close()
 
 
-def _scatter(records: NDArray[Any], files: dict[int, BinaryIO], folder: Path, level: int) -> None:
+def _scatter(records: AnyArray, files: dict[int, BinaryIO], folder: Path, level: int) -> None:
     """Append each record to the file of bits 8 level .. 8 level + 8 of its key; order within a file is kept."""
     digit = ((records["key"] >> np.uint64(64 - _BITS * (level + 1))) & np.uint64(_BUCKETS - 1)).astype(np.uint8)
     order = np.argsort(digit, kind="stable")
@@ -143,7 +145,7 @@ def _scatter(records: NDArray[Any], files: dict[int, BinaryIO], folder: Path, le
         start = int(end)
 
 
-def _records(path: Path, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
+def _records(path: Path, dtype: AnyDType) -> Iterator[AnyArray]:
     step = max(1, _READ_BYTES // dtype.itemsize)
     with open(path, "rb") as handle:
         while (records := np.fromfile(handle, dtype=dtype, count=step)).size:

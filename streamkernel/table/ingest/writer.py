@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
 from zarr.storage import LocalStore
 
@@ -21,6 +20,8 @@ from streamkernel.errors import EmptyDataError
 from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, manifest_content
 from streamkernel.outputs import Building, building_at
 from streamkernel.table.statistics import ColumnStatistics, TableStatistics
+from streamkernel.table.zarr_metadata import ZarrArray
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Int
 
 __all__ = ["ChunkWriter", "default_chunk_rows"]
 
@@ -62,7 +63,7 @@ class ChunkWriter:
     """
 
     def __init__(
-        self, target: str | Path, n_features: int, n_targets: int, dtype: np.dtype[Any], chunk_rows: int, *, coded: bool
+        self, target: str | Path, n_features: int, n_targets: int, dtype: AnyDType, chunk_rows: int, *, coded: bool
     ) -> None:
         self._target = target
         self._chunk_rows = chunk_rows
@@ -89,7 +90,7 @@ class ChunkWriter:
         """The building of the store."""
         return building_at(normalised(self._target), "table")
 
-    def _begin(self) -> tuple[zarr.Group, dict[str, zarr.Array[Any]]]:
+    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
         """Empty arrays; a subclass may begin with rows."""
         n_features, n_targets = self._widths
         # The format is written first: a killed writer then leaves an incomplete table, not a foreign group.
@@ -104,9 +105,7 @@ class ChunkWriter:
             arrays["y"] = self._create(group, "y", shape, dtype, -1 if self._coded else np.nan)
         return group, arrays
 
-    def _create(
-        self, group: zarr.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], fill: float
-    ) -> zarr.Array[Any]:
+    def _create(self, group: zarr.Group, name: str, shape: tuple[int, ...], dtype: AnyDType, fill: float) -> ZarrArray:
         return group.create_array(
             name,
             shape=shape,
@@ -121,7 +120,7 @@ class ChunkWriter:
             config={"write_empty_chunks": True},
         )
 
-    def _buffers(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def _buffers(self) -> tuple[AnyArray, AnyArray | None]:
         p, d = self._widths
         y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
         return np.empty((self._chunk_rows, p), dtype=self._dtype), y
@@ -131,7 +130,7 @@ class ChunkWriter:
         """Rows given so far, including those in a chunk that is not full yet."""
         return self.n_rows + self._filled
 
-    def append(self, X: NDArray[Any], y: NDArray[Any] | None) -> None:
+    def append(self, X: AnyArray, y: AnyArray | None) -> None:
         """Add any number of rows (b, p) and targets (b, d), already checked."""
         row = 0
         while row < X.shape[0]:
@@ -162,12 +161,12 @@ class ChunkWriter:
             self._pending.result()
             self._pending = None
 
-    def _write(self, start: int, X: NDArray[Any], y: NDArray[Any] | None) -> None:
+    def _write(self, start: int, X: AnyArray, y: AnyArray | None) -> None:
         self._write_chunk("X", start, X)
         if y is not None:
             self._write_chunk("y", start, y if y.shape[1] > 1 else y[:, 0])
 
-    def _write_chunk(self, name: str, start: int, values: NDArray[Any]) -> None:
+    def _write_chunk(self, name: str, start: int, values: AnyArray) -> None:
         array = self._arrays[name]
         array.resize((start + values.shape[0], *values.shape[1:]))
         array[start : start + values.shape[0]] = values
@@ -186,7 +185,7 @@ class ChunkWriter:
         index = start // self._chunk_rows
         return f"{name}/c/{index}/0" if self._arrays[name].ndim == 2 else f"{name}/c/{index}"
 
-    def relabel(self, codes: NDArray[np.int64]) -> None:
+    def relabel(self, codes: Int) -> None:
         """Replace every stored code c by ``codes[c]``: labels can be sorted only when all are known."""
         self._flush()
         self._wait()
@@ -202,7 +201,7 @@ class ChunkWriter:
             self._building.send(key)
             self._digests["y"][index] = array_digest(values)
 
-    def finish(self, attributes: dict[str, Any], *, overwrite: bool) -> None:
+    def finish(self, attributes: Fields, *, overwrite: bool) -> None:
         """Write the last chunk, attributes and COMPLETE, and move the store to its name."""
         self._flush()
         self._wait()
