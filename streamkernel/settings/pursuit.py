@@ -212,7 +212,7 @@ class PursuitSettings(BasisSettings):
         try:
             fitting = with_targets_of(other, table.classes, table.n_targets)
         except DataError as error:
-            raise type(error)(f"the validation rows: {error.message}") from error
+            raise type(error)(f"of the validation rows: {error.message}") from error
         return replace(self, validation=replace(fitting, dtype=table.dtype, scaler=None))
 
     def to_config(self) -> Fields:
