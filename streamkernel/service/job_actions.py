@@ -26,6 +26,7 @@ from streamkernel.service.allowed_locations import AllowedLocations
 from streamkernel.service.http_errors import Refused, in_json, refusal_of
 from streamkernel.service.job_schemas import JobLogs, JobStatus
 from streamkernel.service.settings import JobsPlace
+from streamkernel.settings.pursuit import AUTO
 from streamkernel.type_aliases import Fields, FieldsView, Untyped
 
 __all__ = ["JobActions"]
@@ -108,11 +109,12 @@ class JobActions:
             table = self._roots.location("table", request["table"])
             model = self._roots.location("model", request["model"], output=True)
             queries = request["queries"] and self._roots.location("queries", request["queries"])
+            options = self._with_allowed_rows(request["options"])
         except StreamKernelError as error:
             raise self._refused(error, submitting=type(error) is not StoreError) from None
         try:
             # Before the scheduler is contacted: wrong options are the client's error, with or without a scheduler.
-            fit = requested(request["estimator"], request["options"])
+            fit = requested(request["estimator"], options)
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
@@ -132,6 +134,13 @@ class JobActions:
             return self._status(job)
         except StreamKernelError as error:
             raise self._refused(error, submitting=True) from None
+
+    def _with_allowed_rows(self, options: FieldsView) -> FieldsView:
+        """The options, with the location of held-out rows resolved below a root: a driver opens what it names."""
+        store = options.get("validation")
+        if not isinstance(store, str) or store == AUTO:
+            return options
+        return {**options, "validation": self._roots.location("validation rows", store)}
 
     def cancel(self, id: str) -> Fields:
         with self._refusing_errors():

@@ -46,6 +46,15 @@ def test_what_cannot_be_fitted(asking: httpx.Client, changes: dict[str, Any], wo
     refused(answer, 422, answer.json()["error"]["type"], *words)
 
 
+@pytest.mark.parametrize(
+    "store", ["/", "/etc", "../rows.zarr", "s3://another/bucket", "file:///etc", "http://127.0.0.1/x"]
+)
+def test_held_out_rows_beyond_the_roots(asking: httpx.Client, store: str) -> None:
+    body = {**asked("made"), "estimator": "kmp", "options": {"validation": store}}
+    answer = asking.post("/v1/jobs", json=body)
+    refused(answer, 403, answer.json()["error"]["type"], "validation rows")
+
+
 def test_bodies_that_are_none(asking: httpx.Client) -> None:
     headers = {"content-type": "application/json"}
     for body in (b"", b'{"estimator": ', b"\xff\xfe", b"[" * 100_000):
