@@ -18,7 +18,6 @@ from streamkernel.engine import (
     available_cpus,
     limits_here,
     machine_of,
-    resident_bytes,
 )
 from streamkernel.engine.compiling import Notify, compile_here
 from streamkernel.errors import ParameterError
@@ -42,10 +41,15 @@ class ExecutionTarget:
     security: Untyped = None
     insecure: bool = False
 
-    def machine(self) -> Machine:
-        """The machine for plans that are made before anything is started: that of the run, but for remote workers."""
+    def machine(self, driver_bytes: int | None = None) -> Machine:
+        """The machine for plans that are made before anything is started: that of the run, but for remote workers.
+
+        Parameters
+        ----------
+        driver_bytes : bytes resident in this process, if it is to run the plan on its threads.
+        """
         if self.scheduler == "threads":
-            return machine_of(ThreadExecutor(), resident_bytes())
+            return machine_of(ThreadExecutor(), driver_bytes)
         return Machine(self.workers, 1) if self.remote else Machine(self.workers, 1, worker_base=LOCAL_WORKER_BYTES)
 
     @property

@@ -86,8 +86,9 @@ def fit_request(
     *,
     estimator: str = "",
     classify: bool = False,
+    driver_bytes: int | None = None,
 ) -> FitRequest:
-    """Open the table and make the plan; only metadata is read.
+    """Open the table and make the plan; only metadata is read. `driver_bytes` is that of `ExecutionTarget.machine`.
 
     Without ``--workers`` the local cluster has one worker per core, or fewer where more would exceed the memory limit.
     """
@@ -102,18 +103,20 @@ def fit_request(
         return plan_of(table, settings, machine, size)
 
     if place.scheduler == "local" and options["workers"] is None:
-        while place.workers > 1 and limits.exceeded(plan_on(place.machine(), n)):
+        while place.workers > 1 and limits.exceeded(plan_on(place.machine(driver_bytes), n)):
             place = ExecutionTarget(place.scheduler, place.workers - 1)
-    plan = plan_on(place.machine(), n)
-    check_memory(plan, limits, lambda size: plan_on(place.machine(), size), n)
+    plan = plan_on(place.machine(driver_bytes), n)
+    check_memory(plan, limits, lambda size: plan_on(place.machine(driver_bytes), size), n)
     return FitRequest(settings, estimator, whole, table, place, memory, limits, plan)
 
 
-def planned_request(store: str, options: Fields) -> tuple[Predictor, FitRequest]:
+def planned_request(store: str, options: Fields, driver_bytes: int | None = None) -> tuple[Predictor, FitRequest]:
     """`fit_request` for the commands `fit` and `plan`, where `--estimator` determines the settings."""
     kind = PREDICTORS[options["estimator"]]
     given = with_stores_opened(kind, settings_given(options))
     settings = settings_of(kind, given)
-    found = fit_request(store, options, settings, kind.plan, estimator=kind.name, classify=kind.classify)
+    found = fit_request(
+        store, options, settings, kind.plan, estimator=kind.name, classify=kind.classify, driver_bytes=driver_bytes
+    )
     kind.check(found.table, kind.name)
     return kind, found

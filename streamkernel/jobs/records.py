@@ -112,7 +112,7 @@ class JobRecords:
     def __init__(self, location: str, id: str) -> None:
         if not is_id(id):
             raise ParameterError(
-                f"{id!r} is no job's id, such as 20260131-235959-0a1b2c3d; {call('session.jobs')} lists them"
+                f"{id!r} is not the id of a job, such as 20260131-235959-0a1b2c3d; {call('session.jobs')} lists them"
             )
         self.location, self.id = location, id
         self.blobs = blobs_at(joined(location, id))

@@ -111,7 +111,7 @@ class TestArithmetic:
         number = float(message.partition("(")[2].split()[0])
         assert number == pytest.approx(plan.memory_bytes / 1e9, rel=0.02)
         assert "900 MB" in message
-        size = int(message.rpartition("--basis ")[2].split()[0])
+        size = int(message.rpartition("n_components=")[2].partition(" ")[0].rstrip(",;."))
         assert 0 < size < 4000
         fits = plan_ridge(table, settings, machine, size)
         assert fits.memory_bytes <= limit

@@ -100,5 +100,5 @@ def test_growth_needs_all_rows(store: Path, fitted: RidgeModel) -> None:
     both = update(model, open_table(X[FITTED:], Y[FITTED:])).model
     with pytest.raises(ParameterError, match="1 of the 2 inputs"):
         update(both, open_table(store), grow=5)
-    with pytest.raises(ParameterError, match=r"has seen rows up to 1500, the table ends at 1100"):
+    with pytest.raises(ParameterError, match="has seen rows up to 1500 and the table ends at 1100"):
         update(fitted, open_table(X[:1100], Y[:1100]).slice(0, 1024), grow=5)

@@ -119,7 +119,8 @@ def test_blocks_of_wide_rows_are_small_in_the_run_too() -> None:
 @pytest.mark.parametrize("n", [1, 60])
 def test_what_is_counted_is_what_is_packed(n: int) -> None:
     points = np.random.default_rng(0).standard_normal((n, 50))
-    whole = PreparedFormula(Gaussian(2.0), points)
+    whole = Gaussian(2.0).prepare(points)
+    assert isinstance(whole, PreparedFormula)
     packed = whole.pack(points.dtype)
     held = points.nbytes + packed.panels.nbytes + packed.centred[2].nbytes
     assert packed_bytes(n, 50) == held

@@ -16,7 +16,7 @@ from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.cli.sigterm import ends_after_sweep
-from streamkernel.engine import Session
+from streamkernel.engine import Session, resident_bytes
 from streamkernel.factors import Factor, checked_folder
 from streamkernel.fits.factor import COLUMNS, make_factor, plan_of_factor
 from streamkernel.fits.factor_stop import STOPS
@@ -76,7 +76,8 @@ def command(
     target = checked_folder(factor, overwrite=overwrite, resume=resume)
     given = {name: value for name, value in settings_given(options).items() if value is not None}
     settings = BasisSettings(**{**FACTOR_DEFAULTS, **given})
-    wanted = fit_request(store, options, settings, partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop))
+    plan_of = partial(plan_of_factor, columns=columns, dtype=dtype, stop=stop)
+    wanted = fit_request(store, options, settings, plan_of, driver_bytes=resident_bytes())
     with (
         SweepBar(quiet) as bar,
         wanted.place.executor(bar.note, wanted.worker_bytes) as executor,

@@ -15,7 +15,7 @@ from streamkernel.cli.output import emit, readable
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.rule_options import RULES_AND_OPTIONS
 from streamkernel.cli.sigterm import ends_after_sweep
-from streamkernel.engine import Session
+from streamkernel.engine import Session, resident_bytes
 from streamkernel.store import check_target
 from streamkernel.type_aliases import Unchecked
 
@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Fit a kernel model on the table STORE and write it to MODEL."""
     target = check_target(model, overwrite=overwrite)
-    kind, wanted = planned_request(store, options)
+    kind, wanted = planned_request(store, options, resident_bytes())
     with (
         SweepBar(quiet) as bar,
         wanted.place.executor(bar.note, wanted.worker_bytes) as executor,
