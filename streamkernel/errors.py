@@ -46,7 +46,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import Mention, in_python, mentions, worded
 
 __all__ = [
@@ -98,9 +97,9 @@ class _Message(Exception):
 
     message: str
     parameter: str | None
-    value: Unchecked
+    value: object
 
-    def __init__(self, message: str = "", *, value: Unchecked = None) -> None:
+    def __init__(self, message: str = "", *, value: object = None) -> None:
         super().__init__(worded(message, in_python))
         self.message = message
         self.parameter = next((each.name for each in mentions(message) if each.kind in ("option", "switch")), None)

@@ -1,4 +1,7 @@
-"""Types of arrays by their numbers, and aliases of types that leave a part of themselves open, each with its reason."""
+"""Types of arrays by their numbers, and aliases of types that leave a part of themselves open, each with its reason.
+
+Errors, wording and the first lines of the command line do without this module, because it loads NumPy.
+"""
 
 from __future__ import annotations
 

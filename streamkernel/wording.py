@@ -21,8 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from streamkernel.type_aliases import Unchecked
-
 __all__ = ["Mention", "call", "estimator", "help_of", "in_python", "mentions", "option", "switch", "worded"]
 
 # Two characters of Unicode's private use area: no text of ours or of a user's data has them.
@@ -46,7 +44,7 @@ class Mention:
     values: tuple[Any, ...] = ()
 
 
-def option(name: str, *value: Unchecked) -> str:
+def option(name: str, *value: object) -> str:
     """A parameter, or with `value` a parameter and the value to give: ``alpha``, ``alpha=0.5``."""
     return _marked("option", name, value)
 

@@ -46,5 +46,11 @@ def test_a_command_on_threads_loads_no_cluster(tmp_path: Path) -> None:
     assert loaded(PLAN.format(str(tmp_path / "x"))) == {"click", "rich"}
 
 
+def test_the_list_of_commands_loads_no_numpy() -> None:
+    code = "import streamkernel.cli.command_list, sys; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.strip() == "False"
+
+
 def test_the_list_of_commands_loads_click_alone() -> None:
     assert loaded("import streamkernel.cli.command_list") == {"click"}

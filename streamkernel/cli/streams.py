@@ -7,10 +7,9 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 from streamkernel.errors import StoreError
-from streamkernel.type_aliases import Untyped
 
 __all__ = ["checked_streams"]
 
@@ -18,7 +17,7 @@ __all__ = ["checked_streams"]
 class _Stdout:
     """stdout: an incomplete result raises an error, but not a reader that has read enough (`| head -1`)."""
 
-    def __init__(self, stream: Untyped) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -57,7 +56,7 @@ class _Stdout:
 class _Stderr:
     """stderr: a failed write is ignored, because missing progress is no reason to end the work."""
 
-    def __init__(self, stream: Untyped) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
@@ -73,7 +72,7 @@ class _Stderr:
         return getattr(self._stream, name)
 
 
-def _drop(stream: Untyped) -> None:
+def _drop(stream: TextIO) -> None:
     """Send the rest of the buffer to /dev/null, or the interpreter would report an error at its exit."""
     with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
         nowhere = os.open(os.devnull, os.O_WRONLY)
