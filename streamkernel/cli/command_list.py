@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import click
 
-from streamkernel.cli.ending_signals import EndedBySignal
+from streamkernel.cli.ending_signals import EndedBySignal, check_signals
 from streamkernel.cli.streams import checked_streams
 from streamkernel.cli.wording import text_of
 from streamkernel.errors import StreamKernelError, StreamKernelWarning
@@ -51,6 +51,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = import_module(f"streamkernel.cli.commands.{cmd_name}").command
+        check_signals()
         return command
 
     def resolve_command(

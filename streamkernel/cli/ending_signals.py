@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
-__all__ = ["EndedBySignal", "ended_by_signals"]
+__all__ = ["EndedBySignal", "check_signals", "ended_by_signals"]
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR, _ERASE_LINE = b"\x1b[?25h", b"\r\x1b[2K"  # a progress bar may be visible
@@ -32,6 +32,19 @@ class EndedBySignal(BaseException):
 
 def _said(number: int) -> str:
     return "interrupted by Ctrl-C" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+
+
+_received: list[int] = []
+
+
+def check_signals() -> None:
+    """Raise `EndedBySignal` again for a signal whose exception was lost.
+
+    The exception appears wherever the interpreter is at that moment. While a library is loaded, that may be a finaliser
+    or a callback of a weak reference, from which no exception comes out.
+    """
+    if _received:
+        raise EndedBySignal(_received[0])
 
 
 @contextlib.contextmanager
@@ -62,6 +75,7 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
     def end(number: int, frame: object) -> None:
         for each in former:
             signal.signal(each, at_once)
+        _received.append(number)
         raise EndedBySignal(number)
 
     said: list[bool] = []
@@ -71,5 +85,6 @@ def ended_by_signals(hint: str, *, until_exit: bool, but: tuple[int, ...] = ()) 
         yield
     finally:
         said.append(True)
+        _received.clear()
         for number, handler in former.items():
             signal.signal(number, at_once if until_exit else handler)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import pty
 import re
@@ -180,6 +182,22 @@ def test_the_way_to_go_on_is_a_command(
     monkeypatch.setattr("streamkernel.cli.command_list.run", ended)
     assert main(["fit", *given]) == 128 + signal.SIGTERM
     assert capsys.readouterr().err == f"error: ended by SIGTERM; go on with: streamkernel fit {again}\n"
+
+
+def test_a_signal_that_a_library_swallows_while_it_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def swallowing(name: str) -> object:
+        with contextlib.suppress(BaseException):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        return importlib.import_module(name)
+
+    monkeypatch.setattr("streamkernel.cli.command_list.import_module", swallowing)
+    assert main(["info", "nothing"]) == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "error: ended by SIGTERM\n"
+    monkeypatch.undo()
+    assert main(["info", "nothing"]) == 1  # it is over
 
 
 def test_handlers_are_put_back(capsys: pytest.CaptureFixture[str]) -> None:
