@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from streamkernel.engine import Progress
+from streamkernel.estimators._classifier import Classifier
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.fits.generalised import fit_generalised
 from streamkernel.models.generalised import GeneralisedModel
@@ -64,7 +64,7 @@ class GeneralisedEstimator(SupervisedEstimator):
         return self
 
 
-class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
+class GaussianProcessClassifier(Classifier, GeneralisedEstimator):
     """Logistic (two classes) and softmax regression with a Gaussian process prior, on n chosen rows.
 
     ``p(y | f)`` is logistic in ``f = b + sqrt(s) G u``, ``u ~ N(0, I)``, G the whitened features of the basis, b free.
@@ -110,18 +110,6 @@ class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
     """
 
     _kind = "gp-classifier"
-    _classify = True
-
-    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
-        X, y = super()._validated(X, y)
-        check_classification_targets(y)
-        return X, y
-
-    def _adopt(self, model: GeneralisedModel) -> Self:
-        super()._adopt(model)
-        assert model.classes is not None
-        self.classes_ = model.classes
-        return self
 
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:
         """Probabilities (m, classes); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
@@ -129,10 +117,7 @@ class GaussianProcessClassifier(ClassifierMixin, GeneralisedEstimator):
 
     def predict(self, X: Unchecked) -> ArrayOrDask:
         """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        codes = self._values(X, self._fitted().predictions(), "prediction")
-        if isinstance(codes, np.ndarray):
-            return self.classes_[codes]
-        return codes.map_blocks(lambda block: self.classes_[block], dtype=self.classes_.dtype)
+        return self._labels(self._values(X, self._fitted().predictions(), "prediction"))
 
 
 class GaussianProcessPoissonRegressor(RegressorMixin, GeneralisedEstimator):

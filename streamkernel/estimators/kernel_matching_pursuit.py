@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
+from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators._pursuit import PursuitEstimator
-from streamkernel.models.pursuit import PursuitModel
 from streamkernel.reductions.predictions import probabilities_of_indicators
-from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked, Untyped
+from streamkernel.type_aliases import ArrayOrDask, Unchecked, Untyped
 
 __all__ = ["KernelMatchingPursuit", "KernelMatchingPursuitClassifier"]
 
@@ -118,7 +116,7 @@ def _has_probabilities(estimator: Untyped) -> bool:
     return bool(loss == "logistic")
 
 
-class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
+class KernelMatchingPursuitClassifier(IndicatorClassifier, PursuitEstimator):
     """Sparse classification: least squares on the signs of two classes (Popovici et al. 2005), or on indicators.
 
     More classes than two share their functions, and the largest indicator wins. Parameters and attributes are those of
@@ -130,27 +128,6 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
     """
 
     _kind = "kmp-classifier"
-    _classify = True
-
-    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
-        X, y = super()._validated(X, y)
-        check_classification_targets(y)
-        return X, y
-
-    def _adopt(self, model: PursuitModel) -> Self:
-        super()._adopt(model)
-        assert model.classes is not None
-        self.classes_ = model.classes
-        return self
-
-    def decision_function(self, X: Unchecked) -> ArrayOrDask:
-        """Values of the indicators, (m, classes); for two classes one function, (m,), whose sign gives the class."""
-        values = self._values(X, self._fitted().predictions())
-        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
-
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        return self._labels(self._values(X, self._fitted().predictions(argmax=True)))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Unchecked) -> ArrayOrDask:
@@ -164,8 +141,3 @@ class KernelMatchingPursuitClassifier(ClassifierMixin, PursuitEstimator):
         """Labels by the first 1, 2, ... terms, in the form of `predict`."""
         for codes in self._staged(X, argmax=True):
             yield self._labels(codes)
-
-    def _labels(self, codes: Unchecked) -> Unchecked:
-        if isinstance(codes, np.ndarray):
-            return self.classes_[codes]
-        return codes.map_blocks(lambda block: self.classes_[block], dtype=self.classes_.dtype)

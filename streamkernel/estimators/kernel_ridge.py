@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Self
 
-import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.base import RegressorMixin
 
 from streamkernel.engine import Progress
+from streamkernel.estimators._classifier import IndicatorClassifier
 from streamkernel.estimators._updating import UpdatingEstimator
 from streamkernel.fits.ridge import fit_ridge
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.settings.ridge import RidgeSettings
-from streamkernel.type_aliases import AnyArray, ArrayOrDask, Fields, Unchecked, Untyped
+from streamkernel.type_aliases import ArrayOrDask, Fields, Unchecked, Untyped
 
 __all__ = ["KernelRidge", "KernelRidgeClassifier", "RidgeEstimator"]
 
@@ -141,34 +140,10 @@ class KernelRidge(RegressorMixin, RidgeEstimator):
         return tags
 
 
-class KernelRidgeClassifier(ClassifierMixin, RidgeEstimator):
+class KernelRidgeClassifier(IndicatorClassifier, RidgeEstimator):
     """Least squares classification: one indicator column per class, all from the same sums; the largest wins.
 
     Parameters and attributes are those of `KernelRidge`, and ``classes_``: the sorted labels.
     """
 
     _kind = "ridge-classifier"
-    _classify = True
-
-    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
-        X, y = super()._validated(X, y)
-        check_classification_targets(y)
-        return X, y
-
-    def _adopt(self, model: RidgeModel) -> Self:
-        super()._adopt(model)
-        assert model.classes is not None
-        self.classes_ = model.classes
-        return self
-
-    def decision_function(self, X: Unchecked) -> ArrayOrDask:
-        """Values of the indicators, (m, classes); for two classes the second minus the first, (m,)."""
-        values = self._values(X, self._fitted().predictions())
-        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
-
-    def predict(self, X: Unchecked) -> ArrayOrDask:
-        """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
-        codes = self._values(X, self._fitted().predictions(argmax=True))
-        if isinstance(codes, np.ndarray):
-            return self.classes_[codes]
-        return codes.map_blocks(lambda block: self.classes_[block], dtype=self.classes_.dtype)

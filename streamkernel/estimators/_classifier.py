@@ -1,0 +1,51 @@
+"""What the classifiers share: labels in, codes in the model, labels out."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.models.predicting import PredictingModel
+from streamkernel.type_aliases import AnyArray, ArrayOrDask, Unchecked
+
+__all__ = ["Classifier", "IndicatorClassifier"]
+
+
+class Classifier(ClassifierMixin, SupervisedEstimator):
+    """Base of the classifiers: checked labels, ``classes_``, and labels for predicted codes."""
+
+    _classify = True
+
+    def _validated(self, X: Unchecked, y: Unchecked) -> tuple[AnyArray, AnyArray]:
+        X, y = super()._validated(X, y)
+        check_classification_targets(y)
+        return X, y
+
+    def _adopt(self, model: PredictingModel) -> Self:
+        super()._adopt(model)
+        assert model.classes is not None
+        self.classes_ = model.classes
+        return self
+
+    def _labels(self, codes: ArrayOrDask) -> ArrayOrDask:
+        """Labels of codes, (m,); lazy where the codes are."""
+        if isinstance(codes, np.ndarray):
+            return self.classes_[codes]
+        return codes.map_blocks(lambda block: self.classes_[block], dtype=self.classes_.dtype)
+
+
+class IndicatorClassifier(Classifier):
+    """Base of the classifiers that fit one indicator column per class."""
+
+    def decision_function(self, X: Unchecked) -> ArrayOrDask:
+        """Values of the indicators, (m, classes); for two classes the second minus the first, (m,)."""
+        values = self._values(X, self._fitted().predictions())
+        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
+
+    def predict(self, X: Unchecked) -> ArrayOrDask:
+        """Labels, (m,); a lazy Dask array for Dask, Zarr, xarray or stored rows."""
+        return self._labels(self._values(X, self._fitted().predictions(argmax=True)))
