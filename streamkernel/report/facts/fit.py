@@ -15,7 +15,7 @@ from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.records import BasisRecord, ModelRecord
 from streamkernel.records.json_types import JsonObject
-from streamkernel.report.text import count, plain, plural
+from streamkernel.report.text import plain, plural
 from streamkernel.type_aliases import Float, Int, Unchecked
 
 __all__ = [
@@ -310,9 +310,3 @@ def memory_use(model: Recorded) -> Memory | Absent:
     if run is None or not run.planned_memory_bytes or not run.peak_memory_bytes:
         return Absent("no record of the memory use was kept")
     return Memory(run.planned_memory_bytes, run.peak_memory_bytes)
-
-
-def rows_words(model: PredictingModel) -> str:
-    """Rows of the fit: "rows 0 to 49,999"."""
-    rows = model.record.rows
-    return f"rows {count(rows.start)} to {count(rows.stop - 1)}"
