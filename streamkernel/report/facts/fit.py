@@ -14,7 +14,6 @@ from streamkernel.factors import SavedBasis
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.models.ridge import RidgeModel
 from streamkernel.records import BasisRecord, ModelRecord
-from streamkernel.records.json_types import JsonObject
 from streamkernel.report.text import plain, plural
 from streamkernel.type_aliases import Float, Int, Unchecked
 
@@ -161,9 +160,6 @@ class Recorded(Protocol):
 
     @property
     def record(self) -> BasisRecord: ...
-
-    @property
-    def config(self) -> JsonObject: ...
 
     @property
     def lengthscale(self) -> float | list[float] | None: ...

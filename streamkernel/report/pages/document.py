@@ -62,7 +62,7 @@ def html_of(page: Page, title: str | None = None) -> str:
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
     style = files("streamkernel.report.pages").joinpath("page.css").read_text(encoding="utf-8")
     body = "\n".join(_section(each, elements) for each in page.sections if each.figures or each.tables)
-    version = plain((page.config.get("software") or {}).get("streamkernel", ""))
+    version = plain((page.record.software or {}).get("streamkernel", ""))
     code = "\n".join(f"<script>{script}</script>" for script in scripts)
     return f"""<!DOCTYPE html>
 <html lang="en">

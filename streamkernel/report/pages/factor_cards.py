@@ -26,14 +26,14 @@ def factor_cards(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None)
 
 
 def _one(one: FactorCurves, pca: PcaCurve | Absent | None) -> list[Card]:
-    config, (rows, n) = one.factor.config, one.factor.shape
-    ended = ENDED.get(str(config.get("ended")), "")
-    asked = int(config.get("requested_basis", n))
+    record, (rows, n) = one.factor.record, one.factor.shape
+    ended = ENDED.get(record.ended, "")
+    asked = record.requested_basis
     return [
         Card("Rows", count(rows), "of the kernel matrix"),
-        Card("Features", count(len(config["column_names"])), scaling_text(one.factor)),
+        Card("Features", count(len(record.column_names)), scaling_text(one.factor)),
         Card("Rank", count(n), f"of {count(asked)}: {ended}" if n < asked and ended else "columns of G"),
-        Card("Rounds", count(_rounds(one)), f"of choosing, by {plain(config.get('rule', '–'), 40)}"),
+        Card("Rounds", count(_rounds(one)), f"of choosing, by {plain(record.rule, 40)}"),
         Card("Residual trace", percent(one.relative), _exact(one)),
         _optimum(pca, n, one),
         _least_bound([one]),
@@ -54,7 +54,7 @@ def _several(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None) -> 
     return [
         Card("Factors", count(len(factors)), shortened(rules_text(factors), 60)),
         Card("Rows", count(first.shape[0]), "not of all" if "rows" in kept else "of the kernel matrix"),
-        Card("Kernel", kernel_text(first.config["kernel"]), "not of all" if kept else "of all"),
+        Card("Kernel", kernel_text(first.record.kernel), "not of all" if kept else "of all"),
         Card("Lengthscale", *lengthscale_text(first)),
         Card("Rank", count(common) if common == max(ranks) else f"{count(common)} to {count(max(ranks))}", "columns"),
         _least(factors, "Least residual trace", lambda one: one.relative, percent),
@@ -118,4 +118,4 @@ def _least_bound(factors: Sequence[FactorCurves]) -> Card:
 
 
 def _rounds(one: FactorCurves) -> int:
-    return sum(record["stop"] > record["start"] for record in one.factor.config.get("rounds") or [])
+    return sum(each.stop > each.start for each in one.factor.record.rounds)

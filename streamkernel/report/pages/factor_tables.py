@@ -62,10 +62,11 @@ class FactorCurves:
 def factor_headline(factors: Sequence[FactorCurves]) -> tuple[str, str]:
     """Title of the page, and one sentence about its content."""
     first = factors[0].factor
-    (rows, n), features = first.shape, len(first.config["column_names"])
-    kernel = capitalised(kernel_text(first.config["kernel"]))
+    (rows, n), features = first.shape, len(first.record.column_names)
+    kernel = capitalised(kernel_text(first.record.kernel))
     if len(factors) == 1:
-        sweeps = plural(len((first.config.get("run") or {}).get("sweeps", [])), "sweep")
+        run = first.record.run
+        sweeps = plural(0 if run is None else len(run.sweeps), "sweep")
         return "Low-rank factor", (
             f"{kernel} kernel matrix of {plural(rows, 'row')} of {plural(features, 'feature')}, as G Gᵀ with "
             f"{plural(n, 'column')}, in {sweeps} over the data."
@@ -81,7 +82,7 @@ def factor_headline(factors: Sequence[FactorCurves]) -> tuple[str, str]:
 
 def rules_text(factors: Sequence[FactorCurves]) -> str:
     """The rules, each named once."""
-    rules = list(dict.fromkeys(plain(one.factor.config.get("rule", "–"), 40) for one in factors))
+    rules = list(dict.fromkeys(plain(one.factor.record.rule, 40) for one in factors))
     return rules[0] if len(rules) == 1 else f"{', '.join(rules[:-1])} and {rules[-1]}"
 
 
@@ -95,11 +96,11 @@ def sweeps_text(one: FactorCurves) -> tuple[str, str]:
 
 def disk_text(one: FactorCurves) -> tuple[str, str]:
     """Size of G on disk, and its dtype."""
-    stored = one.factor.config.get("columns")
+    stored = one.factor.record.columns
     if stored is None:
         return "–", "columns were not stored"
     rows, n = one.factor.shape
-    return format_bytes(rows * n * (4 if stored["dtype"] == "float32" else 8)), plain(stored["dtype"])
+    return format_bytes(rows * n * (4 if stored.dtype == "float32" else 8)), plain(stored.dtype)
 
 
 def _bound_text(one: FactorCurves) -> str:
@@ -111,20 +112,19 @@ def _bound_text(one: FactorCurves) -> str:
 
 
 def _facts(one: FactorCurves, first: Factor, pca: PcaCurve | Absent | None) -> list[tuple[str, str]]:
-    config, (rows, n) = one.factor.config, one.factor.shape
-    settings, certificate = config.get("settings", {}), config["certificate"]
+    record, (rows, n) = one.factor.record, one.factor.shape
     lengthscale, how = lengthscale_text(one.factor)
     disk, dtype = disk_text(one)
-    options = "".join(f", {plain(k)} {plain(v)}" for k, v in (settings.get("rule_options") or {}).items())
+    options = "".join(f", {plain(k)} {plain(v)}" for k, v in record.settings.rule_options.items())
     facts = [
-        ("Rows", f"{count(rows)} ({count(config['rows']['start'])} to {count(config['rows']['stop'])})"),
-        ("Rank", f"{count(n)} of {count(config.get('requested_basis', n))}"),
-        ("Ended by", ENDED.get(str(config.get("ended")), plain(config.get("ended", "–")))),
-        ("Rule", plain(config.get("rule", "–"), 40) + options),
-        ("Kernel", kernel_text(config["kernel"])),
+        ("Rows", f"{count(rows)} ({count(record.rows.start)} to {count(record.rows.stop)})"),
+        ("Rank", f"{count(n)} of {count(record.requested_basis)}"),
+        ("Ended by", ENDED.get(record.ended, plain(record.ended))),
+        ("Rule", plain(record.rule, 40) + options),
+        ("Kernel", kernel_text(record.kernel)),
         ("Lengthscale", f"{lengthscale} ({how})"),
-        ("Features", f"{count(len(config['column_names']))}, {scaling_text(one.factor)}"),
-        ("Trace", significant(certificate["trace"], 6)),
+        ("Features", f"{count(len(record.column_names))}, {scaling_text(one.factor)}"),
+        ("Trace", significant(record.certificate.trace, 6)),
         ("Residual trace", significant(one.factor.residual_trace, 4)),
         ("Certificate", f"{percent(one.relative, 4)} of the trace"),
     ]
@@ -141,7 +141,7 @@ def _facts(one: FactorCurves, first: Factor, pca: PcaCurve | Absent | None) -> l
         ("Time", cost_cards(one.factor)[0].value),
         ("Memory promised", format_bytes(one.memory.promised) if isinstance(one.memory, Memory) else "–"),
         ("Memory measured", format_bytes(one.memory.measured) if isinstance(one.memory, Memory) else "–"),
-        ("Seed", plain(settings.get("seed", "–"))),
+        ("Seed", plain(record.settings.seed)),
         ("Digest", one.factor.digest),
     ]
 
@@ -150,7 +150,7 @@ def factor_tables(factors: Sequence[FactorCurves], pca: PcaCurve | Absent | None
     """The facts side by side (only for several factors), and the tables of settings and software."""
     first = factors[0].factor
     facts = [_facts(one, first, pca) for one in factors]
-    data = provenance(first.config)
+    data = provenance(first.record)
     paths = [(one.label, "in memory" if one.factor.path is None else plain(one.factor.path, 200)) for one in factors]
     if len(factors) == 1:
         return [], [Table("Facts", tuple(facts[0])), Table("Data and software", (("Path", paths[0][1]), *data))]
@@ -173,9 +173,9 @@ def factor_notices(factors: Sequence[FactorCurves]) -> list[str]:
             "PCA optimum is that of the first."
         )
     for one in factors:
-        asked = int(one.factor.config.get("requested_basis", one.rank))
+        asked = one.factor.record.requested_basis
         who = one.label if len(factors) > 1 else "The selection"
-        if one.factor.config.get("ended") == "rank" and one.rank < asked:
+        if one.factor.record.ended == "rank" and one.rank < asked:
             found.append(f"{who} stopped at rank {count(one.rank)} of {count(asked)}: no independent row was left.")
         if isinstance(one.memory, Memory) and one.memory.measured > one.memory.promised:
             over = f"{format_bytes(one.memory.measured)} against {format_bytes(one.memory.promised)}"

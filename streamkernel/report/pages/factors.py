@@ -53,7 +53,7 @@ def factors_page(factors: Sequence[Factor], optimum: PcaCurve | Absent | None = 
             costs if len(curves) > 1 else cost_section(factors[0], "picking and algebra"),
             Section("Facts", [], beside),
         ],
-        settings, factors[0].config,
+        settings, factors[0].record,
     )  # fmt: skip
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamkernel.models.predicting import PredictingModel
+from streamkernel.models import GaussianModel, GeneralisedModel
+from streamkernel.records import GaussianSettingsRecord, GaussianSolutionRecord
 from streamkernel.report.facts.calibration import (
     CountCheck,
     GaussianCheck,
@@ -37,10 +38,11 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
-from streamkernel.type_aliases import Fields, FieldsView
+from streamkernel.type_aliases import FieldsView, Float
 
 __all__ = ["Check", "calibration_notice", "gaussian_page", "gaussian_picture"]
 
+TunedModel = GaussianModel | GeneralisedModel
 Check = GaussianCheck | ProbabilityCheck | CountCheck | Absent | None
 
 _APPROXIMATIONS = {"dtc": "DTC", "fitc": "FITC", "pitc": "PITC", "exact": "exact"}
@@ -48,15 +50,16 @@ _FAR_OFF = 0.03  # difference from 0.95 at which intervals are clearly too narro
 _FEW_ROWS = 100
 
 
-def gaussian_page(model: PredictingModel, pairs: FieldsView | None) -> Page:
+def gaussian_page(model: TunedModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
-    standardised = model.config.get("scaler") is not None
+    standardised = model.record.scaler is not None
     parameters = [
         *tuning_figures(tuning_path(model)),
         *lengthscales_figures(lengthscales(model), standardised=standardised),
     ]
-    if (model.config.get("lengthscale_choice") or {}).get("grid"):
+    choice = model.record.lengthscale_choice
+    if choice is not None and choice.grid:
         parameters.append(lengthscale_figure(lengthscale_curve(model), standardised=standardised))
     sections = [
         Section("Hyper-parameters", parameters),
@@ -68,23 +71,21 @@ def gaussian_page(model: PredictingModel, pairs: FieldsView | None) -> Page:
     ]
     return Page(
         heading(model), _lead(model), _cards(model, checked, check), [*calibration_notice(check), *fit_notices(model)],
-        sections, _settings(model), model.config,
+        sections, _settings(model), model.record,
     )  # fmt: skip
 
 
-def gaussian_picture(model: PredictingModel) -> tuple[str, list[plot.Drawing]]:
+def gaussian_picture(model: TunedModel) -> tuple[str, list[plot.Drawing]]:
     """Lead and figures of the small picture."""
     none = plot.Missing("calibration", "Calibration", "no rows with predicted distributions")
     middle = [*distribution_figures(distribution_check(model)), none][0]
     return _lead(model), [trace_figure(trace_curve(model)), middle, prediction_figures(check_pairs(model))[0]]
 
 
-def _lead(model: PredictingModel) -> str:
-    config = model.config
-    kernel, n = kernel_text(config["kernel"]), int(config["basis_size"])
-    settings = config.get("settings") or {}
-    how = _APPROXIMATIONS.get(str(settings.get("approximation")), "")
-    if config.get("estimator") == "committee":
+def _lead(model: TunedModel) -> str:
+    record = model.record
+    kernel, n, how = kernel_text(record.kernel), record.basis_size, _approximation(model)
+    if record.estimator == "committee":
         members = model.arrays.get("member_weights")
         of = "of members" if members is None else f"of {plural(len(members), 'member')}"
         opening = f"A committee {of} that meets at {plural(n, 'query point')}, with a {kernel} kernel"
@@ -93,25 +94,23 @@ def _lead(model: PredictingModel) -> str:
     return fitted_text(f"{opening}, fitted to", model)
 
 
-def _cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
+def _cards(model: TunedModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     """Twelve numbers, as on every page."""
-    config, n = model.config, int(model.config["basis_size"])
-    committee = config.get("estimator") == "committee"
-    asked = int(config.get("requested_basis", n))
-    certificate = config["certificate"]
+    record, n, asked = model.record, model.record.basis_size, model.record.requested_basis
+    committee = record.estimator == "committee"
     return [
         Card(
             "Rows",
-            count(config["totals"]["rows"]),
-            f"{plural(len(config['columns']), 'feature')}, {scaling_text(model)}",
+            count(record.totals.rows),
+            f"{plural(len(record.columns), 'feature')}, {scaling_text(model)}",
         ),
         Card(
             "Query points" if committee else "Basis functions",
             count(n),
             f"of {count(asked)} requested" if n < asked else "chosen rows",
         ),
-        Card("Sweeps", count(config["sweep_count"]), f"{plural(len(config.get('rounds', [])), 'round')} of choosing"),
-        Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
+        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
+        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
         Card("Lengthscale", *_lengthscale(model)),
         _noise_card(model),
         _evidence_card(model),
@@ -120,26 +119,33 @@ def _cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent, check: 
     ]
 
 
-def _lengthscale(model: PredictingModel) -> tuple[str, str]:
+def _lengthscale(model: TunedModel) -> tuple[str, str]:
     value, how = lengthscale_text(model)
-    settings = model.config.get("settings") or {}
-    by_evidence = settings.get("lengthscale") == "evidence" and model.config.get("tuning") is not None
+    record = model.record
+    by_evidence = record.settings.lengthscale == "evidence" and record.tuning is not None
     return value, f"by evidence{', one for each feature' if 'to' in value else ''}" if by_evidence else how
 
 
-def _variances(model: PredictingModel, name: str) -> np.ndarray | None:
-    # For classes and counts the model has one number, for all functions.
-    values = np.atleast_1d(model.arrays[name] if name in model.arrays else model.config.get(name, ()))
-    return np.asarray(values, dtype=np.float64) if len(values) else None
+def _signal_variance(model: TunedModel) -> Float:
+    """One variance for each target; one number for all functions of classes and counts."""
+    if isinstance(model, GaussianModel):
+        return np.asarray(model.arrays["signal_variance"], dtype=np.float64)
+    return np.array([model.record.signal_variance], dtype=np.float64)
 
 
-def _noise_card(model: PredictingModel) -> Card:
+def _noise_variance(model: TunedModel) -> Float | None:
+    """One variance for each target; None for classes and counts."""
+    if isinstance(model, GaussianModel):
+        return np.asarray(model.arrays["noise_variance"], dtype=np.float64)
+    return None
+
+
+def _noise_card(model: TunedModel) -> Card:
     """Standard deviation of the noise; of the signal if the model has no noise variance (classes, counts)."""
-    signal, noise = _variances(model, "signal_variance"), _variances(model, "noise_variance")
+    signal, noise = _range(np.sqrt(_signal_variance(model))), _noise_variance(model)
     if noise is None:
-        return Card("Signal", "–" if signal is None else _range(np.sqrt(signal)), "standard deviation of the function")
-    note = "standard deviation" if signal is None else f"standard deviation; signal {_range(np.sqrt(signal))}"
-    return Card("Noise", _range(np.sqrt(noise)), note)
+        return Card("Signal", signal, "standard deviation of the function")
+    return Card("Noise", _range(np.sqrt(noise)), f"standard deviation; signal {signal}")
 
 
 def _range(values: np.ndarray) -> str:
@@ -147,15 +153,13 @@ def _range(values: np.ndarray) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _evidence_card(model: PredictingModel) -> Card:
-    solution = model.config.get("solution") or {}
-    values = max(int(model.config["totals"]["rows"]) * model.target_count, 1)
+def _evidence_card(model: TunedModel) -> Card:
+    solution = model.record.solution
+    values = max(int(model.record.totals.rows) * model.target_count, 1)
     unit = "nats a row" if model.target_count == 1 else "nats a row and target"
-    for name, words in (("bound", "variational bound, "), ("log_evidence", "")):
-        value = solution.get(name)
-        if value is not None:
-            return Card("Evidence", significant(float(value) / values), words + unit)
-    return Card("Evidence", "–", "not kept")
+    if isinstance(solution, GaussianSolutionRecord) and solution.bound is not None:
+        return Card("Evidence", significant(solution.bound / values), f"variational bound, {unit}")
+    return Card("Evidence", significant(solution.log_evidence / values), unit)
 
 
 def _check_cards(pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
@@ -208,43 +212,52 @@ def calibration_notice(check: Check) -> list[str]:
     ]
 
 
-def _settings(model: PredictingModel) -> list[Table]:
+def _settings(model: TunedModel) -> list[Table]:
     """Tables of the user's choices, the results, the data, and the software and machine."""
-    config = model.config
-    settings = config.get("settings") or {}
-    tuning = config.get("tuning") or {}
+    record, settings = model.record, model.record.settings
+    objective = "" if record.tuning is None else plain(record.tuning.objective)
     first, last = common_settings(model, _lengthscale(model))
     asked = [
         *first,
         *_variance_rows(model),
-        ("Approximation", _APPROXIMATIONS.get(str(settings.get("approximation")), "")),
+        ("Approximation", _approximation(model)),
         ("Tuned on", {"sample": "a sample", "full": "a sample, then all rows", "none": "nothing"}.get(
-            str(settings.get("tune")), "")),
-        ("Objective of the tuning", plain(tuning.get("objective", ""))),
-        ("Rows of a block", count(settings["block_size"]) if _in_blocks(settings) else ""),
-        ("Blocks", {"order": "in the order of the rows", "cells": "cells of near rows"}.get(
-            str(settings.get("partition")), "") if _in_blocks(settings) else ""),
-        ("Basis functions requested", count(config["requested_basis"])),
-        ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
+            settings.tune, "")),
+        ("Objective of the tuning", objective),
+        *_block_rows(model),
+        ("Basis functions requested", count(record.requested_basis)),
+        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
         *last,
     ]  # fmt: skip
     return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
-def _in_blocks(settings: Fields) -> bool:
-    return settings.get("approximation") == "pitc" and "block_size" in settings
+def _approximation(model: TunedModel) -> str:
+    settings = model.record.settings
+    return _APPROXIMATIONS.get(settings.approximation, "") if isinstance(settings, GaussianSettingsRecord) else ""
 
 
-def _variance_rows(model: PredictingModel) -> list[tuple[str, str]]:
-    rows = []
-    for name, words in (("signal_variance", "Signal variance"), ("noise_variance", "Noise variance")):
-        values = _variances(model, name)
-        if values is not None:
-            asked = (model.config.get("settings") or {}).get(name)
-            found = "" if asked is None else " (by evidence)" if asked == "evidence" else " (as given)"
-            names = target_names(model)
-            each = ", ".join(
-                f"{target} {significant(float(value), 4)}" for target, value in zip(names, values[:8], strict=False)
-            )
-            rows.append((words, (significant(float(values[0]), 4) if len(values) == 1 else each) + found))
+def _block_rows(model: TunedModel) -> list[tuple[str, str]]:
+    settings = model.record.settings
+    if not isinstance(settings, GaussianSettingsRecord) or settings.approximation != "pitc":
+        return []
+    blocks = {"order": "in the order of the rows", "cells": "cells of near rows"}
+    return [("Rows of a block", count(settings.block_size)), ("Blocks", blocks.get(settings.partition, ""))]
+
+
+def _variance_rows(model: TunedModel) -> list[tuple[str, str]]:
+    settings = model.record.settings
+    rows = [_variance_row(model, "Signal variance", _signal_variance(model), settings.signal_variance)]
+    noise = _noise_variance(model)
+    if noise is not None and isinstance(settings, GaussianSettingsRecord):
+        rows.append(_variance_row(model, "Noise variance", noise, settings.noise_variance))
     return rows
+
+
+def _variance_row(model: TunedModel, name: str, values: Float, setting: str | float) -> tuple[str, str]:
+    each = ", ".join(
+        f"{target} {significant(float(value), 4)}"
+        for target, value in zip(target_names(model), values[:8], strict=False)
+    )
+    found = "by evidence" if setting == "evidence" else "as given"
+    return name, f"{significant(float(values[0]), 4) if len(values) == 1 else each} ({found})"

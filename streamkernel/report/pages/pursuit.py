@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.models.pursuit import PursuitModel
+from streamkernel.records.pursuit import ValidationTable
 from streamkernel.report.facts.calibration import ProbabilityCheck, distribution_check
 from streamkernel.report.facts.fit import Absent, TraceCurve, lengthscale_curve, memory_use, trace_curve
 from streamkernel.report.facts.pairs import ClassPairs, Targets, check_pairs
@@ -45,7 +46,7 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import count, kernel_text, percent, plain, plural, significant
-from streamkernel.type_aliases import Fields, FieldsView, Unchecked
+from streamkernel.type_aliases import FieldsView
 
 __all__ = ["pursuit_page", "pursuit_picture"]
 
@@ -60,8 +61,8 @@ _ENDED = {
 def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
     """The whole page."""
     checked, check = check_pairs(model, pairs), distribution_check(model, pairs)
-    standardised = model.config.get("scaler") is not None
-    by_error = (model.config.get("settings") or {}).get("choose_by") == "error"
+    standardised = model.record.scaler is not None
+    by_error = model.record.settings.choose_by == "error"
     path = [
         *(loss_figures(loss_curve(model)) or [error_figure(squared_errors(model), chose=not by_error)]),
         *rate_figures(error_rates(model), error_text(model), chose=by_error),
@@ -78,7 +79,7 @@ def pursuit_page(model: PursuitModel, pairs: FieldsView | None) -> Page:
     ]
     return Page(
         heading(model), _lead(model), _cards(model, checked, check),
-        [*_notices(model), *memory_notice(memory_use(model))], sections, _settings(model), model.config,
+        [*_notices(model), *memory_notice(memory_use(model))], sections, _settings(model), model.record,
     )  # fmt: skip
 
 
@@ -96,28 +97,27 @@ def _trace(model: PursuitModel) -> TraceCurve | Absent:
 
 
 def _lead(model: PursuitModel) -> str:
-    config, n = model.config, int(model.config["basis_size"])
-    kernel = kernel_text(config["kernel"])
-    variant = plain(config["settings"]["variant"])
-    opening = f"{plural(n, 'function')} of a {kernel} kernel, picked one by one ({variant}) for"
+    record = model.record
+    kernel, variant = kernel_text(record.kernel), plain(record.settings.variant)
+    opening = f"{plural(record.basis_size, 'function')} of a {kernel} kernel, picked one by one ({variant}) for"
     return fitted_text(opening, model)
 
 
 def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Check) -> list[Card]:
     """Twelve numbers, as on every page."""
-    config, solution = model.config, model.config["solution"]
-    terms, tried = int(solution["terms"]), int(solution["terms_tried"])
+    record, solution = model.record, model.record.solution
+    terms, tried = solution.terms, solution.terms_tried
     cards = check_cards(model, pairs)
     if isinstance(check, ProbabilityCheck):
         cards = (cards[0], Card("Log loss", significant(check.found.scalars["log_loss"]), check.where))
     return [
-        Card("Rows", count(float(config["totals"]["rows"])), "of the fit"),
-        Card("Features", count(len(config["columns"])), scaling_text(model)),
-        Card("Terms", count(terms), f"of {count(tried)} tried" if terms < tried else _ENDED.get(config["ended"], "")),
-        Card("Sweeps", count(config["sweep_count"]), f"{plural(len(config.get('rounds', [])), 'round')} of picking"),
+        Card("Rows", count(record.totals.rows), "of the fit"),
+        Card("Features", count(len(record.columns)), scaling_text(model)),
+        Card("Terms", count(terms), f"of {count(tried)} tried" if terms < tried else _ENDED.get(record.ended, "")),
+        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of picking"),
         _loss_card(model),
         _validation_card(model),
-        Card("Least weakness", significant(solution["least_weakness"]), "1: always the best candidate"),
+        Card("Least weakness", significant(solution.least_weakness), "1: always the best candidate"),
         Card("Lengthscale", *lengthscale_text(model)),
         *cards,
         *cost_cards(model),
@@ -127,26 +127,23 @@ def _cards(model: PursuitModel, pairs: Targets | ClassPairs | Absent, check: Che
 def _loss_card(model: PursuitModel) -> Card:
     losses = loss_curve(model)
     if losses is None:
-        return Card(
-            "Squares left", percent(float(np.mean(model.config["solution"]["relative_rss"]))), "of a constant's"
-        )
+        return Card("Squares left", percent(float(np.mean(model.record.solution.relative_rss))), "of a constant's")
     guess = significant(float(losses.training[0]))
     return Card("Logistic loss", significant(losses.at_kept(False)), f"nats a row of the fit; {guess} for a guess")
 
 
 def _validation_card(model: PursuitModel) -> Card:
-    solution, rows = model.config["solution"], round(float(model.config["totals"]["validation_rows"]))
+    solution, rows = model.record.solution, round(model.record.totals.validation_rows)
     if not rows:
         return Card("Validation error", "–", "no validation rows")
     where = f"of {plural(rows, 'validation row')}"
-    error = solution.get("validation_error")
-    if model.classes is not None and error is not None:
-        return Card("Validation error", percent(error), where)
-    values = solution["validation_rmse"]
+    if model.classes is not None and solution.validation_error is not None:
+        return Card("Validation error", percent(solution.validation_error), where)
+    values = solution.validation_rmse
     if values is None:
         return Card("Validation error", "–", "not kept")
     if len(values) > 1 and model.classes is None:
-        ratio = np.asarray(values) / np.asarray(model.config.get("target_scale") or [1.0] * len(values))
+        ratio = np.asarray(values) / np.asarray(model.record.target_scale)
         error = significant(float(np.sqrt((ratio**2).mean())))
         return Card("Validation RMSE", error, f"in standard deviations, {where}")
     return Card("Validation RMSE", significant(float(np.mean(values))), where)
@@ -154,47 +151,45 @@ def _validation_card(model: PursuitModel) -> Card:
 
 def _notices(model: PursuitModel) -> list[str]:
     """Warnings to read before trusting the report."""
-    config = model.config
-    if config.get("ended") != "rank":
+    record = model.record
+    if record.ended != "rank":
         return []
-    asked = int(config.get("requested_basis", 0))
     return [
-        f"The pursuit ended at {count(config['solution']['terms_tried'])} of {count(asked)} terms: no candidate was "
-        "left that does not depend on the functions before it (duplicate rows, or a lengthscale that is large for the "
-        "data)."
+        f"The pursuit ended at {count(record.solution.terms_tried)} of {count(record.requested_basis)} terms: no "
+        "candidate was left that does not depend on the functions before it (duplicate rows, or a lengthscale that is "
+        "large for the data)."
     ]
 
 
 def _settings(model: PursuitModel) -> list[Table]:
     """Tables of the user's choices, the data, and the software and machine."""
-    config = model.config
-    settings: Fields = config.get("settings", {})
+    record, settings = model.record, model.record.settings
     first, last = common_settings(model, lengthscale_text(model))
     asked = [
         *first,
-        ("Variant", plain(settings.get("variant", "–"))),
-        ("Loss", plain(settings.get("loss", "squared"))),
-        ("Shrinkage", significant(settings["shrinkage"]) if settings.get("variant") == "basic" else ""),
-        ("Pool", plain(settings.get("pool", "–"))),
+        ("Variant", plain(settings.variant)),
+        ("Loss", plain(settings.loss)),
+        ("Shrinkage", significant(settings.shrinkage) if settings.variant == "basic" else ""),
+        ("Pool", plain(settings.pool)),
         ("Candidates drawn", {"uniform": "at random", "residual": "by what was left of them"}.get(
-            str(settings.get("draw")), "")),
-        ("Candidates of a pick", count(settings["candidates"]) if settings.get("candidates") else "by default"),
-        ("Picks of a sweep", count(settings["picks"]) if settings.get("picks") else "by default"),
-        ("Terms requested", count(config["requested_basis"])),
-        ("Tolerance of the squared error", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
-        ("Validation rows", _validation_text(settings.get("validation"))),
+            settings.draw, "")),
+        ("Candidates of a pick", count(settings.candidates) if settings.candidates else "by default"),
+        ("Picks of a sweep", count(settings.picks) if settings.picks else "by default"),
+        ("Terms requested", count(record.requested_basis)),
+        ("Tolerance of the squared error", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
+        ("Validation rows", _validation_text(settings.validation)),
         ("Size chosen by", {"loss": "the loss of validation rows", "error": "the errors on validation rows"}.get(
-            str(settings.get("choose_by")), "") if settings.get("validation") else ""),
-        ("Patience", plural(settings["patience"], "term") if settings.get("patience") else ""),
-        ("Gamma of the bound", f"{settings['bound_gamma']:g}" if settings.get("bound_gamma") else ""),
-        ("Ended by", _ENDED.get(str(config.get("ended")), plain(config.get("ended", "–")))),
-        ("Constant", "fitted" if settings.get("fit_intercept", True) else "none"),
+            settings.choose_by, "") if settings.validation else ""),
+        ("Patience", plural(settings.patience, "term") if settings.patience else ""),
+        ("Gamma of the bound", f"{settings.bound_gamma:g}" if settings.bound_gamma else ""),
+        ("Ended by", _ENDED.get(record.ended, plain(record.ended))),
+        ("Constant", "fitted" if settings.fit_intercept else "none"),
         *last[-2:],
     ]  # fmt: skip
     return [Table("Settings", tuple((name, words) for name, words in asked if words)), data_table(model)]
 
 
-def _validation_text(validation: Unchecked) -> str:
-    if isinstance(validation, dict):
-        return f"a table of {plural(int(validation.get('rows', 0)), 'row')}"
+def _validation_text(validation: ValidationTable | str | float | None) -> str:
+    if isinstance(validation, ValidationTable):
+        return f"a table of {plural(validation.rows, 'row')}"
     return "none" if not validation else f"{percent(float(validation))} of the table"

@@ -48,12 +48,12 @@ def ridge_page(model: RidgeModel, pairs: FieldsView | None) -> Page:
     fit = [
         trace_figure(trace_curve(model)),
         gcv_figure(gcv_curve(model)),
-        lengthscale_figure(lengthscale_curve(model), standardised=model.config.get("scaler") is not None),
+        lengthscale_figure(lengthscale_curve(model), standardised=model.record.scaler is not None),
     ]
     sections = [Section("Basis and regularisation", fit), prediction_section(checked), cost_section(model)]
     return Page(
         heading(model), _lead(model), _cards(model, checked), ridge_notices(model, checked), sections, _settings(model),
-        model.config,
+        model.record,
     )  # fmt: skip
 
 
@@ -65,30 +65,27 @@ def ridge_picture(model: RidgeModel) -> tuple[str, list[plot.Drawing]]:
 
 
 def _lead(model: RidgeModel) -> str:
-    config = model.config
-    kernel = kernel_text(config["kernel"])
-    n = int(config["basis_size"])
+    kernel, n = kernel_text(model.record.kernel), model.record.basis_size
     return fitted_text(f"{capitalised(kernel)} kernel on {plural(n, 'basis function')}, fitted to", model)
 
 
 def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card]:
     """Twelve numbers, because twelve fills rows of six, four, three and two."""
-    config = model.config
-    asked, n = int(config["requested_basis"]), int(config["basis_size"])
-    certificate, rounds = config["certificate"], len(config.get("rounds", []))
+    record = model.record
+    asked, n = record.requested_basis, record.basis_size
     ended = {"tolerance": "enough for the tolerance", "rank": "all that are independent"}
-    basis_note = ended.get(str(config.get("ended")), "")
+    basis_note = ended.get(record.ended, "")
     return [
-        Card("Rows", count(config["totals"]["rows"]), "of the fit"),
-        Card("Features", count(len(config["columns"])), scaling_text(model)),
+        Card("Rows", count(record.totals.rows), "of the fit"),
+        Card("Features", count(len(record.columns)), scaling_text(model)),
         Card(
             "Basis functions",
             count(n),
             f"of {count(asked)}: {basis_note}" if n < asked and basis_note else "chosen rows",
         ),
-        Card("Sweeps", count(config["sweep_count"]), f"{plural(rounds, 'round')} of choosing"),
-        Card("Residual trace", percent(certificate["relative_residual_trace"]), "of the kernel's trace, exact"),
-        Card("Alpha", significant(config["alpha"]), _alpha_note(model)),
+        Card("Sweeps", count(record.sweep_count), f"{plural(len(record.rounds), 'round')} of choosing"),
+        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the kernel's trace, exact"),
+        Card("Alpha", significant(record.alpha), _alpha_note(model)),
         Card("Lengthscale", *lengthscale_text(model)),
         _gcv_card(model),
         *check_cards(model, pairs),
@@ -97,26 +94,26 @@ def _cards(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> list[Card
 
 
 def _alpha_note(model: RidgeModel) -> str:
-    return "by GCV" if model.config.get("settings", {}).get("alpha") == "gcv" else "as given"
+    return "by GCV" if model.record.settings.alpha == "gcv" else "as given"
 
 
 def _solver_text(model: RidgeModel) -> str:
     if not solved_by_iterations(model):
         return "direct"
-    solution = model.config["solution"]
-    left = max(solution["relative_residual"], default=0.0)
-    iterations = plural(int(solution["iterations"]), "iteration")
+    solution = model.record.solution
+    left = max(solution.relative_residual, default=0.0)
+    iterations = plural(solution.iterations or 0, "iteration")
     return f"conjugate gradients, {iterations} to a relative residual of {left:.1g}"
 
 
 def _gcv_card(model: RidgeModel) -> Card:
     # The score is None if the fit has no GCV error.
-    error, _ = gcv_error(model, model.config.get("solution", {}).get("gcv"))
+    error, _ = gcv_error(model, model.record.solution.gcv)
     if solved_by_iterations(model):
         note = "not known to conjugate gradients"
     elif not np.isfinite(error):
         note = "none is defined: no degrees of freedom are left"
-    elif model.config.get("classes") is not None:
+    elif model.classes is not None:
         note = "squared, per row"
     elif model.target_count > 1:
         note = "in standard deviations"
@@ -126,7 +123,7 @@ def _gcv_card(model: RidgeModel) -> Card:
 
 
 def _lost_digits(model: RidgeModel) -> str:
-    score = model.config.get("solution", {}).get("gcv")
+    score = model.record.solution.gcv
     if score != 0.0 or not (np.asarray(model.arrays["sum_YY"]).diagonal() > 0.0).any():
         return ""
     return (
@@ -139,7 +136,7 @@ def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
     if not isinstance(pairs, Targets) or pairs.where == "training rows" or len(pairs.targets) != 1:
         return ""
     target = pairs.targets[0]
-    expected = float(gcv_error(model, model.config.get("solution", {}).get("gcv"))[0])
+    expected = float(gcv_error(model, model.record.solution.gcv)[0])
     if len(target.true) < _FEW_ROWS or not np.isfinite(expected) or target.rmse <= _FAR_ABOVE * expected:
         return ""
     return (
@@ -150,16 +147,15 @@ def _held_out(model: RidgeModel, pairs: Targets | ClassPairs | Absent) -> str:
 
 def _settings(model: RidgeModel) -> list[Table]:
     """Tables of the user's choices, the data, and the software and machine."""
-    config = model.config
-    settings = config.get("settings", {})
+    record, settings = model.record, model.record.settings
     first, last = common_settings(model, lengthscale_text(model))
     asked = [
         *first,
-        ("Alpha", f"{significant(config['alpha'], 5)} ({_alpha_note(model)})"),
+        ("Alpha", f"{significant(record.alpha, 5)} ({_alpha_note(model)})"),
         ("Solver", _solver_text(model)),
-        ("Basis functions requested", count(config["requested_basis"])),
-        ("Tolerance of the residual trace", f"{100.0 * settings['tol']:.4g} %" if settings.get("tol") else "none"),
-        ("Intercept", "fitted" if settings.get("fit_intercept", True) else "none"),
+        ("Basis functions requested", count(record.requested_basis)),
+        ("Tolerance of the residual trace", f"{100.0 * settings.tol:.4g} %" if settings.tol else "none"),
+        ("Intercept", "fitted" if settings.fit_intercept else "none"),
         *last,
     ]
     return [Table("Settings", tuple(asked)), data_table(model)]

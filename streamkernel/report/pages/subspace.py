@@ -6,6 +6,7 @@ import numpy as np
 
 from streamkernel.models.kernel_cca import KernelCCAModel
 from streamkernel.models.transformers import KernelPCAModel
+from streamkernel.records import KernelCCARecord, ViewRecord
 from streamkernel.report.facts.factors import BoundCurve, FactorCurve, bound_curve, rows_fitted
 from streamkernel.report.facts.fit import ROUNDING, Absent, memory_use, trace_curve
 from streamkernel.report.facts.pursuit import PursuitBound, variates_bound
@@ -29,7 +30,6 @@ from streamkernel.report.pages.tables import (
     scaling_text,
 )
 from streamkernel.report.text import capitalised, count, kernel_text, percent, plain, plural, significant
-from streamkernel.type_aliases import Fields
 
 __all__ = ["cca_page", "pca_page"]
 
@@ -52,47 +52,45 @@ def cca_page(model: KernelCCAModel, pairs: object = None) -> Page:
 
 
 def _page(model: Subspace, kind: str, of: str, sections: list[Section], cards: list[Card], settings: Rows) -> Page:
-    kernel, config = kernel_text(model.config["kernel"]), model.config
+    record, kernel = model.record, kernel_text(model.record.kernel)
     lead = (
-        f"{capitalised(kernel)} kernel on {plural(int(config['basis_size']), 'basis function')}{of}, "
-        f"from {plural(int(config['rows']['count']), 'row')} of "
-        f"{plural(len(config['columns']), 'feature')} in {plural(int(config['sweep_count']), 'sweep')} over the data."
+        f"{capitalised(kernel)} kernel on {plural(record.basis_size, 'basis function')}{of}, "
+        f"from {plural(record.rows.count, 'row')} of "
+        f"{plural(len(record.columns), 'feature')} in {plural(record.sweep_count, 'sweep')} over the data."
     )
     return Page(
         kind, lead, cards, memory_notice(memory_use(model)), [*sections, cost_section(model, "picking and algebra")],
-        [Table("Settings", tuple(settings)), Table("Data and software", tuple(_data(model)))], config,
+        [Table("Settings", tuple(settings)), Table("Data and software", tuple(_data(model)))], record,
     )  # fmt: skip
 
 
 def _data(model: Subspace) -> Rows:
-    rows, views = model.config["rows"], model.config.get("views")
-    names = [[plain(name, 40) for name in view["names"]] for view in views or []]
-    columns = [("Columns", listed([plain(name, 40) for name in model.config["columns"]]))]
-    if views:
-        columns = [("First view", listed(names[0])), ("Second view", listed(names[1]))]
+    record = model.record
+    if isinstance(record, KernelCCARecord):
+        named = [("First view", record.views[0].names), ("Second view", record.views[1].names)]
+    else:
+        named = [("Columns", record.columns)]
     return [
-        ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
-        *columns,
-        *provenance(model.config, digest_row(model)),
+        ("Rows", f"{count(record.rows.start)} to {count(record.rows.stop)}, the last excluded"),
+        *((title, listed([plain(name, 40) for name in names])) for title, names in named),
+        *provenance(record, digest_row(model)),
     ]
 
 
 def _asked(model: Subspace) -> Rows:
-    config = model.config
     first, last = common_settings(model, lengthscale_text(model))
-    asked = ("Basis functions requested", count(config["requested_basis"]))
+    asked = ("Basis functions requested", count(model.record.requested_basis))
     return [*first, asked, *last]
 
 
 def _common_cards(model: Subspace) -> tuple[list[Card], list[Card]]:
     """The first three and the last three cards of every page."""
-    config, n = model.config, int(model.config["basis_size"])
-    asked = int(config.get("requested_basis", n))
-    note = f"of {count(asked)} requested" if n < asked else f"chosen in {plural(len(config['rounds']), 'round')}"
+    record, n, asked = model.record, model.record.basis_size, model.record.requested_basis
+    note = f"of {count(asked)} requested" if n < asked else f"chosen in {plural(len(record.rounds), 'round')}"
     first = [
-        Card("Rows", count(config["rows"]["count"]), "of the fit"),
+        Card("Rows", count(record.rows.count), "of the fit"),
         Card("Basis functions", count(n), note),
-        Card("Sweeps", count(config["sweep_count"]), "over the data"),
+        Card("Sweeps", count(record.sweep_count), "over the data"),
     ]
     last = [Card("Lengthscale", *lengthscale_text(model)), *cost_cards(model)]
     return first, last
@@ -102,27 +100,26 @@ _Parts = tuple[list[Section], list[Card], Rows]
 
 
 def _pca(model: KernelPCAModel) -> _Parts:
-    config, eigen = model.config, model.config["eigen"]
-    bound = bound_curve(model, plain(config.get("rule", "–"), 40))
+    record, eigen = model.record, model.record.eigen
+    bound = bound_curve(model, plain(record.rule, 40))
     panels = [trace_figure(trace_curve(model)), bound_figure([bound], rows_fitted(model))]
     values = np.asarray(model.arrays["eigenvalues"], dtype=np.float64)
-    total = float(values.sum()) + float(eigen["residual_trace"])
+    total = float(values.sum()) + eigen.residual_trace
     first, last = _common_cards(model)
     cards = [
         *first,
-        Card("Features", count(len(config["columns"])), scaling_text(model)),
-        Card("Components", count(eigen["count"]), f"of {count(eigen['requested'] or eigen['count'])} requested"),
+        Card("Features", count(len(record.columns)), scaling_text(model)),
+        Card("Components", count(eigen.count), f"of {count(eigen.requested or eigen.count)} requested"),
         Card("First component", percent(float(values[0]) / total if len(values) and total else 0.0), "of the variance"),
-        Card("Residual trace", percent(config["certificate"]["relative_residual_trace"]), "of the basis, exact"),
-        Card("Left by components", percent(eigen["relative_residual_trace"]), "of the trace, at most"),
+        Card("Residual trace", percent(record.certificate.relative_residual_trace), "of the basis, exact"),
+        Card("Left by components", percent(eigen.relative_residual_trace), "of the trace, at most"),
         _compression_card(bound),
         *last,
     ]
-    stop = config.get("stop")
-    settings = [*_asked(model), ("Components requested", count(eigen["requested"]) if eigen["requested"] else "all")]
-    if stop is not None:
-        settings.append(("Cut where", f"the bound is least, of {count(stop['looked'])} functions"))
-    components = eigenvalues_figure(values, float(eigen["residual_trace"]))
+    settings = [*_asked(model), ("Components requested", count(eigen.requested) if eigen.requested else "all")]
+    if record.stop is not None:
+        settings.append(("Cut where", f"the bound is least, of {count(record.stop.looked or 0)} functions"))
+    components = eigenvalues_figure(values, eigen.residual_trace)
     return [Section("Subspace", panels), Section("Components", [components])], cards, settings
 
 
@@ -135,51 +132,50 @@ def _compression_card(bound: BoundCurve | Absent) -> Card:
 
 
 def _cca(model: KernelCCAModel) -> _Parts:
-    config, arrays = model.config, model.arrays
+    record, arrays = model.record, model.arrays
     bound, correlations = variates_bound(model), np.asarray(arrays["correlations"], dtype=np.float64)
-    views = config["views"]
+    views = record.views
     names = ("first view", "second view")
     paths = [
         _residual_path(label, np.asarray(arrays[name], dtype=np.float64))
         for label, name in zip(names, ("residual_path", "residual_path_y"), strict=True)
     ]
-    rows = plural(int(config["rows"]["count"]), "row")
+    rows = plural(record.rows.count, "row")
     path = [
         residual_figure(paths, None, f"the {rows}, of either view,"),
         quotients_figure(np.asarray(arrays["gains"], dtype=np.float64)),
         error_bound_figure(bound, _THEOREM, "functions"),
     ]
     first, last = _common_cards(model)
-    second = views[1]["lengthscale"]
+    second = views[1].lengthscale
     cards = [
         *first,
-        Card("Features", f"{count(len(views[0]['names']))} and {count(len(views[1]['names']))}", scaling_text(model)),
-        Card("Pairs of variates", count(len(correlations)), f"of {count(config['cca']['requested'])} requested"),
+        Card("Features", f"{count(len(views[0].names))} and {count(len(views[1].names))}", scaling_text(model)),
+        Card("Pairs of variates", count(len(correlations)), f"of {count(record.cca.requested)} requested"),
         Card("Correlation", significant(float(correlations[0]) if len(correlations) else None), "of the first pair"),
         *(
-            Card(f"Residual, {name}", percent(view["certificate"]["relative_residual_trace"]), "of its trace, exact")
+            Card(f"Residual, {name}", percent(view.certificate.relative_residual_trace), "of its trace, exact")
             for name, view in zip(names, views, strict=True)
         ),
         _disagreement_card(bound),
         _lengthscales_card(views, last[0]),
         *last[1:],
     ]
-    settings = config["settings"]
     asked = [
         *_asked(model),
-        ("Second view's kernel", kernel_text(views[1]["kernel"])),
-        ("Second view's lengthscale", "several" if isinstance(second, list) else significant(second)),
-        ("Regularisation", f"{settings['regularization']:g}"),
-        ("Gamma of the bound", "none" if config["bound"] is None else f"{config['bound']['gamma']:g}"),
+        ("Second view's kernel", kernel_text(views[1].kernel)),
+        ("Second view's lengthscale", "several" if isinstance(second, tuple) else significant(second)),
+        ("Regularisation", f"{record.settings.regularization:g}"),
+        ("Gamma of the bound", "none" if record.bound is None else f"{record.bound.gamma:g}"),
     ]
     singular = np.asarray(arrays["singular_values"], dtype=np.float64)
     return [Section("Variates", [correlations_figure(correlations, singular)]), Section("Path", path)], cards, asked
 
 
-def _lengthscales_card(views: list[Fields], first: Card) -> Card:
+def _lengthscales_card(views: tuple[ViewRecord, ViewRecord], first: Card) -> Card:
     """The lengthscales of both views, if each has one number; otherwise the card `first`."""
-    values = [view["lengthscale"] for view in views]
-    if any(value is None or isinstance(value, list) for value in values):
+    values = [view.lengthscale for view in views if isinstance(view.lengthscale, (int, float))]
+    if len(values) < len(views):
         return first
     return Card("Lengthscales", " and ".join(significant(value) for value in values), first.note)
 

@@ -12,11 +12,11 @@ from streamkernel.errors import StreamKernelError
 from streamkernel.factors import SavedBasis
 from streamkernel.kinds import title_of
 from streamkernel.models.predicting import PredictingModel
+from streamkernel.records import BasisRecord
 from streamkernel.report.facts.fit import Absent, Memory, Recorded, class_names, memory_use, target_names
 from streamkernel.report.facts.pairs import ClassPairs, Targets
 from streamkernel.report.figures import plot
 from streamkernel.report.text import count, duration, kernel_text, percent, plain, plural, significant
-from streamkernel.type_aliases import FieldsView
 
 __all__ = [
     "Card",
@@ -73,7 +73,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: text, cards, warnings to read first, sections, tables of settings, and `config`, the record of the work.
+    """A page: text, cards, warnings to read first, sections, tables of settings, and the record of what it shows.
 
     A section without figures and tables is left out.
     """
@@ -84,7 +84,7 @@ class Page:
     notices: Sequence[str]
     sections: Sequence[Section]
     settings: Sequence[Table]
-    config: FieldsView
+    record: BasisRecord
 
 
 def heading(model: PredictingModel) -> str:
@@ -95,30 +95,30 @@ def heading(model: PredictingModel) -> str:
 
 def scaling_text(model: Recorded) -> str:
     """Whether the features were standardised, as text."""
-    return "as they are" if model.config.get("scaler") is None else "standardised"
+    return "as they are" if model.record.scaler is None else "standardised"
 
 
 def lengthscale_text(model: Recorded) -> tuple[str, str]:
     """The lengthscale, and how it was chosen."""
-    value, choice = model.config.get("lengthscale"), model.config.get("lengthscale_choice")
+    value, choice = model.lengthscale, model.record.lengthscale_choice
     if value is None:
         return "–", "the kernel has none of its own"
     if isinstance(value, list):
         return f"{significant(min(value))} to {significant(max(value))}", "one for each feature"
     if choice is None:
         return significant(value), "as given"
-    if choice.get("grid"):
-        return significant(value), f"by GCV; the median is {significant(choice['median'])}"
+    if choice.grid:
+        return significant(value), f"by GCV; the median is {significant(choice.median)}"
     return significant(value), "median distance"
 
 
 def fitted_text(opening: str, model: PredictingModel) -> str:
     """The sentence below the heading: what was fitted, and to what data."""
-    config = model.config
-    rows = round(float(config["totals"]["rows"]))
+    record = model.record
+    rows = round(record.totals.rows)
     return (
-        f"{opening} {plural(rows, 'row')} of {plural(len(config['columns']), 'feature')} in "
-        f"{plural(int(config['sweep_count']), 'sweep')} over the data."
+        f"{opening} {plural(rows, 'row')} of {plural(len(record.columns), 'feature')} in "
+        f"{plural(record.sweep_count, 'sweep')} over the data."
     )
 
 
@@ -135,7 +135,7 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) ->
     if len(pairs.targets) == 1:
         target = pairs.targets[0]
         return Card("RMSE", significant(target.rmse), where), Card("R²", significant(target.r2), where)
-    scales = model.config.get("target_scale") or [1.0] * len(pairs.targets)
+    scales = model.record.target_scale
     ratio = np.array([target.rmse / scale for target, scale in zip(pairs.targets, scales, strict=True)])
     r2 = np.array([target.r2 for target in pairs.targets])
     mean_r2 = float(r2[np.isfinite(r2)].mean()) if np.isfinite(r2).any() else float("nan")
@@ -147,8 +147,8 @@ def check_cards(model: PredictingModel, pairs: Targets | ClassPairs | Absent) ->
 
 def place_text(model: Recorded) -> str:
     """Number of workers and threads, as text."""
-    executor = (model.config.get("run") or {}).get("executor") or {}
-    threads, workers = int(executor.get("threads") or 0), int(executor.get("workers") or 0)
+    run = model.record.run
+    threads, workers = (0, 0) if run is None else (run.executor.threads, run.executor.workers)
     if workers:
         return f"{plural(workers, 'worker')} × {plural(threads, 'thread')}"
     return f"on {plural(threads, 'thread')}" if threads else ""
@@ -156,9 +156,9 @@ def place_text(model: Recorded) -> str:
 
 def cost_cards(model: Recorded) -> list[Card]:
     """The last two cards: time, and memory measured and promised."""
-    memory = memory_use(model)
+    memory, run = memory_use(model), model.record.run
     return [
-        Card("Time", duration((model.config.get("run") or {}).get("seconds")), place_text(model)),
+        Card("Time", duration(None if run is None else run.seconds), place_text(model)),
         Card("Peak memory", format_bytes(memory.measured), f"{format_bytes(memory.promised)} promised")
         if isinstance(memory, Memory)
         else Card("Peak memory", "–", "not recorded"),
@@ -187,35 +187,32 @@ def target_table(pairs: Targets | ClassPairs | Absent) -> Table | None:
 
 def common_settings(model: Recorded, lengthscale: tuple[str, str]) -> tuple[list[tuple[str, str]], ...]:
     """The first and the last rows of a table of settings; those of a kind stand between them."""
-    config = model.config
-    settings = config.get("settings") or {}
-    value, how = lengthscale
-    return [("Kernel", kernel_text(config["kernel"])), ("Lengthscale", f"{value} ({how})")], [
-        ("Rule", plain(config.get("rule", settings.get("rule", "–")))),
-        *((f"Rule's {plain(name)}", plain(each)) for name, each in (settings.get("rule_options") or {}).items()),
+    record, (value, how) = model.record, lengthscale
+    return [("Kernel", kernel_text(record.kernel)), ("Lengthscale", f"{value} ({how})")], [
+        ("Rule", plain(record.rule)),
+        *((f"Rule's {plain(name)}", plain(each)) for name, each in record.settings.rule_options.items()),
         ("Features", scaling_text(model)),
-        ("Seed", plain(settings.get("seed", "–"))),
+        ("Seed", plain(record.settings.seed)),
     ]
 
 
 def data_table(model: PredictingModel) -> Table:
     """Table of the data, the software and the machine."""
-    config, classes = model.config, class_names(model)
-    rows = config["rows"]
+    record, classes = model.record, class_names(model)
     data = [
-        ("Rows", f"{count(rows['start'])} to {count(rows['stop'])}, the last excluded"),
-        ("Arithmetic of kernel blocks", plain(config.get("dtype", "–"))),
-        ("Columns", listed([plain(name, 40) for name in config["columns"]])),
+        ("Rows", f"{count(record.rows.start)} to {count(record.rows.stop)}, the last excluded"),
+        ("Arithmetic of kernel blocks", plain(record.dtype)),
+        ("Columns", listed([plain(name, 40) for name in record.columns])),
         ("Classes" if classes else "Targets", listed(classes or target_names(model))),
-        *provenance(config, digest_row(model)),
+        *provenance(record, digest_row(model)),
     ]
     return Table("Data and software", tuple(data))
 
 
-def provenance(config: FieldsView, *digest: tuple[str, str]) -> list[tuple[str, str]]:
+def provenance(record: BasisRecord, *digest: tuple[str, str]) -> list[tuple[str, str]]:
     """Names and values of the table's fingerprint, the `digest`, the software and the machine."""
-    data = [("Fingerprint of the table", plain(config.get("table_fingerprint", "–"), 64)), *digest]
-    software = {plain(name): plain(value) for name, value in (config.get("software") or {}).items()}
+    data = [("Fingerprint of the table", plain(record.table_fingerprint, 64)), *digest]
+    software = {plain(name): plain(value) for name, value in (record.software or {}).items()}
     if software:
         machine = software.pop("machine", "")
         data.append(("Software", ", ".join(f"{name} {value}" for name, value in software.items())))
