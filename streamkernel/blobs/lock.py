@@ -37,7 +37,7 @@ class PathLock:
 
     Parameters
     ----------
-    held, path : the lock, and the path of what it locks.
+    held, path : the lock, and the locked path.
     lost, error : message and class of the error for a lock that is no longer held.
     """
 

@@ -46,7 +46,7 @@ def exponential(s: Untyped, high: Untyped, low: Untyped, cut: Untyped) -> Untype
 
 
 @overload(exponential, jit_options=INLINED)
-def exponential_of(s, high, low, cut):  # type: ignore[no-untyped-def]
+def exponential_of(s, high, low, cut):  # type: ignore[no-untyped-def]  # Numba infers them
     return exponential_single if s == float32 else exponential_double
 
 
@@ -55,7 +55,7 @@ def exponential_of(s, high, low, cut):  # type: ignore[no-untyped-def]
 # 2^r are near-minimax (Lawson's iteration in extended precision): relative error 4e-9 and 8e-18, exactly 1 at 0.
 
 
-def exponential_single(s, high, low, cut):  # type: ignore[no-untyped-def]
+def exponential_single(s, high, low, cut):  # type: ignore[no-untyped-def]  # Numba infers them
     magic = np.float32(12582912.0)  # 1.5 2^23
     shifted = fused(s, high, magic)
     r = fused(s, low, fused(s, high, magic - shifted))
@@ -69,7 +69,7 @@ def exponential_single(s, high, low, cut):  # type: ignore[no-untyped-def]
     return np.float32(0.0) if s >= cut else scaled_by_power(q, shifted)
 
 
-def exponential_double(s, high, low, cut):  # type: ignore[no-untyped-def]
+def exponential_double(s, high, low, cut):  # type: ignore[no-untyped-def]  # Numba infers them
     magic = 6755399441055744.0  # 1.5 2^52
     shifted = fused(s, high, magic)
     r = fused(s, low, fused(s, high, magic - shifted))
@@ -94,14 +94,14 @@ def logarithm(t: Untyped) -> Untyped:
 
 
 @overload(logarithm, jit_options=INLINED)
-def logarithm_of(t):  # type: ignore[no-untyped-def]
+def logarithm_of(t):  # type: ignore[no-untyped-def]  # Numba infers them
     return logarithm_single if t == float32 else logarithm_double
 
 
 # 1 + t + error = 2^k (1 + f), 1 + f in [sqrt 1/2, sqrt 2]; log2(1 + f) = g P(g^2), g = f / (2 + f), P near-minimax.
 
 
-def logarithm_single(t):  # type: ignore[no-untyped-def]
+def logarithm_single(t):  # type: ignore[no-untyped-def]  # Numba infers them
     one = np.float32(1.0)
     whole = one + t
     error = t - (whole - one) if t < one else one - (whole - t)
@@ -115,7 +115,7 @@ def logarithm_single(t):  # type: ignore[no-untyped-def]
     return fused(q, g, k)
 
 
-def logarithm_double(t):  # type: ignore[no-untyped-def]
+def logarithm_double(t):  # type: ignore[no-untyped-def]  # Numba infers them
     whole = 1.0 + t
     error = t - (whole - 1.0) if t < 1.0 else 1.0 - (whole - t)
     k, mantissa, inverse = split_power(whole)

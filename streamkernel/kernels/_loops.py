@@ -43,7 +43,7 @@ GROUP = 4 * ROWS
 
 
 @njit(**INNER)
-def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]
+def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]  # Numba infers them
     """Squared norms, ``out[i] = |x_i|^2``; `rows` and `out` are padded to a multiple of ROWS."""
     stay_separate()
     for i in range(0, len(out), ROWS):
@@ -51,7 +51,7 @@ def norms_of_rows(rows, out):  # type: ignore[no-untyped-def]
 
 
 @njit(**OPTIONS)
-def aligned(size, like):  # type: ignore[no-untyped-def]
+def aligned(size, like):  # type: ignore[no-untyped-def]  # Numba infers them
     """Zeros with the dtype of `like`, aligned to a cache line, because a vector across two lines costs twice."""
     item = like.itemsize
     memory = np.zeros(size + 64 // item, like.dtype)
@@ -60,7 +60,7 @@ def aligned(size, like):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # type: ignore[no-untyped-def]
+def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # type: ignore[no-untyped-def]  # Numba infers them
     """Sums of the metric for the tiles t with ``lowest <= n_near[t] <= highest`` against one panel.
 
     The loop over tiles is inside this function, because Numba counts references at every call.
@@ -83,7 +83,7 @@ def sums(metric, rows, size, wanted, n_near, panels, panel, weights, tiles):  # 
 
 
 @njit(**INNER)
-def directions(metric, rows, size, squares, norms, opposite):  # type: ignore[no-untyped-def]
+def directions(metric, rows, size, squares, norms, opposite):  # type: ignore[no-untyped-def]  # Numba infers them
     """Divide each row by its norm for HALF_ANGLE, by its largest entry for COSINE; a row of zeros stays.
 
     ``squares`` become the |x|^2 of the new rows, ``norms`` the |x| of the former ones, ``opposite`` the negative rows.
@@ -113,7 +113,7 @@ def directions(metric, rows, size, squares, norms, opposite):  # type: ignore[no
 
 
 @njit(**INNER)
-def cosines(tiles, size, width, row_squares, point_squares):  # type: ignore[no-untyped-def]
+def cosines(tiles, size, width, row_squares, point_squares):  # type: ignore[no-untyped-def]  # Numba infers them
     """Inner products of a tile, divided by both norms; exactly 1 for equal rows, since sqrt(s s) = s."""
     full_width()
     for i in range(size):
@@ -126,7 +126,7 @@ def cosines(tiles, size, width, row_squares, point_squares):  # type: ignore[no-
 
 
 @njit(**INNER)
-def half_angles(tiles, opposite, count):  # type: ignore[no-untyped-def]
+def half_angles(tiles, opposite, count):  # type: ignore[no-untyped-def]  # Numba infers them
     """``|u - v|^2 / |u + v|^2`` of unit rows is tan^2(theta / 2); 1, for pi / 2, where both rows are zeros."""
     full_width()
     for c in range(count):
@@ -135,7 +135,7 @@ def half_angles(tiles, opposite, count):  # type: ignore[no-untyped-def]
 
 
 @njit(**INNER)
-def fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, workspace, out):  # type: ignore[no-untyped-def]
+def fill_block(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, workspace, out):  # type: ignore[no-untyped-def]  # Numba infers them
     """``out[i, c] = transform(metric(x_i, z_c))``; the transform is that of the writer, an address.
 
     Squared distances are computed as ``|x|^2 + |z|^2 - 2 x.z`` of centred rows where this is accurate enough: for row i
@@ -207,7 +207,7 @@ def fill_block(X, metric, writer, constants, degree, scale, weights, panels, lim
 
 
 @njit(**OPTIONS)
-def new_workspace(X, panels):  # type: ignore[no-untyped-def]
+def new_workspace(X, panels):  # type: ignore[no-untyped-def]  # Numba infers them
     """Buffers (tiles, base, rows, centred rows, their squared norms, norms, near rows per tile, two masks of rows)."""
     p, width = X.shape[1], panels.shape[2]
     return (
@@ -240,11 +240,11 @@ def entry_points(version: int) -> tuple[Untyped, Any]:
     compiles them again.
     """
 
-    def norms(rows, out):  # type: ignore[no-untyped-def]
+    def norms(rows, out):  # type: ignore[no-untyped-def]  # Numba infers them
         if version >= 0:
             norms_of_rows(rows, out)
 
-    def fill(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, out):  # type: ignore[no-untyped-def]
+    def fill(X, metric, writer, constants, degree, scale, weights, panels, limit, centred, angular, out):  # type: ignore[no-untyped-def]  # Numba infers them
         full_width()
         if version >= 0:
             work = new_workspace(X, panels)

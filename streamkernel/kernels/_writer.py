@@ -29,7 +29,7 @@ def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[...
     change of any source compiles the loop again (see `_loops.entry_points`).
     """
 
-    def write(sums, scratch, wanted, size, width, kept, out, stride, constants, degree, rows, points):  # type: ignore[no-untyped-def]
+    def write(sums, scratch, wanted, size, width, kept, out, stride, constants, degree, rows, points):  # type: ignore[no-untyped-def]  # Numba infers them
         full_width()
         # The C function around this one would inline it, and has vectors of the processor's preferred width only.
         stay_separate()
@@ -54,7 +54,7 @@ def writer(version: int, value: Callable[..., Any], power: bool) -> Callable[...
 
 
 @njit(**INNER)
-def raise_to_degree(tile, base, count, parameters, degree):  # type: ignore[no-untyped-def]
+def raise_to_degree(tile, base, count, parameters, degree):  # type: ignore[no-untyped-def]  # Numba infers them
     """``tile <- t^degree``, ``t = factor tile + offset``, by repeated squaring over the degree's bits, highest first.
 
     It passes over the whole tile for each bit: a loop over the bits inside would keep the outer one from vector code,

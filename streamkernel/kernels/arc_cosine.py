@@ -27,14 +27,14 @@ def arctangent_of_small(r: Any, z: Any) -> Any:
 
 
 @overload(arctangent_of_small, jit_options=INLINED)
-def arctangent_of_small_in(r, z):  # type: ignore[no-untyped-def]
+def arctangent_of_small_in(r, z):  # type: ignore[no-untyped-def]  # Numba infers them
     return arctangent_single if r == float32 else arctangent_double
 
 
 # arctan r = r + r z P(z), P interpolates at Chebyshev points: relative error 2e-9 and 5e-18.
 
 
-def arctangent_single(r, z):  # type: ignore[no-untyped-def]
+def arctangent_single(r, z):  # type: ignore[no-untyped-def]  # Numba infers them
     q = fused(np.float32(-0.06451928208121749), z, np.float32(0.10743731490791084))
     q = fused(q, z, np.float32(-0.1426395559798464))
     q = fused(q, z, np.float32(0.19999540483648964))
@@ -42,7 +42,7 @@ def arctangent_single(r, z):  # type: ignore[no-untyped-def]
     return fused(q, r * z, r)
 
 
-def arctangent_double(r, z):  # type: ignore[no-untyped-def]
+def arctangent_double(r, z):  # type: ignore[no-untyped-def]  # Numba infers them
     q = fused(-0.01917688711906226, z, 0.03923165829558719)
     q = fused(q, z, -0.0508544973794026)
     q = fused(q, z, 0.0585814891280221)
@@ -57,7 +57,7 @@ def arctangent_double(r, z):  # type: ignore[no-untyped-def]
 
 
 @compiled_value
-def arctangent(r):  # type: ignore[no-untyped-def]
+def arctangent(r):  # type: ignore[no-untyped-def]  # Numba infers them
     """``arctan r`` for r from 0 to 1; above tan(pi / 8) it is ``pi / 4 + arctan((r - 1) / (r + 1))``."""
     one, quarter = number(1.0, r), number(math.pi / 4, r)
     turned = (r - one) / (r + one)
@@ -71,7 +71,7 @@ def arctangent(r):  # type: ignore[no-untyped-def]
 
 
 @compiled_value
-def order_zero(s, x, z, constants):  # type: ignore[no-untyped-def]
+def order_zero(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     """``1 - theta / pi`` of ``s = tan^2(theta / 2)``, which may be infinite."""
     one = number(1.0, s)
     inverse = one / s
@@ -81,7 +81,7 @@ def order_zero(s, x, z, constants):  # type: ignore[no-untyped-def]
 
 
 @compiled_value
-def order_one(s, x, z, constants):  # type: ignore[no-untyped-def]
+def order_one(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     """``|x| |z| (sin theta + (pi - theta) cos theta) / pi`` of ``s = cos theta``."""
     one, two, pi = number(1.0, s), number(2.0, s), number(math.pi, s)
     size = abs(s)
@@ -92,7 +92,7 @@ def order_one(s, x, z, constants):  # type: ignore[no-untyped-def]
 
 
 @compiled_value
-def order_two(s, x, z, constants):  # type: ignore[no-untyped-def]
+def order_two(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     """``(|x| |z|)^2 (3 sin theta cos theta + (pi - theta) (1 + 2 cos^2 theta)) / pi`` of ``s = cos theta``."""
     one, two, three, pi = number(1.0, s), number(2.0, s), number(3.0, s), number(math.pi, s)
     size = abs(s)

@@ -21,13 +21,13 @@ __all__ = ["Matern"]
 
 
 @compiled_value
-def order_one_half(s, x, z, constants):  # type: ignore[no-untyped-def]
+def order_one_half(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     factor, _, high, low, cut, _, _ = constants
     return exponential(np.sqrt(factor * s), high, low, cut)
 
 
 @compiled_value
-def order_three_halves(s, x, z, constants):  # type: ignore[no-untyped-def]
+def order_three_halves(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     factor, _, high, low, cut, _, largest = constants
     t = factor * s
     r = np.sqrt(largest if t > largest else t)
@@ -36,7 +36,7 @@ def order_three_halves(s, x, z, constants):  # type: ignore[no-untyped-def]
 
 
 @compiled_value
-def order_five_halves(s, x, z, constants):  # type: ignore[no-untyped-def]
+def order_five_halves(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     factor, _, high, low, cut, third, largest = constants
     t = factor * s
     t = largest if t > largest else t

@@ -14,7 +14,7 @@ __all__ = ["RationalQuadratic"]
 
 
 @compiled_value
-def power_of_distance(s, x, z, constants):  # type: ignore[no-untyped-def]
+def power_of_distance(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     factor, _, high, low, cut, shape, largest = constants
     t = factor * s
     return exponential(shape * logarithm(largest if t > largest else t), high, low, cut)

@@ -9,14 +9,14 @@ __all__ = ["EXP", "POWER"]
 
 
 @compiled_value
-def decreasing(s, x, z, constants):  # type: ignore[no-untyped-def]
+def decreasing(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     # The factor is part of high + low, which saves a product for each value.
     _, _, high, low, cut, _, _ = constants
     return exponential(s, high, low, cut)
 
 
 @compiled_value
-def as_it_is(s, x, z, constants):  # type: ignore[no-untyped-def]
+def as_it_is(s, x, z, constants):  # type: ignore[no-untyped-def]  # Numba infers them
     return s
 
 

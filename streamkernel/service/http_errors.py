@@ -22,7 +22,7 @@ __all__ = ["STATUSES", "Refused", "error_body", "in_json", "refusal_of", "withou
 STATUSES: dict[int, tuple[str, str]] = {
     400: ("MalformedBody", "the body does not match its content type"),
     401: ("Unauthorized", "the token is missing or wrong"),
-    403: ("Forbidden", "the name or location is outside of what the service may use"),
+    403: ("Forbidden", "the service may not use this name or location"),
     404: ("NotFound", "no such model, job or address"),
     405: ("MethodNotAllowed", "the address does not support the method"),
     406: ("NotAcceptable", "answers are JSON, NPY or Arrow"),

@@ -89,7 +89,7 @@ class Registry:
         self._closed = False
         self.scanned = time.time()
         self.stale: Stale | None = None
-        # Printable names of what is not served, and why.
+        # Printable names of the entries that are not served, and the reasons.
         self.left_out: dict[str, str] = {}
 
     @property

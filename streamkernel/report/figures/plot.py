@@ -74,7 +74,7 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Base of what a figure draws.
+    """Base of the marks in a figure.
 
     Parameters
     ----------
