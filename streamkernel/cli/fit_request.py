@@ -10,7 +10,7 @@ from streamkernel.cli.execution import ExecutionTarget, execution_target
 from streamkernel.cli.options import cut
 from streamkernel.cli.rule_options import NAMED, rule_options
 from streamkernel.engine import Machine, MemoryLimits, Plan, check_memory
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.names import KERNEL_NAMES, parameters_of
 from streamkernel.kinds import OPTION_SETTINGS, PREDICTORS, Predictor, settings_of

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from streamkernel.cli.execution import ExecutionTarget
 from streamkernel.cli.options import cut
-from streamkernel.engine import Executor, Machine, Plan, TableShape, machine_of, make_plan, memory_limits, step_of
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine import (
+    Executor,
+    Machine,
+    Plan,
+    TableShape,
+    machine_of,
+    make_plan,
+    memory_limits,
+    step_of,
+)
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions import RowMap

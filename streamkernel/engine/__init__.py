@@ -1,7 +1,7 @@
 """The engine that runs a reduction: plan, layout, tree, threads, cluster, session."""
 
 from streamkernel.engine.executor import Executor, executor_of
-from streamkernel.engine.memory_limits import (
+from streamkernel.engine.limits import (
     MemoryLimits,
     check_memory,
     limits_here,

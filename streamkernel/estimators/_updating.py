@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from streamkernel.engine import Session, executor_of, resident_bytes
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, warn_of_names
 from streamkernel.estimators.base import SupervisedEstimator, is_array_like
 from streamkernel.table.columns import with_names

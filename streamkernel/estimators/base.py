@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from streamkernel.engine import Progress, Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
 from streamkernel.estimators._saved import SavedEstimator
 from streamkernel.models.predicting import PredictingModel

@@ -21,7 +21,7 @@ from streamkernel.engine import (
     resident_bytes,
     step_of,
 )
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
 from streamkernel.fits.choose_basis import Chosen, choose_basis

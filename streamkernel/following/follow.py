@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from os import PathLike
 
 from streamkernel.engine import Executor, Progress, Silent, executor_of
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import ParameterError
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
 from streamkernel.following.stop import Stop, StopFlag

@@ -8,8 +8,8 @@ from pathlib import Path
 from distributed import Client
 
 from streamkernel.blobs import is_url, joined, parent_of
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.engine.lost_cluster import translated_loss
-from streamkernel.engine.memory_limits import parse_bytes
 from streamkernel.engine.security import connect_client
 from streamkernel.engine.versions import check_versions
 from streamkernel.errors import (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamkernel.blobs import normalised
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import CorruptMetadataError, ParameterError
 from streamkernel.estimators.base import SupervisedEstimator
 from streamkernel.kernels import Kernel, user_kernel_classes

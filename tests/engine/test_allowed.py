@@ -13,12 +13,9 @@ import data_sets
 import pytest
 from problems import zarr_of_chunks
 
-from streamkernel.engine import limits_here
+from streamkernel.engine import limits, limits_here
 from streamkernel.engine.allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.cluster import ClusterExecutor
-
-limits = sys.modules["streamkernel.engine.memory_limits"]  # its name is that of a function of the package
-
 
 MIB = 1 << 20
 V2 = "29 23 0:26 {root} {mount} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"

@@ -28,6 +28,7 @@ from streamkernel.engine import (
     ThreadExecutor,
     check_memory,
     cluster,
+    limits,
     machine_of,
     memory_limits,
     total_memory,
@@ -38,9 +39,6 @@ from streamkernel.engine.plan import WORKER_BYTES, Plan
 from streamkernel.errors import ClusterError, ResourceLimitError
 from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.settings import RidgeSettings
-
-limits = sys.modules["streamkernel.engine.memory_limits"]  # its name is that of a function of the package
-
 
 DATA = data_sets.friedman(2000, 5)
 TABLE = open_table(DATA.X, DATA.y)

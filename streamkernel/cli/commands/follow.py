@@ -19,7 +19,7 @@ from streamkernel.cli.output import number
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.cli.wording import text_of
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.following.follower import Fold, Followed, Follower, Limits
 from streamkernel.following.stop import StopFlag

@@ -12,7 +12,7 @@ from streamkernel.blobs import is_url, local_path
 from streamkernel.cli.options import common
 from streamkernel.cli.output import stderr
 from streamkernel.cli.wording import text_of
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.engine.threads import available_cpus
 from streamkernel.errors import ParameterError, StoreError, StoreNotFoundError
 

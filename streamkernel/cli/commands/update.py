@@ -15,7 +15,7 @@ from streamkernel.cli.output import emit
 from streamkernel.cli.progress import SweepBar
 from streamkernel.cli.saved_objects import updatable_model
 from streamkernel.engine import Session, resident_bytes
-from streamkernel.engine.memory_limits import parse_bytes
+from streamkernel.engine.limits import parse_bytes
 from streamkernel.following.update_saved import update_saved
 from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.records import ModelRecord, UpdatableRecord
