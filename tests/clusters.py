@@ -38,7 +38,7 @@ class Cluster:
             "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "60s",
             # Before they begin their work, rather than in the middle of it: see docs/jobs.md.
             "DASK_DISTRIBUTED__SCHEDULER__PRELOAD": "streamkernel.engine.cluster",
-            "DASK_DISTRIBUTED__WORKER__PRELOAD": "streamkernel.jobs.driver",
+            "DASK_DISTRIBUTED__WORKER__PRELOAD": "streamkernel.jobs._driver",
             "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "3",
             "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s",
             **(environment or {}),

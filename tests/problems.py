@@ -18,8 +18,8 @@ from streamkernel.reductions import Reduction, State
 from streamkernel.reductions.pools import PoolGram, PoolRoot, PoolSums, RootSums
 from streamkernel.reductions.pools.pool import PoolColumns
 from streamkernel.selection import Problem, RowCache, Rule, Selection
-from streamkernel.selection.csi_look_ahead import CSIPath, csi_path
-from streamkernel.selection.draws import Draw, Drawn, UniformDraw
+from streamkernel.selection._csi_look_ahead import CSIPath, csi_path
+from streamkernel.selection._draws import Draw, Drawn, UniformDraw
 from streamkernel.table import RowBlock, Table, open_table
 from streamkernel.table.row_keys import row_keys
 

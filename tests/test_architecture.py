@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "streamkernel"
+FRONT_ENDS = {"cli", "service", "report"}
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
@@ -36,6 +37,42 @@ def test_every_folder_has_its_row() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     files = {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py", "__main__.py"}
     assert folders | files <= rows, (folders | files) - rows
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def users() -> dict[str, set[str]]:
+    """The folders that import each module, and "exported" where the folder's `__init__` imports from it."""
+    found: dict[str, set[str]] = {module_of(path): set() for path in PACKAGE.rglob("*.py")}
+    for path in PACKAGE.rglob("*.py"):
+        user = "exported" if path.name == "__init__.py" else module_of(path.parent)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and path.stem != "dependencies":
+                # A module that is loaded when it is first used stands as a string; `dependencies.py` only names files.
+                names = [node.value]
+            for name in names:
+                if name in found:
+                    found[name].add(user)
+    return found
+
+
+def test_a_file_has_the_mark_if_only_its_folder_uses_it() -> None:
+    """Front ends are not used by any folder; files beside `__init__.py` of the package are used by all."""
+    for module, folders in users().items():
+        folder, _, name = module.rpartition(".")
+        if folder == "streamkernel" or not (PACKAGE.parent / (module.replace(".", "/") + ".py")).exists():
+            continue
+        inner = {user for user in folders if user == folder or user.startswith(f"{folder}.")}
+        outer = folders - inner
+        if name.startswith("_"):
+            assert outer <= {"exported"}, f"{module} is private, and used by {outer}"
+        elif folder.split(".")[1] not in FRONT_ENDS:
+            assert outer, f"{module} is used by its own folder only: its name should begin with _"
 
 
 def test_files_of_the_questions_exist() -> None:

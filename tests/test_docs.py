@@ -17,10 +17,11 @@ import pytest
 import streamkernel as package
 from streamkernel import factors, report
 from streamkernel.cli.main import main, streamkernel
-from streamkernel.fits import gaussian_tuning as tuning
+from streamkernel.fits import _gaussian_tuning as tuning
 from streamkernel.linalg import ridge
 from streamkernel.reductions.sums import normal_equations
-from streamkernel.selection import RULES, as_rule, options_of, picks
+from streamkernel.selection import RULES, as_rule, options_of
+from streamkernel.selection import _picks as picks
 from streamkernel.settings.gaussian import DEGREES_ROWS, GaussianSettings
 from streamkernel.solvers.calibration import SHARES
 from streamkernel.tuning.gaussian import tune

@@ -22,9 +22,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from streamkernel.atomic import folder_generation
-from streamkernel.blobs.exclusive_create import PROBE
+from streamkernel.blobs._exclusive_create import PROBE
+from streamkernel.blobs._normal_form import normalised
 from streamkernel.blobs.locations import blobs_at
-from streamkernel.blobs.normal_form import normalised
 from streamkernel.blobs.records import Record, RecordLog
 from streamkernel.errors import CorruptMetadataError
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from streamkernel.blobs._drivers import remote_blobs
+from streamkernel.blobs._normal_form import display_form, is_url, normalised
 from streamkernel.blobs.blobs import Blobs
-from streamkernel.blobs.drivers import remote_blobs
 from streamkernel.blobs.local import LocalBlobs
-from streamkernel.blobs.normal_form import display_form, is_url, normalised
 from streamkernel.errors import ParameterError
 
 __all__ = ["beside", "blobs_at", "display_form", "is_url", "joined", "local_path", "normalised", "parent_of"]

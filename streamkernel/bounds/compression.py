@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamkernel.bounds._binomials import log_binomial, relaxed_log_binomial
 from streamkernel.bounds._checks import checked_path, checked_sizes
-from streamkernel.bounds.binomials import log_binomial, relaxed_log_binomial
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_probability
 from streamkernel.type_aliases import Float, Int

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Protocol
 
+from streamkernel.engine._tasks import Written
 from streamkernel.engine.layout import Layout
-from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
@@ -51,5 +51,5 @@ def executor_of(client: Untyped) -> Executor:
     if client is None:
         return ThreadExecutor()
     # distributed takes longer to import than the rest of the package: only a process with a client loads it.
-    executor: Executor = import_module("streamkernel.engine.cluster_executor").ClusterExecutor(client)
+    executor: Executor = import_module("streamkernel.engine._cluster_executor").ClusterExecutor(client)
     return executor

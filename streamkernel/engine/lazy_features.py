@@ -12,9 +12,9 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
+from streamkernel.engine._tasks import map_span
+from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.session import layout_of
-from streamkernel.engine.tasks import map_span
-from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import DTypeError, ParameterError, ShapeMismatchError
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import State

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from streamkernel.engine.allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
+from streamkernel.engine._allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.executor import Executor
 from streamkernel.engine.plan import (
     BASE_BYTES,

@@ -7,13 +7,13 @@ import time
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
+from streamkernel.engine._tasks import Written
+from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.executor import Executor
 from streamkernel.engine.layout import Layout, aligned_spans, block_rows, span_rows
 from streamkernel.engine.plan import TableShape
 from streamkernel.engine.progress import Progress, Silent
-from streamkernel.engine.tasks import Written
 from streamkernel.engine.threads import ThreadExecutor
-from streamkernel.engine.tree import PairingTree
 from streamkernel.records import SweepRecord
 from streamkernel.reductions import Reduction, RowMap, State
 from streamkernel.reductions.contract import AnyReduction

@@ -10,11 +10,11 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import TypeVar
 
-from streamkernel.engine.chunk_writer import ChunkWriter
+from streamkernel.engine._chunk_writer import ChunkWriter
+from streamkernel.engine._tasks import Writing, Written, map_span, write_span
+from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.layout import Layout
 from streamkernel.engine.peak_memory import limit_arenas
-from streamkernel.engine.tasks import Writing, Written, map_span, write_span
-from streamkernel.engine.tree import PairingTree
 from streamkernel.reductions import RowMap, State
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.store import RowSink

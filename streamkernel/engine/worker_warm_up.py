@@ -9,8 +9,8 @@ from collections import Counter
 
 from distributed import Client, wait
 
-from streamkernel.engine.allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
-from streamkernel.engine.cluster_tasks import warm_up
+from streamkernel.engine._allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
+from streamkernel.engine._cluster_tasks import warm_up
 from streamkernel.engine.compiling import COMPILING, Notify, notified_if_slow
 
 __all__ = ["granted_bytes", "silent", "warm_up_workers"]

@@ -12,8 +12,8 @@ from streamkernel.engine import Session, executor_of, layout_of, resident_bytes
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
-from streamkernel.estimators._saved import SavedEstimator
 from streamkernel.estimators.base import is_array_like
+from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.kernels import Kernel
 from streamkernel.models.transformers import TransformerModel
 from streamkernel.reductions import Collect

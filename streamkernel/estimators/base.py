@@ -14,7 +14,7 @@ from streamkernel.engine import Progress, Session, executor_of, layout_of, resid
 from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
-from streamkernel.estimators._saved import SavedEstimator
+from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.models.predicting import PredictingModel
 from streamkernel.reductions import Collect, RowMap
 from streamkernel.settings.basis import BasisSettings

@@ -14,8 +14,8 @@ from streamkernel.engine.lazy import lazy_rows
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import EmptyDataError, ParameterError, ShapeMismatchError
 from streamkernel.estimators._names import in_order, names_of, tell_names, warn_of_names
-from streamkernel.estimators._saved import SavedEstimator
 from streamkernel.estimators.base import is_array_like
+from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.fits.kernel_cca import fit_cca
 from streamkernel.fits.kernel_cca_plan import CCASettings
 from streamkernel.fits.kernel_cca_views import paired_table

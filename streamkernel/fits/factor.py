@@ -24,10 +24,10 @@ from streamkernel.engine import (
 from streamkernel.engine.limits import parse_bytes
 from streamkernel.errors import NumericalError, ParameterError
 from streamkernel.factors import BASIS, ROWS, Factor, FeatureRows, checked_folder
-from streamkernel.fits.choose_basis import Chosen, choose_basis
+from streamkernel.fits._choose_basis import Chosen, choose_basis
+from streamkernel.fits._plan_steps import steps_of_choice
+from streamkernel.fits._record import basis_arrays, basis_fields
 from streamkernel.fits.factor_stop import check_stop, stopped
-from streamkernel.fits.plan_steps import steps_of_choice
-from streamkernel.fits.record import basis_arrays, basis_fields
 from streamkernel.fits.run import checked_plan, measured
 from streamkernel.linalg import PANEL_ROWS
 from streamkernel.models.certificate import certificate_of, path_of

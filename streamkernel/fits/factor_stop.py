@@ -14,7 +14,7 @@ from streamkernel.bounds import BoundStop, GapStop, Stop, dual_gap_path, stop_at
 from streamkernel.engine import Session
 from streamkernel.errors import ParameterError
 from streamkernel.factors import FeatureRows
-from streamkernel.fits.choose_basis import Chosen
+from streamkernel.fits._choose_basis import Chosen
 from streamkernel.records import StopRecord
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.settings.basis import BasisSettings

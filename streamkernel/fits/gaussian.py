@@ -9,8 +9,8 @@ import numpy as np
 from streamkernel.committee import QuerySetRule, cells_of, degrees_of_sample, least_ratio, query_set
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
 from streamkernel.errors import NumericalError, warn_user
-from streamkernel.fits.choose_basis import Chosen, choose_basis
-from streamkernel.fits.gaussian_tuning import (
+from streamkernel.fits._choose_basis import Chosen, choose_basis
+from streamkernel.fits._gaussian_tuning import (
     FULL_EVALUATIONS,
     TUNING_BYTES,
     GaussianTuner,
@@ -19,8 +19,8 @@ from streamkernel.fits.gaussian_tuning import (
     tuning_record,
     tuning_steps,
 )
-from streamkernel.fits.plan_steps import check_step, steps_of_choice
-from streamkernel.fits.record import basis_arrays, model_fields
+from streamkernel.fits._plan_steps import check_step, steps_of_choice
+from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.certificate import path_of
 from streamkernel.models.gaussian import GaussianModel, gaussian_arrays, gaussian_record, solved

@@ -9,10 +9,10 @@ import numpy as np
 from streamkernel.engine import Session
 from streamkernel.errors import DegenerateBandwidthError, ParameterError, warn_user
 from streamkernel.factors import FactorCCA
-from streamkernel.fits.choose_basis import Chosen, standard_scaler
+from streamkernel.fits._choose_basis import Chosen, standard_scaler
+from streamkernel.fits._record import basis_fields, scaler_record
 from streamkernel.fits.kernel_cca_plan import CCASettings, curve_sizes, needs_statistics, plan_cca, sampled_rows
 from streamkernel.fits.kernel_cca_views import Paired
-from streamkernel.fits.record import basis_fields, scaler_record
 from streamkernel.fits.run import checked_plan, measured
 from streamkernel.kernels import Kernel
 from streamkernel.models.certificate import certificate_of, path_of

@@ -8,9 +8,9 @@ import numpy as np
 
 from streamkernel.engine import Machine, Plan, Session, Step, TableShape, make_plan, step_of
 from streamkernel.errors import warn_user
-from streamkernel.fits.choose_basis import Chosen, choose_basis
-from streamkernel.fits.plan_steps import check_step, steps_of_choice
-from streamkernel.fits.record import basis_arrays, model_fields
+from streamkernel.fits._choose_basis import Chosen, choose_basis
+from streamkernel.fits._plan_steps import check_step, steps_of_choice
+from streamkernel.fits._record import basis_arrays, model_fields
 from streamkernel.fits.supervised import SupervisedRun, check_numbers
 from streamkernel.models.ridge import RidgeModel, falkon_arrays, falkon_record, solution_arrays, solution_record
 from streamkernel.models.seen_rows import seen_by_fit

@@ -16,7 +16,7 @@ from streamkernel.engine import (
     machine_of,
     memory_limits,
 )
-from streamkernel.fits.record import run_record
+from streamkernel.fits._record import run_record
 from streamkernel.linalg import single_threaded_blas, within_range
 from streamkernel.records import Run
 from streamkernel.table import Table

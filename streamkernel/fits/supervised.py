@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 from streamkernel.engine import Machine, Plan, Session
 from streamkernel.errors import ParameterError, SingleClassError
+from streamkernel.fits._choose_basis import Chosen
 from streamkernel.fits.check_rows import CheckRows, Mask, check_rows
-from streamkernel.fits.choose_basis import Chosen
 from streamkernel.fits.run import checked_plan, measured
 from streamkernel.models.predicting import Predicting
 from streamkernel.records import Run

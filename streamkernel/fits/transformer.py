@@ -10,8 +10,8 @@ from streamkernel.bounds import BoundStop, Stop, stop_at
 from streamkernel.engine import Plan, Session
 from streamkernel.errors import ParameterError
 from streamkernel.factors import FactorEigen, FeatureRows
-from streamkernel.fits.choose_basis import Chosen, choose_basis
-from streamkernel.fits.record import basis_arrays, basis_fields
+from streamkernel.fits._choose_basis import Chosen, choose_basis
+from streamkernel.fits._record import basis_arrays, basis_fields
 from streamkernel.fits.ridge import plan_ridge
 from streamkernel.fits.run import checked_plan, measured
 from streamkernel.linalg import solve_lower

@@ -22,10 +22,10 @@ from typing import Any, Protocol
 from streamkernel.blobs import joined
 from streamkernel.engine import Executor, Progress, Session, Silent, resident_bytes
 from streamkernel.errors import ClusterError, IncompleteStoreError, InputChangedError, ShapeMismatchError
-from streamkernel.following.lock import only_follower
-from streamkernel.following.model_cache import CachedModel
+from streamkernel.following._lock import only_follower
+from streamkernel.following._model_cache import CachedModel
+from streamkernel.following._temporary_errors import ErrorStreak, is_temporary
 from streamkernel.following.stop import Abandoned, Stop, StopFlag, Stoppable
-from streamkernel.following.temporary_errors import ErrorStreak, is_temporary
 from streamkernel.following.update_saved import update_saved
 from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.store import Checkpoints

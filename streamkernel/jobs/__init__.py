@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Job", "JobsSession", "connect"]
 
-# Loaded on first access: a scheduler unpickles `streamkernel.jobs.task`, and must not load compilers for it.
+# Loaded on first access: a scheduler unpickles `streamkernel.jobs._task`, and must not load compilers for it.
 _HOMES = {
     "Job": "streamkernel.jobs.job",
     "JobsSession": "streamkernel.jobs.session",

@@ -12,9 +12,10 @@ from distributed import Client
 from streamkernel.blobs import Lease, Record, blobs_at, place_time
 from streamkernel.errors import ClusterError, ParameterError, StoreNotFoundError
 from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.jobs.checkpoints import remove_steps, steps_saved
-from streamkernel.jobs.failures import as_error
-from streamkernel.jobs.fit_and_publish import published_digest, steps_of
+from streamkernel.jobs._checkpoints import remove_steps, steps_saved
+from streamkernel.jobs._failures import as_error
+from streamkernel.jobs._fit_and_publish import published_digest, steps_of
+from streamkernel.jobs._scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
 from streamkernel.jobs.records import (
     CANCELLED,
     CANCELLING,
@@ -27,7 +28,6 @@ from streamkernel.jobs.records import (
     RUNNING,
     JobRecords,
 )
-from streamkernel.jobs.scheduling import DRIVEN, WAITING, ask_again, begin_again, state_of, submit_driver
 from streamkernel.jobs.specification import JobSpecification
 from streamkernel.type_aliases import Fields
 from streamkernel.wording import option

@@ -20,12 +20,12 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.estimators.base import SupervisedEstimator
-from streamkernel.jobs.damaged import UnreadableJob
+from streamkernel.jobs._damaged import UnreadableJob
+from streamkernel.jobs._remove import remove_job
+from streamkernel.jobs._reservation import latest_maker, reserve
+from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.job import Job
 from streamkernel.jobs.records import CANCELLED, JobRecords, is_id, job_ids, new_id
-from streamkernel.jobs.remove import remove_job
-from streamkernel.jobs.reservation import latest_maker, reserve
-from streamkernel.jobs.scheduling import submit_driver
 from streamkernel.jobs.specification import JobSpecification, RequestedFit, location_of, requested
 from streamkernel.outputs import refuse_link
 from streamkernel.store import check_target

@@ -21,8 +21,8 @@ from numba.core.errors import NumbaError
 from streamkernel.atomic import HeldLock
 from streamkernel.errors import StreamKernelWarning
 from streamkernel.kernels import _loops
+from streamkernel.kernels._formula import Transform
 from streamkernel.kernels._writer import compiled_writer, writer
-from streamkernel.kernels.formula import Transform
 from streamkernel.type_aliases import AnyArray, AnyDType, Untyped
 
 __all__ = ["Compiled", "compile_all", "compiled", "is_compiled"]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from streamkernel.kernels._formula import Metric
 from streamkernel.kernels._functions import INNER, OPTIONS, number
 from streamkernel.kernels._instructions import full_width, stay_separate
 from streamkernel.kernels._tile import (
@@ -32,7 +33,6 @@ from streamkernel.kernels._tile import (
     tile_weighted,
 )
 from streamkernel.kernels._writer import call_writer
-from streamkernel.kernels.formula import Metric
 from streamkernel.type_aliases import Fields, Untyped
 
 __all__ = ["GROUP", "fill", "norms", "signatures", "source_version"]

@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.kernels._formula import Formula, Transform
 from streamkernel.kernels.base import Kernel, PreparedKernel
-from streamkernel.kernels.formula import Formula, Transform
 from streamkernel.kernels.parameters import Lengthscale, checked_lengthscale, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
 from streamkernel.type_aliases import Float, Unchecked

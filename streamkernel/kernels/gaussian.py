@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels._formula import Formula, Metric, Transform
+from streamkernel.kernels._transforms import EXP
 from streamkernel.kernels.formula_kernels import StationaryKernel
-from streamkernel.kernels.transforms import EXP
 
 __all__ = ["Gaussian"]
 

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamkernel.errors import ParameterError, ShapeError
+from streamkernel.kernels._formula import Metric
 from streamkernel.kernels.base import Composite, Kernel, Product, Sum, kernel_path
-from streamkernel.kernels.formula import Metric
 from streamkernel.kernels.formula_kernels import FormulaKernel, StationaryKernel
 from streamkernel.kernels.matern import MATERN12
 from streamkernel.kernels.parameters import checked_rows

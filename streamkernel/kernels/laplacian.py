@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels._formula import Formula, Metric, Transform
+from streamkernel.kernels._transforms import EXP
 from streamkernel.kernels.formula_kernels import StationaryKernel
-from streamkernel.kernels.transforms import EXP
 
 __all__ = ["Laplacian"]
 

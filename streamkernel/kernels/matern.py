@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
+from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._functions import compiled_value, exponential
 from streamkernel.kernels._instructions import fused
-from streamkernel.kernels.formula import Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_number
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from streamkernel.kernels._compiled import compiled
+from streamkernel.kernels._formula import Formula, Metric
 from streamkernel.kernels._functions import LOG2E, LOG2E_TAIL
 from streamkernel.kernels._loops import GROUP
 from streamkernel.kernels._tile import BLOCK, ROWS, columns
 from streamkernel.kernels.base import Kernel, PreparedKernel
-from streamkernel.kernels.formula import Formula, Metric
 from streamkernel.type_aliases import AnyArray, AnyDType, Float
 
 __all__ = ["Packed", "PreparedFormula", "packed_bytes", "packing_bytes", "workspace_bytes"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from streamkernel.kernels._formula import Formula, Metric, Transform
 from streamkernel.kernels._functions import compiled_value, exponential, logarithm
-from streamkernel.kernels.formula import Formula, Metric, Transform
 from streamkernel.kernels.formula_kernels import StationaryKernel
 from streamkernel.kernels.parameters import checked_number
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from streamkernel.errors import ParameterError
-from streamkernel.kernels.formula import Formula, Metric, Transform
+from streamkernel.kernels._formula import Formula, Metric, Transform
+from streamkernel.kernels._transforms import POWER
 from streamkernel.kernels.formula_kernels import FormulaKernel
 from streamkernel.kernels.parameters import checked_number, checked_rows
 from streamkernel.kernels.prepared import PreparedFormula
-from streamkernel.kernels.transforms import POWER
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamkernel.linalg._blas import factor_lower, invert_lower, require, subtract_gram
-from streamkernel.linalg.triangle import Triangle, halfway, is_leaf
+from streamkernel.linalg._triangle import Triangle, halfway, is_leaf
 from streamkernel.type_aliases import Float
 
 __all__ = ["InPlaceCholesky"]

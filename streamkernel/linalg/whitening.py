@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from streamkernel.linalg._blas import require
-from streamkernel.linalg.triangle import Triangle, leaves
+from streamkernel.linalg._triangle import Triangle, leaves
 from streamkernel.type_aliases import Float
 
 __all__ = ["PANEL_ROWS", "Whitener"]

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from streamkernel.blobs import Generations, normalised, parent_of, translated_os_errors
 from streamkernel.errors import ParameterError, StoreAccessError, StoreError, StoreExistsError, warn_user
+from streamkernel.outputs._nesting import refuse_inside
 from streamkernel.outputs.complete import WORDS, CompleteOutput, Kind, declared_kind, read_complete
 from streamkernel.outputs.files import mounted_at, read_small
-from streamkernel.outputs.nesting import refuse_inside
 from streamkernel.wording import switch
 
 __all__ = [

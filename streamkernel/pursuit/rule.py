@@ -15,12 +15,12 @@ from streamkernel.basis import Basis
 from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.errors import ParameterError, warn_user
 from streamkernel.kernels import packed_bytes
-from streamkernel.pursuit.logistic import LogisticState
+from streamkernel.pursuit._logistic import LogisticState
+from streamkernel.pursuit._state import PursuitState
 from streamkernel.pursuit.path import PursuitSelection
 from streamkernel.pursuit.pools import Pools
 from streamkernel.pursuit.pursue import checked_variant, pursue
 from streamkernel.pursuit.stage_errors import StageErrors
-from streamkernel.pursuit.state import PursuitState
 from streamkernel.reductions import Sample
 from streamkernel.reductions.pools import (
     DictionaryColumns,

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.errors import ParameterError
-from streamkernel.pursuit.state import PursuitState
+from streamkernel.pursuit._state import PursuitState
 from streamkernel.reductions.pools import HeldOut, Repeats
 from streamkernel.reductions.scores import StagedScores
 from streamkernel.selection.problem import Problem, unfilled_basis

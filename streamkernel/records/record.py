@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from streamkernel.errors import ModelFormatError
-from streamkernel.records.fields import Reader, reader_of_fields
+from streamkernel.records._fields import Reader, reader_of_fields
 from streamkernel.records.json_types import JsonObject
 
 __all__ = ["Record"]

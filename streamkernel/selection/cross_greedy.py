@@ -16,12 +16,12 @@ from streamkernel.engine import Session, Step, TableShape, step_of
 from streamkernel.kernels import Kernel, packed_bytes, packing_bytes
 from streamkernel.reductions import Sample, View
 from streamkernel.reductions.pools import CrossPool, PoolColumns
-from streamkernel.selection.cross_picks import cross_picks
-from streamkernel.selection.draws import AllRows, Draw, Drawn, UniformDraw
-from streamkernel.selection.picks import Picks
+from streamkernel.selection._cross_picks import cross_picks
+from streamkernel.selection._draws import AllRows, Draw, Drawn, UniformDraw
+from streamkernel.selection._picks import Picks
+from streamkernel.selection._takes import Fixed, Geometric, Take
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache
 from streamkernel.selection.rounds import Rounds
-from streamkernel.selection.takes import Fixed, Geometric, Take
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Int
 

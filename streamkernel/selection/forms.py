@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from streamkernel.reductions import Reduction
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, PoolGram, PoolRoot, PoolSums, RootSums
-from streamkernel.selection.picks import Picks, lazy_picks
-from streamkernel.selection.root_picks import root_picks
+from streamkernel.selection._picks import Picks, lazy_picks
+from streamkernel.selection._root_picks import root_picks
 from streamkernel.selection.scores import Score
 from streamkernel.type_aliases import Unchecked
 

@@ -12,13 +12,13 @@ from streamkernel.basis import PIVOT_TOLERANCE, Basis
 from streamkernel.engine import Session, Step, step_of
 from streamkernel.reductions.contract import AnyReduction
 from streamkernel.reductions.pools import PoolColumns, ResidualSample
-from streamkernel.selection.draws import Draw, Drawn
+from streamkernel.selection._draws import Draw, Drawn
+from streamkernel.selection._picks import Picks
+from streamkernel.selection._takes import Take
 from streamkernel.selection.forms import Form, GramForm
-from streamkernel.selection.picks import Picks
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds
 from streamkernel.selection.scores import Score
-from streamkernel.selection.takes import Take
 from streamkernel.type_aliases import Int
 
 __all__ = ["Greedy"]

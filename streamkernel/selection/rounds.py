@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamkernel.selection.takes import Take
+from streamkernel.selection._takes import Take
 
 __all__ = ["Rounds"]
 

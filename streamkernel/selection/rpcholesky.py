@@ -16,7 +16,7 @@ from streamkernel.engine import Session, Step, outgrown_bytes, step_of
 from streamkernel.kernels import packed_bytes
 from streamkernel.reductions import stream_generator
 from streamkernel.reductions.pools import ResidualSampleResult
-from streamkernel.selection.draws import ResidualDraw
+from streamkernel.selection._draws import ResidualDraw
 from streamkernel.selection.problem import Problem, RoundRecord, RowCache, Rule, Selection, unfilled_basis
 from streamkernel.selection.rounds import Rounds
 from streamkernel.type_aliases import Float, Int

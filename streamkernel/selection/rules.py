@@ -28,15 +28,16 @@ import numpy as np
 
 from streamkernel.errors import ParameterError
 from streamkernel.kernels.parameters import checked_integer, checked_number
+from streamkernel.selection._csi_look_ahead import LookAheadCSI
+from streamkernel.selection._draws import AllRows, ResidualDraw, UniformDraw
+from streamkernel.selection._gp_posterior import PosteriorGreedy
+from streamkernel.selection._incomplete_cholesky import IncompleteCholesky
+from streamkernel.selection._leverage import Leverage
+from streamkernel.selection._takes import Fixed, Geometric
 from streamkernel.selection.candidates import candidates_needed
-from streamkernel.selection.csi_look_ahead import LookAheadCSI
-from streamkernel.selection.draws import AllRows, ResidualDraw, UniformDraw
 from streamkernel.selection.forms import GramForm, RootForm
-from streamkernel.selection.gp_posterior import PosteriorGreedy
 from streamkernel.selection.greedy import Greedy
-from streamkernel.selection.incomplete_cholesky import IncompleteCholesky
 from streamkernel.selection.kmeans import KMeans
-from streamkernel.selection.leverage import Leverage
 from streamkernel.selection.problem import Rule
 from streamkernel.selection.rpcholesky import RPCholesky
 from streamkernel.selection.scores import (
@@ -49,7 +50,6 @@ from streamkernel.selection.scores import (
     Score,
     SparseFeatures,
 )
-from streamkernel.selection.takes import Fixed, Geometric
 from streamkernel.selection.uniform import Uniform
 from streamkernel.type_aliases import Unchecked
 from streamkernel.wording import option

@@ -32,7 +32,7 @@ from streamkernel.kernels.parameters import checked_integer, checked_number
 from streamkernel.linalg import cholesky, require_finite, single_threaded_blas, solve_lower, solve_lower_t
 from streamkernel.reductions import Gather, stream_generator
 from streamkernel.reductions.sums import FeatureGram, Features, NormalProduct, NormalTargets, TargetSums
-from streamkernel.solvers.conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
+from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import Float
 from streamkernel.wording import option

@@ -18,7 +18,7 @@ from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import GradientStep, Likelihood, NewtonStart
 from streamkernel.reductions.sums import Features
-from streamkernel.solvers.hessians import CheapHessian, ConstantHessian, SampledHessians
+from streamkernel.solvers._hessians import CheapHessian, ConstantHessian, SampledHessians
 from streamkernel.solvers.latent_coordinates import STEPS, Coordinates, GeneralisedFit, Iteration, Sweep, accepted
 from streamkernel.type_aliases import Float
 

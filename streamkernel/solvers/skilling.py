@@ -25,7 +25,7 @@ from streamkernel.kernels import Kernel
 from streamkernel.kernels.parameters import checked_integer, checked_number, checked_rows
 from streamkernel.linalg import single_threaded_blas
 from streamkernel.reductions.sums import CrossProducts, KernelProducts
-from streamkernel.solvers.conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
+from streamkernel.solvers._conjugate_gradients import ConjugateGradients, Ended, column_products, iterate
 from streamkernel.table import Table
 from streamkernel.type_aliases import Float, Unchecked
 

@@ -41,7 +41,15 @@ from streamkernel.errors import (
 )
 from streamkernel.manifest import BUNDLE_FORMAT, COMPLETE
 from streamkernel.outputs import Kind, building_at, check_target, translated_os_errors
-from streamkernel.store.arrays import ZARR_JSON, ArrayFiles, check_name, list_files, storable, write_array, write_group
+from streamkernel.store._arrays import (
+    ZARR_JSON,
+    ArrayFiles,
+    check_name,
+    list_files,
+    storable,
+    write_array,
+    write_group,
+)
 from streamkernel.store.fetched import fetched
 from streamkernel.store.plain import plain, read_json, read_object
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView, Unchecked

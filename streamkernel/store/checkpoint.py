@@ -27,9 +27,9 @@ from streamkernel.errors import (
     warn_user,
 )
 from streamkernel.outputs import translated_os_errors
+from streamkernel.store._run_storage import run_storage
 from streamkernel.store.bundle import Bundle, read_bundle, replace_bundle
 from streamkernel.store.plain import differences, plain
-from streamkernel.store.run_storage import run_storage
 from streamkernel.type_aliases import AnyArray, Fields
 
 __all__ = ["Checkpoints", "read_step", "step_bundle"]

@@ -23,10 +23,10 @@ from streamkernel.atomic import array_digest
 from streamkernel.errors import CorruptChunkError, MissingChunkError, ParameterError, StoreNotFoundError
 from streamkernel.manifest import ROWS_FORMAT, VERSION
 from streamkernel.outputs import Building, Kind, building_at, check_target, translated_os_errors
+from streamkernel.store._row_grid import RowColumn, RowGrid
+from streamkernel.store._row_storage import RowStorage
+from streamkernel.store._unfinished import Unfinished, unfinished_at
 from streamkernel.store.plain import plain
-from streamkernel.store.row_grid import RowColumn, RowGrid
-from streamkernel.store.row_storage import RowStorage
-from streamkernel.store.unfinished import Unfinished, unfinished_at
 from streamkernel.type_aliases import AnyArray, Fields, FieldsView
 
 __all__ = ["RowColumn", "RowSink"]

@@ -9,11 +9,11 @@ from typing import Any
 from zarr.abc.store import Store
 from zarr.storage import LocalStore
 
-from streamkernel.table.blob_store import BlobStore
+from streamkernel.table._blob_store import BlobStore
+from streamkernel.table._stored import open_node
+from streamkernel.table._zarr_metadata import join, node_kind
+from streamkernel.table._zarr_rows import ZarrRows
 from streamkernel.table.open import open_table
-from streamkernel.table.stored import open_node
-from streamkernel.table.zarr_metadata import join, node_kind
-from streamkernel.table.zarr_rows import ZarrRows
 from streamkernel.type_aliases import Fields
 
 __all__ = ["TableInfo", "table_info"]

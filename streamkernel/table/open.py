@@ -16,14 +16,14 @@ from streamkernel.errors import (
     ShapeError,
     ShapeMismatchError,
 )
+from streamkernel.table._dask_rows import DaskRows, is_dask
+from streamkernel.table._stored import Opened, open_stored, open_zarr_array
+from streamkernel.table._xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
 from streamkernel.table.columns import check_distinct, default_names
-from streamkernel.table.dask_rows import DaskRows, is_dask
 from streamkernel.table.rows import NumpyRows, RowArray
-from streamkernel.table.stored import Opened, open_stored, open_zarr_array
 from streamkernel.table.table import Table
 from streamkernel.table.targets import Targets, discover_classes, plain_labels
 from streamkernel.table.values import DTypeName, table_dtype, unmasked
-from streamkernel.table.xarray_rows import dataset_columns, feature_names, is_xarray, rows_of_variable
 from streamkernel.type_aliases import AnyArray, Float, Unchecked
 from streamkernel.wording import option
 

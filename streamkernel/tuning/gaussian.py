@@ -25,10 +25,10 @@ from streamkernel.linalg import require_finite
 from streamkernel.reductions import Sample
 from streamkernel.reductions.sums import GaussianSums
 from streamkernel.table import Table, open_table
-from streamkernel.tuning.bounds import Bounds, spread_lengthscales
-from streamkernel.tuning.sample_basis import Run, greedy_points
+from streamkernel.tuning._bounds import Bounds, spread_lengthscales
+from streamkernel.tuning._sample_basis import Run, greedy_points
+from streamkernel.tuning._search import MOVABLE, EvidenceSearch, TuningPoint
 from streamkernel.tuning.sample_evidence import FORMS, Evidence, SparseEvidence, Sweep, in_this_thread
-from streamkernel.tuning.search import MOVABLE, EvidenceSearch, TuningPoint
 from streamkernel.type_aliases import Bool, Fields, Float
 
 __all__ = ["MOVABLE", "Polished", "Tuning", "TuningPoint", "polish", "tune"]

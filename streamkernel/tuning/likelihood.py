@@ -21,10 +21,10 @@ from streamkernel.linalg import require_finite
 from streamkernel.reductions import Sample
 from streamkernel.reductions.likelihoods import Likelihood, Softmax
 from streamkernel.table import open_table
-from streamkernel.tuning.bounds import Bounds, spread_lengthscales
+from streamkernel.tuning._bounds import Bounds, spread_lengthscales
+from streamkernel.tuning._maximise import maximise
+from streamkernel.tuning._sample_basis import Run, greedy_points
 from streamkernel.tuning.laplace_evidence import LaplaceEvidence
-from streamkernel.tuning.maximise import maximise
-from streamkernel.tuning.sample_basis import Run, greedy_points
 from streamkernel.tuning.sample_evidence import in_this_thread
 from streamkernel.type_aliases import Fields, Float
 

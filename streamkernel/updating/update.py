@@ -20,9 +20,9 @@ from streamkernel.models.updatable import AnyUpdatable
 from streamkernel.records import Updates
 from streamkernel.table import Table, open_table
 from streamkernel.type_aliases import FieldsView, Unchecked
-from streamkernel.updating.fold import Folding
-from streamkernel.updating.grow import rows_to_grow_on
-from streamkernel.updating.seen_before import rows_of_basis, seen_by
+from streamkernel.updating._fold import Folding
+from streamkernel.updating._grow import rows_to_grow_on
+from streamkernel.updating._seen_before import rows_of_basis, seen_by
 from streamkernel.updating.staleness import STALE, Staleness
 from streamkernel.wording import option
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkernel.bounds import compression_bound
-from streamkernel.bounds.binomials import log_binomial, relaxed_log_binomial
+from streamkernel.bounds._binomials import log_binomial, relaxed_log_binomial
 from streamkernel.errors import ParameterError
 
 TRACES = [31.8666, 25.0118, 18.3675, 14.5094, 11.0949, 8.62676]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from strategies import cuts
 
 from streamkernel.engine import ThreadExecutor, layout_of, step_of
+from streamkernel.engine._tasks import map_span
 from streamkernel.engine.layout import Layout, aligned_blocks, aligned_spans, block_rows
 from streamkernel.engine.plan import Machine, TableShape, make_plan
-from streamkernel.engine.tasks import map_span
 from streamkernel.reductions import Moments, Reduction, State
 from streamkernel.table import RowBlock, open_table
 

@@ -14,7 +14,7 @@ import pytest
 from problems import zarr_of_chunks
 
 from streamkernel.engine import limits, limits_here
-from streamkernel.engine.allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
+from streamkernel.engine._allowed_memory import MACHINE, Allowed, allowed_memory, allowed_to_each
 from streamkernel.engine.cluster import ClusterExecutor
 
 MIB = 1 << 20

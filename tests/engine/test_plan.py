@@ -27,9 +27,9 @@ from streamkernel.engine import (
     format_bytes,
     resident_bytes,
 )
+from streamkernel.engine._tree import PairingTree
 from streamkernel.engine.layout import span_rows
 from streamkernel.engine.plan import BASE_BYTES, WORKER_BYTES, Plan, Step, TableShape, make_plan
-from streamkernel.engine.tree import PairingTree
 from streamkernel.errors import ResourceLimitError
 from streamkernel.fits import fit_ridge, plan_ridge
 from streamkernel.settings import RidgeSettings

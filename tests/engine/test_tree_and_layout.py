@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from problems import basis_of, table_of_chunks
 
 from streamkernel.engine import ThreadExecutor, layout_of
+from streamkernel.engine._tree import PairingTree, parent_is_complete
 from streamkernel.engine.layout import block_rows, span_rows
-from streamkernel.engine.tree import PairingTree, parent_is_complete
 from streamkernel.reductions import Moments
 from streamkernel.reductions.sums import NormalEquations
 from streamkernel.table import open_table

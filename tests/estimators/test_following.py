@@ -22,8 +22,8 @@ from streamkernel.errors import (
 )
 from streamkernel.following import follower as following
 from streamkernel.following import update_saved as updating_saved
+from streamkernel.following._model_cache import CachedModel
 from streamkernel.following.follower import Fold, Limits
-from streamkernel.following.model_cache import CachedModel
 from streamkernel.models import RidgeModel
 
 

@@ -33,11 +33,11 @@ from streamkernel.errors import (
     StoreNotFoundError,
     StreamKernelWarning,
 )
-from streamkernel.following import lock as follower_lock
+from streamkernel.following import _lock as follower_lock
 from streamkernel.following import update_saved as updating_saved
+from streamkernel.following._lock import only_follower
+from streamkernel.following._temporary_errors import ErrorStreak, is_temporary
 from streamkernel.following.follower import Fold, Limits
-from streamkernel.following.lock import only_follower
-from streamkernel.following.temporary_errors import ErrorStreak, is_temporary
 from streamkernel.models import RidgeModel
 from streamkernel.table.generation import table_generation
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamkernel.estimators._saved import SavedEstimator
 from streamkernel.estimators.base import SupervisedEstimator
+from streamkernel.estimators.saved import SavedEstimator
 from streamkernel.models.predicting import PredictingModel
 
 

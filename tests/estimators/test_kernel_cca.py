@@ -23,8 +23,8 @@ from streamkernel.errors import NumericalError, ParameterError, ResourceLimitErr
 from streamkernel.reductions import View
 from streamkernel.reductions.pools import CrossPool
 from streamkernel.selection import Problem, RowCache
-from streamkernel.selection.cross_picks import cross_picks
-from streamkernel.selection.draws import UniformDraw
+from streamkernel.selection._cross_picks import cross_picks
+from streamkernel.selection._draws import UniformDraw
 from streamkernel.table import RowBlock, open_table
 
 Float = NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-import streamkernel.engine.cluster_tasks as cluster_tasks
+import streamkernel.engine._cluster_tasks as cluster_tasks
 
 _map_span = cluster_tasks.map_span
 _FILE = Path(os.environ["STREAMKERNEL_ODD"])

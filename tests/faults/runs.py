@@ -106,7 +106,7 @@ class Cluster:
     @contextmanager
     def started(cls, topology: Any, folder: Path, workers: int = 2) -> Iterator[Cluster]:
         odd = folder / "odd.json"
-        preload = json.dumps(["streamkernel.jobs.driver", str(_HERE / "oddities.py")])
+        preload = json.dumps(["streamkernel.jobs._driver", str(_HERE / "oddities.py")])
         dask = {
             "DASK_DISTRIBUTED__WORKER__PRELOAD": preload,
             "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "6s",

@@ -20,8 +20,8 @@ from streamkernel.errors import (
 )
 from streamkernel.fits import plan_ridge
 from streamkernel.jobs import JobsSession
-from streamkernel.jobs.cluster import DriverLimits
-from streamkernel.jobs.failures import as_error, as_record
+from streamkernel.jobs._cluster import DriverLimits
+from streamkernel.jobs._failures import as_error, as_record
 from streamkernel.jobs.records import JobRecords
 from streamkernel.jobs.specification import JobSpecification, described
 from streamkernel.settings import RidgeSettings

@@ -12,8 +12,8 @@ from fits import events, failure, rows_at, small, until, written
 from streamkernel import connect
 from streamkernel.errors import ParameterError, StoreExistsError, StoreNotFoundError
 from streamkernel.jobs import JobsSession
+from streamkernel.jobs._scheduling import submit_driver
 from streamkernel.jobs.records import JobRecords
-from streamkernel.jobs.scheduling import submit_driver
 
 
 @pytest.fixture(scope="module")

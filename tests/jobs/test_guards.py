@@ -15,8 +15,8 @@ from streamkernel.engine import Plan, Silent, make_plan
 from streamkernel.errors import InputChangedError, ParameterError, RunLockedError
 from streamkernel.fits import ridge
 from streamkernel.jobs import connect
-from streamkernel.jobs.cluster import DriverExecutor
-from streamkernel.jobs.fit_and_publish import Fitting
+from streamkernel.jobs._cluster import DriverExecutor
+from streamkernel.jobs._fit_and_publish import Fitting
 from streamkernel.jobs.records import CANCELLED, QUEUED, RUNNING, JobRecords, Stopped
 
 

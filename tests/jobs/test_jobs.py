@@ -21,9 +21,9 @@ from streamkernel.errors import (
     StreamKernelError,
 )
 from streamkernel.jobs import JobsSession
+from streamkernel.jobs._task import drive
 from streamkernel.jobs.records import JobRecords
 from streamkernel.jobs.specification import JobSpecification, described
-from streamkernel.jobs.task import drive
 from streamkernel.kernels import Gaussian
 from streamkernel.selection.rules import as_rule
 

@@ -12,7 +12,7 @@ from objects.flaky_proxy import FlakyProxy, flaky, storm
 from s3_server import S3Server
 
 from streamkernel.blobs import Blobs, RecordLog, blobs_at, retries
-from streamkernel.blobs.filesystem import FilesystemBlobs
+from streamkernel.blobs._filesystem import FilesystemBlobs
 from streamkernel.engine import Session
 from streamkernel.engine.cluster import local_cluster
 from streamkernel.errors import StoreAccessError, StoreError

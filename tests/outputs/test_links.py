@@ -13,7 +13,7 @@ from outputs.written import X
 
 from streamkernel.blobs import blobs_at
 from streamkernel.errors import StoreAccessError, StoreError, StoreExistsError
-from streamkernel.following.lock import only_follower
+from streamkernel.following._lock import only_follower
 from streamkernel.jobs import connect
 from streamkernel.store import Checkpoints, RowSink
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from problems import Float, csi_path_of
 from strategies import seeds
 
-from streamkernel.selection.csi_decompositions import LookAhead
-from streamkernel.selection.csi_look_ahead import csi_path
+from streamkernel.selection._csi_decompositions import LookAhead
+from streamkernel.selection._csi_look_ahead import csi_path
 
 
 # ------------------------------------------------------------------------------------------- made afresh at every pick

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from problems import Float, csi_path_of
 
-from streamkernel.selection.csi_decompositions import LookAhead
+from streamkernel.selection._csi_decompositions import LookAhead
 
 CARD = naive.card()
 Y40 = CARD.y - CARD.y.mean()  # the card centres y, and not the columns

@@ -15,7 +15,7 @@ from problems import Float, problem_of, select, table_of_chunks
 from streamkernel.engine import Machine, MemoryLimits, TableShape, check_memory, make_plan
 from streamkernel.errors import ParameterError, ResourceLimitError
 from streamkernel.kernels import Gaussian, Linear
-from streamkernel.selection.csi_look_ahead import LookAheadCSI
+from streamkernel.selection._csi_look_ahead import LookAheadCSI
 from streamkernel.table import open_table
 
 CARD = naive.card()

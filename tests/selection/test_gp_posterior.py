@@ -16,7 +16,7 @@ from strategies import cuts
 from streamkernel.engine import Session, Silent, ThreadExecutor
 from streamkernel.errors import ParameterError
 from streamkernel.selection import Greedy, Problem, as_rule
-from streamkernel.selection.gp_posterior import PosteriorGreedy, grown_sums
+from streamkernel.selection._gp_posterior import PosteriorGreedy, grown_sums
 from streamkernel.table import open_table
 
 CARD = naive.card()

@@ -17,9 +17,10 @@ from strategies import cuts, rows, seeds
 
 from streamkernel.kernels import Gaussian, Linear
 from streamkernel.selection import Greedy, as_rule
-from streamkernel.selection.draws import AllRows
+from streamkernel.selection._draws import AllRows
+from streamkernel.selection._picks import Picks
+from streamkernel.selection._takes import Fixed
 from streamkernel.selection.forms import Form, GramForm, RootForm
-from streamkernel.selection.picks import Picks
 from streamkernel.selection.scores import (
     ColumnNorm,
     Frobenius,
@@ -30,7 +31,6 @@ from streamkernel.selection.scores import (
     Score,
     SparseFeatures,
 )
-from streamkernel.selection.takes import Fixed
 
 GRAM, ROOT = GramForm(), RootForm()
 

@@ -20,7 +20,7 @@ from streamkernel.errors import ParameterError
 from streamkernel.kernels import Gaussian, Linear, Polynomial
 from streamkernel.reductions.pools.largest_residuals import LargestResiduals, ResidualRows
 from streamkernel.selection import Problem, Selection
-from streamkernel.selection.incomplete_cholesky import IncompleteCholesky, largest_pivots
+from streamkernel.selection._incomplete_cholesky import IncompleteCholesky, largest_pivots
 from streamkernel.table import open_table
 
 CARD = naive.card()

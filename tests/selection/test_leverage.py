@@ -22,7 +22,7 @@ from streamkernel.kernels import Gaussian, Kernel, Linear, Polynomial
 from streamkernel.reductions import row_uniforms
 from streamkernel.reductions.pools.leverage import LeverageDraw, RidgeLeverage, SampledKernel
 from streamkernel.selection import Problem, Selection, Uniform
-from streamkernel.selection.leverage import Leverage, matching_ridge
+from streamkernel.selection._leverage import Leverage, matching_ridge
 from streamkernel.table import open_table
 
 CARD = naive.card()

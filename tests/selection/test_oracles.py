@@ -20,9 +20,9 @@ from streamkernel.kernels import Gaussian
 from streamkernel.linalg import RidgePath
 from streamkernel.reductions import row_uniforms, stream_generator
 from streamkernel.selection import RULES, SCORES, Greedy, Problem, Rule, Selection, as_rule
-from streamkernel.selection.draws import Drawn, ResidualDraw, UniformDraw
-from streamkernel.selection.leverage import Leverage, matching_ridge
-from streamkernel.selection.picks import FIRST_RHO
+from streamkernel.selection._draws import Drawn, ResidualDraw, UniformDraw
+from streamkernel.selection._leverage import Leverage, matching_ridge
+from streamkernel.selection._picks import FIRST_RHO
 from streamkernel.selection.rpcholesky import proposals_with_replacement
 from streamkernel.table import open_table
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from problems import columns_of, pool_sums, right_picks, root_sums, smooth_pool
 
-from streamkernel.selection.picks import Picks, lazy_picks
-from streamkernel.selection.root_picks import root_picks
+from streamkernel.selection._picks import Picks, lazy_picks
+from streamkernel.selection._root_picks import root_picks
 from streamkernel.selection.scores import FunctionSpace, Mixture
 
 CARD = naive.card()

@@ -9,6 +9,7 @@ from problems import GivenDraw, basis_of, blocks, pool_columns, pool_sums, probl
 
 from streamkernel.kernels import Linear
 from streamkernel.selection import Greedy, Selection, as_rule
+from streamkernel.selection._takes import Fixed
 from streamkernel.selection.forms import Form, GramForm, RootForm
 from streamkernel.selection.scores import (
     ColumnNorm,
@@ -20,7 +21,6 @@ from streamkernel.selection.scores import (
     Score,
     SparseFeatures,
 )
-from streamkernel.selection.takes import Fixed
 
 CARD = naive.card()
 ALL = tuple(range(40))

@@ -10,10 +10,10 @@ import pytest
 from problems import GivenDraw, RecordingDraw, problem_of, select
 
 from streamkernel.selection import Greedy, as_rule
-from streamkernel.selection.draws import UniformDraw
+from streamkernel.selection._draws import UniformDraw
+from streamkernel.selection._takes import Fixed
 from streamkernel.selection.forms import Form, GramForm, RootForm
 from streamkernel.selection.scores import FunctionSpace
-from streamkernel.selection.takes import Fixed
 
 CARD = naive.card()
 

@@ -15,10 +15,10 @@ from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.errors import NumericalError
 from streamkernel.kernels import Gaussian, Kernel, Linear, Matern, log_lengthscales
 from streamkernel.table import open_table
-from streamkernel.tuning.bounds import Bounds, spread_lengthscales
-from streamkernel.tuning.maximise import maximise
-from streamkernel.tuning.sample_basis import greedy_points
-from streamkernel.tuning.search import EvidenceSearch
+from streamkernel.tuning._bounds import Bounds, spread_lengthscales
+from streamkernel.tuning._maximise import maximise
+from streamkernel.tuning._sample_basis import greedy_points
+from streamkernel.tuning._search import EvidenceSearch
 
 
 class Parabola:

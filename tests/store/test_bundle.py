@@ -20,7 +20,7 @@ from strategies import numeric_arrays
 from streamkernel import errors
 from streamkernel.atomic import text_digest
 from streamkernel.store import Bundle, bundle_digest, bundle_kind, check_target, read_bundle, write_bundle
-from streamkernel.store import arrays as arrays_module
+from streamkernel.store import _arrays as arrays_module
 
 names = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
 json_values = st.recursive(

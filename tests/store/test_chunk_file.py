@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from streamkernel.atomic import array_digest
 from streamkernel.blobs import LocalBlobs
 from streamkernel.errors import StoreError
-from streamkernel.store import chunk
-from streamkernel.store.arrays import array_metadata, open_for_writing
-from streamkernel.store.chunk import PIECE_BYTES
+from streamkernel.store import _chunk as chunk
+from streamkernel.store._arrays import array_metadata, open_for_writing
+from streamkernel.store._chunk import PIECE_BYTES
 
 
 def write_chunk(file: Path, values: np.ndarray, shape: tuple[int, ...], *, durable: bool) -> str:

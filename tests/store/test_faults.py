@@ -49,7 +49,7 @@ WRITER = """
     import sys, time
     from pathlib import Path
     import numpy as np
-    import streamkernel.store.arrays as arrays
+    import streamkernel.store._arrays as arrays
     import streamkernel.outputs.partial as partial
     from streamkernel.blobs import LocalBlobs
     from streamkernel.store import Bundle, write_bundle

@@ -98,9 +98,9 @@ WRITER = """
     from pathlib import Path
     sys.path.insert(0, sys.argv[3])
     import streamkernel.blobs.direct_file as direct_file
-    import streamkernel.store.row_storage as rows
-    import streamkernel.store.unfinished as unfinished
-    from streamkernel.store.journal import LogJournal
+    import streamkernel.store._row_storage as rows
+    import streamkernel.store._unfinished as unfinished
+    from streamkernel.store._journal import LogJournal
     from test_rows_resume import sink_at, write_rest
     path, stage = Path(sys.argv[1]), sys.argv[2]
     calls = iter(range(10**6))

@@ -34,9 +34,11 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.outputs import PartialFolder
-from streamkernel.table import open_table, zarr_rows
-from streamkernel.table.ingest import append_rows, appending, ingest
-from streamkernel.table.ingest.locked_table import locked_store
+from streamkernel.table import _zarr_rows as zarr_rows
+from streamkernel.table import open_table
+from streamkernel.table.ingest import _appending as appending
+from streamkernel.table.ingest import append_rows, ingest
+from streamkernel.table.ingest._locked_table import locked_store
 
 M = len(X)
 
@@ -325,9 +327,9 @@ append_rows(source, store)
     ("moment", "rows"),
     [
         pytest.param(
-            ("streamkernel.table.ingest.locked_table", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow
+            ("streamkernel.table.ingest._locked_table", "", "link_tree", 1, "after"), M, marks=pytest.mark.slow
         ),
-        (("streamkernel.table.ingest.writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
+        (("streamkernel.table.ingest._writer", "ChunkWriter", "_write_chunk", 3, "before"), M),
         pytest.param(("streamkernel.outputs.partial", "", "publish_folder", 1, "before"), M, marks=pytest.mark.slow),
         (("streamkernel.atomic", "", "_exchange", 1, "before"), M),
         (("streamkernel.atomic", "", "_exchange", 1, "after"), 2 * M),

@@ -13,7 +13,7 @@ from streamkernel.errors import (
     StoreNotFoundError,
 )
 from streamkernel.table import open_table
-from streamkernel.table.zarr_metadata import node_kind
+from streamkernel.table._zarr_metadata import node_kind
 
 
 class Endpoint(WrapperStore):

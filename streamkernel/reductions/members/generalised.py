@@ -19,12 +19,12 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, subtract_gram, syrk
+from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import Reduction, State
 from streamkernel.reductions.likelihoods.families import Bernoulli
 from streamkernel.reductions.likelihoods.laplace_mode import find_mode
 from streamkernel.reductions.likelihoods.likelihood import Likelihood
-from streamkernel.reductions.members.members import each_member, factor_member, where_of
-from streamkernel.reductions.mergeable import MergeableSums
+from streamkernel.reductions.members._members import each_member, factor_member, where_of
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int

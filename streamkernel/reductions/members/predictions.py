@@ -23,8 +23,8 @@ from streamkernel.kernels import Kernel, PreparedKernel
 from streamkernel.linalg import InPlaceCholesky, single_threaded_blas
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.gather import Sample
+from streamkernel.reductions.members._members import each_member, factor_member
 from streamkernel.reductions.members.combiners import Combiner
-from streamkernel.reductions.members.members import each_member, factor_member
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int

@@ -27,10 +27,10 @@ from sklearn.svm import SVC
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import cholesky, single_threaded_blas, solve_lower, subtract_gram
+from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import Reduction, SentAsFields, State
 from streamkernel.reductions.likelihoods.families import Bernoulli
-from streamkernel.reductions.members.members import each_member, factor_member
-from streamkernel.reductions.mergeable import MergeableSums
+from streamkernel.reductions.members._members import each_member, factor_member
 from streamkernel.reductions.sums.row_noise import BlockNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float, Int

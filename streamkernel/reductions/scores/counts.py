@@ -10,6 +10,7 @@ from scipy.special import gammaln, pdtr, xlog1py, xlogy
 
 from streamkernel.errors import DataError
 from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.scores._predictive import TINY, TRANSFORM_BINS, Predictive, width_of
 from streamkernel.reductions.scores.errors import (
     combine_errors,
     error_bytes,
@@ -17,7 +18,6 @@ from streamkernel.reductions.scores.errors import (
     error_sums,
     share_explained,
 )
-from streamkernel.reductions.scores.predictive import TINY, TRANSFORM_BINS, Predictive, width_of
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 

@@ -9,15 +9,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from streamkernel.reductions.contract import Reduction, State
+from streamkernel.reductions.scores._predictive import TINY, TRANSFORM_BINS, Predictive, bins_of, tally, width_of
 from streamkernel.reductions.scores.errors import combine_errors, error_bytes, error_scores, error_sums
-from streamkernel.reductions.scores.predictive import (
-    TINY,
-    TRANSFORM_BINS,
-    Predictive,
-    bins_of,
-    tally,
-    width_of,
-)
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.scores.predictive import Predictive, bins_of, width_of
+from streamkernel.reductions.scores._predictive import Predictive, bins_of, width_of
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import AnyArray, Float
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from streamkernel.basis import Basis
 from streamkernel.linalg import mirror_upper, syrk
+from streamkernel.reductions._mergeable import MergeableSums
 from streamkernel.reductions.contract import Reduction, State
-from streamkernel.reductions.mergeable import MergeableSums
 from streamkernel.reductions.sums.row_noise import RowNoise
 from streamkernel.table import RowBlock
 from streamkernel.type_aliases import Float

@@ -14,12 +14,12 @@ import numpy as np
 from streamkernel.blobs import display_form, normalised
 from streamkernel.errors import DataError, ParameterError, ShapeMismatchError, StoreError, StoreNotFoundError
 from streamkernel.table.info import TableInfo
-from streamkernel.table.ingest.appending import AppendingWriter
-from streamkernel.table.ingest.checked import checked_batches, missing_labels
+from streamkernel.table.ingest._appending import AppendingWriter
+from streamkernel.table.ingest._checked import checked_batches, missing_labels
+from streamkernel.table.ingest._locked_table import LockedTable, locked_store
+from streamkernel.table.ingest._reader import Reader
 from streamkernel.table.ingest.ingest import open_reader, os_errors
-from streamkernel.table.ingest.locked_table import LockedTable, locked_store
 from streamkernel.table.ingest.progress import Progress, as_progress
-from streamkernel.table.ingest.reader import Reader
 from streamkernel.type_aliases import AnyArray, Int, Unchecked
 from streamkernel.wording import option
 

@@ -21,16 +21,16 @@ from streamkernel.errors import (
 )
 from streamkernel.outputs import PartialFolder, check_output, store_error
 from streamkernel.table.info import TableInfo
-from streamkernel.table.ingest.checked import FoundLabels, checked_batches
-from streamkernel.table.ingest.csv import CsvReader
-from streamkernel.table.ingest.libsvm import LibsvmReader
-from streamkernel.table.ingest.numpy_files import NpyReader, NpzReader
-from streamkernel.table.ingest.parquet import ParquetReader
+from streamkernel.table.ingest._checked import FoundLabels, checked_batches
+from streamkernel.table.ingest._csv import CsvReader
+from streamkernel.table.ingest._libsvm import LibsvmReader
+from streamkernel.table.ingest._numpy_files import NpyReader, NpzReader
+from streamkernel.table.ingest._parquet import ParquetReader
+from streamkernel.table.ingest._reader import Reader
+from streamkernel.table.ingest._shuffle import RowSpool
+from streamkernel.table.ingest._tables import TableReader
+from streamkernel.table.ingest._writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.ingest.progress import Progress, as_progress
-from streamkernel.table.ingest.reader import Reader
-from streamkernel.table.ingest.shuffle import RowSpool
-from streamkernel.table.ingest.tables import TableReader
-from streamkernel.table.ingest.writer import ChunkWriter, default_chunk_rows
 from streamkernel.table.open import open_table
 from streamkernel.table.values import DTypeName
 from streamkernel.type_aliases import AnyArray, Fields, Unchecked

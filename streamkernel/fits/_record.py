@@ -1,0 +1,155 @@
+"""The fields and arrays that the fits of all kinds write: basis, rows, targets, software, and the run."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from functools import cache
+from importlib.metadata import version
+
+from threadpoolctl import threadpool_info
+
+from streamkernel.engine import Plan, Session
+from streamkernel.fits._choose_basis import Chosen
+from streamkernel.records import Executor, Rows, Run, ScalerRecord, SettingsRecord
+from streamkernel.settings.basis import BasisSettings
+from streamkernel.store.plain import plain
+from streamkernel.table import Scaler
+from streamkernel.type_aliases import AnyArray, Fields, Float
+
+__all__ = ["basis_arrays", "basis_fields", "model_fields", "run_record", "scaler_record", "software_record"]
+
+
+def basis_fields(
+    chosen: Chosen, settings: BasisSettings, n: int, *, options: type[SettingsRecord] = SettingsRecord
+) -> Fields:
+    """Fields of a chosen basis: those that depend only on the rows and the settings, and the software.
+
+    Parameters
+    ----------
+    n : basis size that was asked for.
+    options : class of the record of the settings.
+    """
+    table, selection = chosen.table, chosen.selection
+    return {
+        "settings": options.from_config(plain(settings.to_config())),
+        "kernel": chosen.kernel.to_config(),
+        "lengthscale": getattr(chosen.kernel, "lengthscale", None),
+        "lengthscale_choice": chosen.lengthscale,
+        "scaler": scaler_record(chosen.scaler),
+        "rows": Rows(start=table.start, stop=table.stop, count=table.n_rows),
+        "table_fingerprint": table.fingerprint,
+        "requested_basis": n,
+        "basis_size": len(selection.basis),
+        "rule": settings.selection_rule(has_targets=table.n_targets > 0).name,
+        "ended": selection.ended,
+        "rounds": tuple(selection.rounds),
+        "volatile": ("run", "volatile", "software"),
+        "software": software_record(),
+    }
+
+
+def scaler_record(scaler: Scaler | None) -> ScalerRecord | None:
+    """The numbers of a scaler, as they are stored."""
+    return (
+        None if scaler is None else ScalerRecord(mean=tuple(scaler.mean.tolist()), scale=tuple(scaler.scale.tolist()))
+    )
+
+
+def model_fields(
+    chosen: Chosen,
+    settings: BasisSettings,
+    n: int,
+    *,
+    options: type[SettingsRecord],
+    estimator: str,
+    targets_are_2d: bool,
+    sweeps: int,
+) -> Fields:
+    """Fields of every model of targets: `basis_fields`, and fields of its rows and targets.
+
+    Parameters
+    ----------
+    sweeps : passes over the rows.
+    """
+    table = chosen.table
+    return {
+        "estimator": estimator,
+        **basis_fields(chosen, settings, n, options=options),
+        "columns": tuple(table.columns),
+        "named_columns": table.named,
+        "target_names": tuple(table.target_names),
+        "classes": None if table.classes is None else tuple(table.classes.tolist()),
+        "targets_are_2d": targets_are_2d,
+        "target_scale": tuple(chosen.scale.tolist()),
+        "independent": chosen.independent,
+        "dtype": str(table.dtype),
+        "sweep_count": sweeps,
+    }
+
+
+def basis_arrays(chosen: Chosen, residual_path: Float) -> dict[str, AnyArray]:
+    """The basis, and the path of its selection: score and residual of each pick."""
+    selection = chosen.selection
+    followed = {
+        "gain_parts": selection.gain_parts,
+        "predicted_gains": selection.predicted_gains,
+        "selection_traces": selection.traces,
+    }
+    return {
+        "components": selection.basis.points,
+        "component_indices": selection.basis.rows,
+        "gains": selection.gains,
+        "residual_path": residual_path,
+        **{name: values for name, values in followed.items() if values is not None},
+    }
+
+
+def run_record(session: Session, plan: Plan, seconds: float, peak_bytes: int) -> Run:
+    """Times, memory and executor of a run; not part of the digest."""
+    executor = session.executor
+    return Run(
+        seconds=seconds,
+        sweeps=tuple(session.records),
+        planned_memory_bytes=plan.memory_bytes,
+        peak_memory_bytes=peak_bytes,
+        executor=Executor(
+            name=executor.name,
+            workers=executor.n_workers,
+            threads=executor.threads_per_worker,
+        ),
+    )
+
+
+_PACKAGES = ("streamkernel", "numpy", "scipy", "numba", "zarr", "dask")
+
+
+def software_record() -> dict[str, str]:
+    """Versions of Python, the packages and the BLAS; system and processor."""
+    libraries = {library["filepath"].rpartition("/")[2]: library for library in threadpool_info()}
+    blas = [
+        f"{library.get('internal_api')} {library.get('version')} {library.get('architecture', '')}".strip()
+        for _, library in sorted(libraries.items())
+        if library["user_api"] == "blas"
+    ]
+    return {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()} {_cpu()}".strip(),
+        "blas": ", ".join(sorted(set(blas))),
+        **_versions(),
+    }
+
+
+@cache  # reads and parses a file for each package, an eighth of a fit of a few rows
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}
+
+
+@cache
+def _cpu() -> str:
+    """Model of the processor, where the system reports it."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()

@@ -1,0 +1,83 @@
+"""Removal of an ended job: its checkpoints, its log, its records; never the model.
+
+The order makes it safe to repeat an interrupted removal. First a last state marks the job as being removed, so that
+nobody resumes it. Then the checkpoints, the log and the spec are removed, and finally the states, the last one last.
+"""
+
+from __future__ import annotations
+
+from streamkernel.blobs import Lease, blobs_at, joined
+from streamkernel.errors import ParameterError, StoreError
+from streamkernel.jobs._checkpoints import remove_steps, steps_saved
+from streamkernel.jobs._fit_and_publish import steps_of
+from streamkernel.jobs.records import ENDED, REMOVING, JobRecords
+
+__all__ = ["remove_job"]
+
+_LONGEST_WAIT = 25.0  # seconds to wait for a driver that is ending
+
+
+def remove_job(records: JobRecords) -> None:
+    """Remove a job that has ended.
+
+    Raises
+    ------
+    ParameterError
+        The job has not ended.
+    StoreNotFoundError
+        There is no such job.
+    CorruptMetadataError
+        Its records are damaged, so that nobody knows whether it still runs.
+    StoreError
+        A part cannot be removed; another call removes the rest.
+    """
+    if records.is_written() or not _was_begun(records):
+        work = records.work()
+        _mark(records, work.lease_seconds)
+        _remove_checkpoints(steps_of(records.id, work.model))
+    for name in ("log", "progress"):
+        _remove_below(joined(records.blobs.location, name))
+    records.forget()
+    # The states last, and the oldest first: the remaining one records that the job is being removed.
+    for name in ("lease", "state", ""):
+        _remove_below(joined(records.blobs.location, name) if name else records.blobs.location)
+
+
+def _was_begun(records: JobRecords) -> bool:
+    """Whether an earlier removal was interrupted after it had removed the spec."""
+    record = records.state.latest()
+    return record is not None and record.value.get("status") == REMOVING
+
+
+def _mark(records: JobRecords, lease_seconds: float) -> None:
+    while True:
+        record = records.latest()
+        status = record.value["status"]
+        if status == REMOVING:
+            return
+        if status not in ENDED:
+            raise ParameterError(
+                f"job {records.id} is {status}, and only ended jobs are removed; wait for its end, or cancel it"
+            )
+        # A driver records the end of the job before it has finished its cleaning up.
+        wait = min(1.5 * lease_seconds, _LONGEST_WAIT)
+        lease = Lease.acquire(records.blobs, "lease", ttl=lease_seconds, wait=wait, about={"removes": True})
+        if lease is None:
+            raise ParameterError(f"the driver of job {records.id} has not let go of it yet; remove it in some seconds")
+        with lease:
+            if records.advance(record, REMOVING) is not None:
+                return
+
+
+def _remove_checkpoints(location: str) -> None:
+    remove_steps(location)
+    if steps_saved(location):
+        raise StoreError(f"checkpoints in {location} cannot be removed; look at its permissions, then remove the job")
+
+
+def _remove_below(location: str) -> None:
+    blobs = blobs_at(location)
+    # In order, and an error if one cannot be removed.
+    for key in blobs.keys(""):
+        blobs.remove(key)
+    blobs.remove_below()

@@ -1,0 +1,307 @@
+"""Draws of candidates, and of the rows that score them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from streamkernel.basis import Basis
+from streamkernel.engine import Session, Step, step_of
+from streamkernel.reductions import Sample, stream_generator
+from streamkernel.reductions.pools import ResidualSample, ResidualSampleResult
+from streamkernel.selection._takes import Fixed, Take
+from streamkernel.selection.candidates import candidates_needed
+from streamkernel.selection.problem import Problem, RowCache, gather_step, unfilled_basis
+from streamkernel.table import Table, open_table
+from streamkernel.type_aliases import Float, Int
+
+__all__ = ["AllRows", "Draw", "Drawn", "ResidualDraw", "UniformDraw", "sample_table"]
+
+# Streams of the counter-based generator, one for each kind of draw, so that the draws are independent.
+_POOL, _SCORING, _LOOK = 1, 2, 3
+
+_EVEN_SCORING = 8192  # large numbers of scoring rows are multiples of this: two threads then get equal numbers of spans
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Candidates of one round, and the rows that score them.
+
+    Attributes
+    ----------
+    pool : the candidates, as an unwhitened basis.
+    scoring : scoring rows in memory with their weights, or None for all rows of the table.
+    groups : (k,) number of the sub-pool of each candidate, ascending; None if all candidates compete at every pick.
+    residual_trace : exact residual trace, if the draw read all rows; else None.
+    """
+
+    pool: Basis
+    scoring: Table | None
+    groups: Int | None = None
+    residual_trace: float | None = None
+
+    def without(self, chosen: Int) -> Drawn:
+        """The draw without the rows `chosen`, and without the sub-pools up to theirs, which are used up."""
+        taken = np.isin(self.pool.rows, chosen)
+        rest = np.flatnonzero(~taken if self.groups is None else self.groups > self.groups[taken].max(initial=-1))
+        return replace(self, pool=self.pool.take(rest), groups=None if self.groups is None else self.groups[rest])
+
+
+class Draw(Protocol):
+    @property
+    def looks(self) -> bool:
+        """True if a draw reads all rows, and so computes the exact residual trace."""
+
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        """Costs of the draws, for the plan."""
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        """Number of scoring rows of a round that ends at `size` functions; None for a sweep over all rows."""
+
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
+        """Number of candidates for `picks` picks beyond `have` functions."""
+
+    def prefetch(self, problem: Problem, take: Take) -> Int:
+        """Numbers of the rows that will be drawn, as far as they are known before the first sweep."""
+
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
+        """Candidates for `picks` picks beyond `basis`."""
+
+
+def sample_table(sample: Sample, weights: Float) -> Table:
+    """A sample, which is already scaled, as a table in memory."""
+    Y = sample.Y if sample.Y.shape[1] else None
+    return open_table(np.ascontiguousarray(sample.X), Y, weights=weights)
+
+
+def _pool_of(problem: Problem, sample: Sample) -> Basis:
+    return Basis(problem.kernel, np.ascontiguousarray(sample.X), sample.rows)
+
+
+def _choice(problem: Problem, stream: tuple[int, ...], size: int) -> Int:
+    """`size` distinct row numbers of the table, drawn uniformly, in random order."""
+    m = problem.table.n_rows
+    picked = stream_generator(problem.seed, stream).choice(m, size=min(size, m), replace=False)
+    return problem.table.start + picked.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class UniformDraw:
+    """Candidates drawn uniformly from the rows not in the basis, without replacement.
+
+    Parameters
+    ----------
+    per_pick : number of candidates per pick; None for 4 to 16, more for small n, where candidates are cheap.
+    scoring_per_function : number of uniform scoring rows per basis function at the end of the round, each of weight m /
+        s; None for 16 to 66, more for small n.
+    least_scoring : smallest number of scoring rows.
+    all_rows : True to score on all rows of the table, by a sweep.
+    split : True to give each pick its own sub-pool (Smola & Schoelkopf 2000, Algorithm 2, several picks per sweep).
+    level : (eps, quantile) from which `candidates_needed` computes the candidates per pick, if `per_pick` is None.
+    least_first : smallest number of candidates in the first round, so that a few good functions are among them.
+    """
+
+    per_pick: int | None = None
+    scoring_per_function: int | None = None
+    least_scoring: int = 2000
+    all_rows: bool = False
+    split: bool = False
+    level: tuple[float, float] | None = None
+    least_first: int = 0
+
+    @property
+    def looks(self) -> bool:
+        return False
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        if self.all_rows:
+            return None
+        each = self.scoring_per_function or min(max(18_000 // problem.n, 16), 66)
+        wanted = max(self.least_scoring, each * size)
+        if wanted > _EVEN_SCORING:
+            wanted = round(wanted / _EVEN_SCORING) * _EVEN_SCORING
+        return min(wanted, problem.table.n_rows)
+
+    def _per_pick(self, problem: Problem) -> int:
+        if self.per_pick:
+            return self.per_pick
+        if self.level:
+            return candidates_needed(*self.level, problem.table.n_rows)
+        return min(max(4_800 // problem.n, 4), 16)
+
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
+        return min(self._candidates(problem, picks, have), problem.table.n_rows)
+
+    def _candidates(self, problem: Problem, picks: int, have: int) -> int:
+        return max(self._per_pick(problem) * picks, 0 if have else self.least_first)
+
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        rows = sum(
+            self.pool_size(problem, picks, have) + (self.scoring_rows(problem, have + picks) or 0)
+            for _, picks, have in self._schedule(problem, take)
+        )
+        return [gather_step(problem, rows)]
+
+    def _pool_rows(self, problem: Problem, round_: int, picks: int, chosen: int) -> Int:
+        # More rows than wanted, because rows of the basis among them are left out.
+        spare = min(chosen, 8 + picks // 8)
+        return _choice(problem, (_POOL, round_), self._candidates(problem, picks, chosen) + spare)
+
+    def _scoring_rows(self, problem: Problem, round_: int, size: int) -> Int | None:
+        wanted = self.scoring_rows(problem, size)
+        if wanted is None:
+            return None
+        if wanted == problem.table.n_rows:
+            return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
+        return np.sort(_choice(problem, (_SCORING, round_), wanted))
+
+    def _schedule(self, problem: Problem, take: Take) -> Iterator[tuple[int, int, int]]:
+        have, round_ = 0, 0
+        while have < problem.n:
+            picks = take.count(have, problem.n)
+            yield round_, picks, have
+            have, round_ = have + picks, round_ + 1
+
+    def prefetch(self, problem: Problem, take: Take) -> Int:
+        parts = []
+        for round_, picks, have in self._schedule(problem, take):
+            parts.append(self._pool_rows(problem, round_, picks, have))
+            scoring = self._scoring_rows(problem, round_, have + picks)
+            if scoring is not None:
+                parts.append(scoring)
+        return np.unique(np.concatenate(parts))
+
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
+        rows = self._pool_rows(problem, round_, picks, len(basis))
+        rows = rows[~np.isin(rows, basis.rows)][: self._candidates(problem, picks, len(basis))]
+        # With too few rows the sub-pools are smaller, but there is still one for each pick.
+        groups = np.arange(len(rows)) * min(picks, len(rows)) // max(len(rows), 1) if self.split else None
+        if groups is None:
+            # Ties go to the lowest position: in the order of row numbers they do not depend on the order of the draw.
+            rows = np.sort(rows)
+        pool = _pool_of(problem, cache.get(rows))
+        scoring_rows = self._scoring_rows(problem, round_, len(basis) + picks)
+        if scoring_rows is None:
+            return Drawn(pool, None, groups)
+        scoring = cache.get(scoring_rows)
+        weights = np.full(len(scoring), problem.table.n_rows / max(len(scoring), 1))
+        return Drawn(pool, sample_table(scoring, weights), groups)
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """Every row is a candidate and a scoring row: for tables whose rows and (m, m) sums fit in memory."""
+
+    @property
+    def looks(self) -> bool:
+        return False
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        return None
+
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
+        return problem.table.n_rows
+
+    def prefetch(self, problem: Problem, take: Take) -> Int:
+        return np.arange(problem.table.start, problem.table.stop, dtype=np.int64)
+
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        return [gather_step(problem, problem.table.n_rows)]
+
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
+        rows = np.setdiff1d(self.prefetch(problem, Fixed(picks)), basis.rows)
+        return Drawn(_pool_of(problem, cache.get(rows)), None)
+
+
+@dataclass(frozen=True)
+class ResidualDraw:
+    """Candidates and scoring rows drawn with probability ~ the residual, in one sweep over all rows (ALGORITHMS 1.8).
+
+    Parameters
+    ----------
+    per_pick : number of candidates per pick; None for 4 to 8, more for small n, where candidates are cheap.
+    extra : number of candidates beyond those of the picks.
+    scoring_per_function : number of scoring rows per basis function at the end of the round; None for 4 to 8; 0 for no
+        scoring rows.
+    least_scoring : smallest number of scoring rows.
+    """
+
+    per_pick: int | None = None
+    extra: int = 10
+    scoring_per_function: int | None = None
+    least_scoring: int = 2000
+
+    @property
+    def looks(self) -> bool:
+        return True
+
+    def scoring_rows(self, problem: Problem, size: int) -> int | None:
+        return self._first(problem).scoring_rows(problem, size)
+
+    def pool_size(self, problem: Problem, picks: int, have: int) -> int:
+        return min(self._per_pick(problem) * picks + self.extra, problem.table.n_rows)
+
+    @staticmethod
+    def _each(problem: Problem) -> int:
+        return min(max(2_400 // problem.n, 4), 8)
+
+    def _per_pick(self, problem: Problem) -> int:
+        return self.per_pick or self._each(problem)
+
+    def _scoring_per_function(self, problem: Problem) -> int:
+        return self._each(problem) if self.scoring_per_function is None else self.scoring_per_function
+
+    def steps(self, problem: Problem, take: Take) -> list[Step]:
+        steps = []
+        have = 0
+        while have < problem.n:
+            picks = take.count(have, problem.n)
+            look = self.reduction(problem, unfilled_basis(problem, have), picks, 0)
+            if have == 0 and problem.kernel.stationary:
+                steps.append(gather_step(problem, look.n_candidates + look.n_scoring))
+            else:
+                name = f"look at the residual of {have} functions"
+                held = 3 * look.state_bytes() + 24 * have**2
+                steps.append(step_of(name, look, problem.table, kernel_columns=have, held_bytes=held))
+            have += picks
+        return steps
+
+    def _first(self, problem: Problem) -> UniformDraw:
+        # With an empty basis the residual is the diagonal of the kernel. If that is constant, a uniform draw is exact.
+        return UniformDraw(self._per_pick(problem), self._scoring_per_function(problem), self.least_scoring)
+
+    def prefetch(self, problem: Problem, take: Take) -> Int:
+        if not problem.kernel.stationary:
+            return np.zeros(0, np.int64)
+        picks = take.count(0, problem.n)
+        return self._first(problem).prefetch(replace(problem, n=picks), Fixed(picks))
+
+    def draw(self, problem: Problem, session: Session, cache: RowCache, basis: Basis, picks: int, round_: int) -> Drawn:
+        if round_ == 0 and len(basis) == 0 and problem.kernel.stationary:
+            drawn = self._first(problem).draw(problem, session, cache, basis, picks, round_)
+            trace = float(problem.kernel.diagonal(drawn.pool.points[:1])[0]) * problem.table.n_rows
+            return Drawn(drawn.pool, drawn.scoring, None, trace)
+        look = self.look(problem, session, basis, picks, round_)
+        order = np.argsort(look.candidates.rows)
+        pool = _pool_of(problem, look.candidates.at_positions(order))
+        scoring = sample_table(look.scoring, look.scoring.weights) if len(look.scoring) else None
+        return Drawn(pool, scoring, None, look.residual_trace)
+
+    def look(self, problem: Problem, session: Session, basis: Basis, picks: int, round_: int) -> ResidualSampleResult:
+        reduction = self.reduction(problem, basis, picks, round_)
+        return session.sweep(reduction, problem.table, f"look at the residual of {len(basis)} functions")
+
+    def reduction(self, problem: Problem, basis: Basis, picks: int, round_: int) -> ResidualSample:
+        """The reduction of the sweep."""
+        m, each = problem.table.n_rows, self._scoring_per_function(problem)
+        return ResidualSample(
+            basis,
+            n_candidates=self.pool_size(problem, picks, len(basis)),
+            n_scoring=min(max(self.least_scoring, each * (len(basis) + picks)), m) if each else 0,
+            seed=problem.seed,
+            stream=(_LOOK, round_),
+            n_targets=problem.table.n_targets,
+        )

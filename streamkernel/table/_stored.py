@@ -1,0 +1,208 @@
+"""Zarr on disk as the parts of a table: an ingested store, values per row, a foreign group with X[, y], an array."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import zarr
+from zarr.abc.store import Store
+from zarr.storage import LocalStore
+
+from streamkernel.atomic import text_digest
+from streamkernel.blobs import parent_of
+from streamkernel.errors import (
+    CorruptMetadataError,
+    DataError,
+    IncompleteStoreError,
+    ParameterError,
+    StoreError,
+    StoreNotFoundError,
+)
+from streamkernel.manifest import COMPLETE, ROWS_FORMAT, TABLE_FORMAT, VERSION, Manifest, parse_manifest
+from streamkernel.table._blob_store import BlobStore
+from streamkernel.table._zarr_metadata import ZarrArray, join, node_kind, open_store, place, read_bytes
+from streamkernel.table._zarr_rows import ZarrRows
+from streamkernel.table.columns import are_real
+from streamkernel.table.rows import RowArray
+from streamkernel.table.statistics import TableStatistics
+from streamkernel.type_aliases import AnyArray, Fields
+
+__all__ = ["Opened", "open_node", "open_stored", "open_zarr_array"]
+
+# Number of attempts to open the parts in one generation while writers keep replacing the store.
+_GENERATIONS = 10
+
+
+@dataclass
+class Opened:
+    """The parts of an input: rows, names and, where it has them, targets, labels and statistics."""
+
+    X: RowArray
+    columns: tuple[str, ...] = ()
+    y: RowArray | None = None
+    target_names: tuple[str, ...] = ()
+    classes: AnyArray | None = None
+    coded: bool = False
+    statistics: TableStatistics | None = None
+    named: bool = True  # whether `columns` are real names
+
+
+def open_node(path: str | os.PathLike[str]) -> tuple[Store, str]:
+    """A read-only store and the path in it of the node at a local path or URL; for an array, its group's store.
+
+    In an object store, only an output's own record says which of its generations is current.
+    """
+    store = open_store(path)
+    if not isinstance(store, BlobStore) or store.generation.record is not None:
+        return store, ""
+    try:
+        around, name = parent_of(store.url)
+    except ParameterError:  # a whole bucket
+        return store, ""
+    group = BlobStore(around)
+    return (store, "") if group.generation.record is None and read_bytes(group, "zarr.json") is None else (group, name)
+
+
+def open_stored(path: str | os.PathLike[str], name: str = "X") -> Opened:
+    """Open the store at a path or URL; `name` ("X" or "y") is the role of a bare array."""
+    return _open_settled(*open_node(path), name)
+
+
+def open_zarr_array(node: ZarrArray | zarr.Group, name: str) -> Opened:
+    """Open a zarr Array or Group again from its store, because the object's metadata in memory may be older."""
+    return _open_settled(node.store, node.path, name)
+
+
+def _open_settled(store: Store, path: str, name: str) -> Opened:
+    """Open all parts in one generation; if rows are appended meanwhile, open the new one."""
+    if not isinstance(store, (BlobStore, LocalStore)):
+        return _open_node(store, path, name)
+    for _ in range(_GENERATIONS):
+        before = _identity(store)
+        try:
+            opened = _open_node(store, path, name)
+        except (DataError, StoreError) as error:
+            if isinstance(store, BlobStore) and type(error) is StoreError:  # the store does not answer
+                raise
+            if _identity(store) == before and not (isinstance(store, BlobStore) and store.follow()):
+                raise
+        else:
+            if _identity(store) == before:
+                return opened
+    return _open_node(store, path, name)
+
+
+def _identity(store: BlobStore | LocalStore) -> Hashable:
+    """Identity of the generation: the inode of the store's folder, which differs for every generation."""
+    if isinstance(store, BlobStore):
+        return store.identity
+    try:
+        status = os.stat(store.root)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _open_node(store: Store, path: str, name: str) -> Opened:
+    kind, attributes, content = node_kind(store, path)
+    if kind == "array":
+        return Opened(_array(store, path, name))
+    ours = attributes.get("format")
+    if ours == TABLE_FORMAT:
+        return _open_ingested(store, path, attributes, content)
+    if ours == ROWS_FORMAT:
+        return _open_values(store, path, attributes, content, name)
+    if isinstance(ours, str) and ours.startswith("streamkernel."):
+        raise ParameterError(f"{place(store, path)} is a {ours}, not a table; give the path of a table")
+    if name == "y":
+        raise ParameterError(f"{place(store, path)} is a Zarr group; for y give the path of one array in it")
+    try:
+        node_kind(store, join(path, "X"))
+    except StoreNotFoundError as error:
+        raise StoreNotFoundError(
+            f"the Zarr group {place(store, path)} has no array X; give the path of a 2-d array in it, or a group "
+            "with X and y"
+        ) from error
+    opened = Opened(ZarrRows(store, join(path, "X"), "X"))
+    try:
+        node_kind(store, join(path, "y"))
+    except StoreNotFoundError:
+        return opened
+    opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y"), ("y",)
+    return opened
+
+
+def _array(store: Store, path: str, name: str) -> ZarrRows:
+    """One array; if streamkernel wrote the group around it, that group's manifest checks the reads."""
+    group_store = store
+    group, _, entry = path.rpartition("/")
+    if not path and isinstance(store, LocalStore):
+        # The path leads to an array: its group is the folder around it.
+        root = Path(os.path.abspath(store.root))
+        group_store, entry = LocalStore(root.parent, read_only=True), root.name
+    try:
+        kind, attributes, content = node_kind(group_store, group)
+    except StoreNotFoundError:
+        return ZarrRows(store, path, name)
+    if kind != "group" or attributes.get("format") not in (TABLE_FORMAT, ROWS_FORMAT):
+        return ZarrRows(store, path, name)
+    return ZarrRows(group_store, join(group, entry), name, *_manifest(group_store, group, attributes, content))
+
+
+def _manifest(store: Store, path: str, attributes: Fields, content: bytes) -> tuple[str, Manifest]:
+    """Key and content of the manifest of a group that streamkernel wrote, checked against the group's metadata."""
+    where = place(store, path)
+    key = join(path, COMPLETE)
+    if attributes.get("version") != VERSION:
+        raise CorruptMetadataError(
+            f"{where} is a {attributes.get('format')} of version {attributes.get('version')!r}, this streamkernel "
+            f"reads version {VERSION}; write it again"
+        )
+    text = read_bytes(store, key)
+    if text is None:
+        again = "ingest the source again" if attributes.get("format") == TABLE_FORMAT else "write it again"
+        raise IncompleteStoreError(f"{where} has no {COMPLETE} manifest: its writer did not finish; {again}")
+    manifest = parse_manifest(text.decode("utf-8", "replace"), place(store, key))
+    if manifest.metadata.get("") != text_digest(content.decode("utf-8", "replace")):
+        raise CorruptMetadataError(
+            f"{place(store, join(path, 'zarr.json'))} is not the file that {COMPLETE} was written with; "
+            "write the store again"
+        )
+    return key, manifest
+
+
+def _open_ingested(store: Store, path: str, attributes: Fields, content: bytes) -> Opened:
+    key, manifest = _manifest(store, path, attributes, content)
+    try:
+        columns = tuple(str(name) for name in attributes["columns"])
+        names = tuple(str(name) for name in attributes["target_names"])
+        labels = attributes["classes"]
+        statistics = TableStatistics.from_config(attributes["statistics"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptMetadataError(
+            f"{place(store, join(path, 'zarr.json'))} lacks a table's attributes ({error!r}); ingest again"
+        ) from error
+    named = bool(attributes.get("named", are_real(columns)))
+    opened = Opened(ZarrRows(store, join(path, "X"), "X", key, manifest), columns, statistics=statistics, named=named)
+    if "y" in manifest.arrays:
+        opened.y, opened.target_names = ZarrRows(store, join(path, "y"), "y", key, manifest), names
+        if labels is not None:
+            opened.classes, opened.coded = np.array(labels), True
+    return opened
+
+
+def _open_values(store: Store, path: str, attributes: Fields, content: bytes, name: str) -> Opened:
+    """Open the only array of an output with values per row (predictions, a factor); X must have columns."""
+    key, manifest = _manifest(store, path, attributes, content)
+    where = place(store, path)
+    if len(manifest.arrays) != 1:
+        paths = ", ".join(f"{where}/{entry}" for entry in manifest.arrays)
+        raise ParameterError(f"{where} holds {len(manifest.arrays)} arrays; give the path of one: {paths}")
+    [(entry, array)] = manifest.arrays.items()
+    if name == "X" and len(array.shape) != 2:
+        raise ParameterError(f"{where} holds one value a row ({entry}), not a table; it can be y")
+    return Opened(ZarrRows(store, join(path, entry), name, key, manifest))

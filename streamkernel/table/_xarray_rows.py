@@ -1,0 +1,174 @@
+"""Rows of xarray objects: the NumPy array, Dask array or file behind them is sliced, never copied as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamkernel.atomic import text_digest
+from streamkernel.errors import DTypeError, EmptyDataError, ParameterError, ShapeError
+from streamkernel.table._dask_rows import DaskRows, is_dask
+from streamkernel.table.rows import NumpyRows, RowArray
+from streamkernel.table.values import unmasked
+from streamkernel.type_aliases import AnyArray, Int, Untyped
+
+__all__ = ["ColumnsRows", "LazyRows", "dataset_columns", "feature_names", "is_xarray", "rows_of_variable"]
+
+_LAZY_CHUNK_BYTES = 1 << 23
+
+
+def is_xarray(value: object) -> bool:
+    """True for a Dataset or DataArray."""
+    return type(value).__module__.split(".")[0] == "xarray" and type(value).__name__ in ("Dataset", "DataArray")
+
+
+class LazyRows(RowArray):
+    """Rows of a DataArray whose values are still in a file (`xarray.open_dataset` without `chunks`)."""
+
+    def __init__(self, array: Untyped, name: str) -> None:
+        self.name = name
+        self.shape = tuple(int(n) for n in array.shape)
+        self.dtype = np.dtype(array.dtype)
+        self._array = array
+        preferred = array.encoding.get("preferred_chunks") or {}
+        stored = array.encoding.get("chunks") or array.encoding.get("chunksizes") or ()
+        row_bytes = max(1, self.dtype.itemsize * int(np.prod(self.shape[1:])))
+        fallback = max(1, _LAZY_CHUNK_BYTES // row_bytes)
+        self._step = int(preferred.get(array.dims[0]) or (stored[0] if stored else fallback))
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a stored chunk where the file records it, else about 8 MiB of rows."""
+        return self._step
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the variable's metadata: xarray has nothing else of a lazily opened variable."""
+        encoding = self._array.encoding
+        pinned = [str(encoding.get(key)) for key in ("source", "preferred_chunks", "dtype")]
+        return text_digest(f"{self._array.name}{self._array.dims}{self.shape}{self.dtype.str}{pinned}")
+
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        """Rows of the chunk that holds `row`."""
+        first = row // self._step * self._step
+        return first, min(first + self._step, self.n_rows)
+
+    def load(self, first: int, last: int) -> AnyArray:
+        """Read one slice; the rest of the variable is not loaded."""
+        # `.values` would drop the mask and return the values under it.
+        rows = self._array.isel({self._array.dims[0]: slice(first, last)}).load().data
+        return np.asarray(unmasked(rows, self.name, start=first))
+
+
+class ColumnsRows(RowArray):
+    """Rows assembled chunk by chunk from columns that are separate one-dimensional arrays."""
+
+    def __init__(self, columns: Sequence[RowArray], name: str) -> None:
+        self.name = name
+        self.shape = (columns[0].n_rows, len(columns))
+        self.dtype = np.result_type(*(column.dtype for column in columns))
+        self._columns = tuple(columns)
+        # The chunks of the coarsest column; the others are cut to them.
+        self._guide = max(self._columns, key=lambda column: 0 if column.in_memory else column.chunk_rows)
+
+    @property
+    def in_memory(self) -> bool:
+        """True where every column is."""
+        return self._guide.in_memory
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of the coarsest column's chunk."""
+        return self._guide.chunk_rows
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the columns' digests."""
+        return text_digest("/".join(column.fingerprint for column in self._columns))
+
+    def chunk_span(self, row: int) -> tuple[int, int]:
+        """Rows of the coarsest column's chunk; 1,024 rows in memory, so that columns are never stacked whole."""
+        if self.in_memory:
+            first = row // self.chunk_rows * self.chunk_rows
+            return first, min(first + self.chunk_rows, self.n_rows)
+        return self._guide.chunk_span(row)
+
+    def cuts(self, start: int, stop: int) -> Int:
+        """Chunk boundaries of the coarsest column."""
+        return self._guide.cuts(start, stop)
+
+    def where(self, row: int) -> str:
+        """The coarsest column's chunk."""
+        return self._guide.where(row)
+
+    def load(self, first: int, last: int) -> AnyArray:
+        """(b, p) from p columns."""
+        out = np.empty((last - first, len(self._columns)), dtype=self.dtype)
+        for index, column in enumerate(self._columns):
+            out[:, index] = column.load(first, last)
+        return out
+
+
+def rows_of_variable(array: Untyped, name: str) -> RowArray:
+    """A DataArray as rows, without reading it where it is lazy."""
+    if array.chunks is not None and is_dask(array.data):
+        return DaskRows(array.data, name)
+    return NumpyRows(array.data, name) if _is_in_memory(array) else LazyRows(array, name)
+
+
+def _is_in_memory(array: Untyped) -> bool:
+    # xarray does not tell. Slices of an array in memory are views of it; each slice of a file is an array of its own. A
+    # slice of no rows reads nothing.
+    if array.ndim == 0:
+        return True
+    first, second = (array.isel({array.dims[0]: slice(0, 0)}).data for _ in range(2))
+    return isinstance(first, np.ndarray) and first.base is not None and first.base is second.base
+
+
+def dataset_columns(
+    dataset: Untyped, target: str | int | None
+) -> tuple[RowArray, tuple[str, ...], RowArray | None, tuple[str, ...]]:
+    """X, its column names, y and its names from a Dataset with variables X[, y] or with one-dimensional columns."""
+    names = [str(name) for name in dataset.data_vars]
+    if "X" in names and dataset["X"].ndim == 2:
+        if target not in (None, "y"):
+            raise ParameterError(
+                f"the Dataset has variables X and y; target={target!r} cannot be chosen too (leave it out)"
+            )
+        y = rows_of_variable(dataset["y"], "y") if "y" in names else None
+        return rows_of_variable(dataset["X"], "X"), feature_names(dataset["X"]), y, ("y",)
+    if not names:
+        raise EmptyDataError("the Dataset has no variables; give X (2-d) and y, or one-dimensional columns")
+    shapes = {dataset[name].dims for name in dataset.data_vars}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise ShapeError(
+            f"the Dataset's variables have dimensions {sorted(map(str, shapes))}; give X (2-d) and y, or columns "
+            "along one dimension"
+        )
+    for name in dataset.data_vars:
+        if str(name) != target and dataset[name].dtype.kind not in "fiub":
+            raise DTypeError(
+                f"column {name!r} of the Dataset holds {dataset[name].dtype}; leave it out or name it as target"
+            )
+    chosen: str | None = None
+    if target is not None:
+        chosen = names[target] if isinstance(target, int) and -len(names) <= target < len(names) else str(target)
+        if chosen not in names:
+            raise ParameterError(
+                f"target {target!r} is not a variable of the Dataset; choose one of {', '.join(names[:20])}"
+            )
+    features = [name for name in names if name != chosen]
+    if not features:
+        raise EmptyDataError("the Dataset has no column besides the target; give at least one feature")
+    X = ColumnsRows([rows_of_variable(dataset[name], name) for name in features], "X")
+    y = None if chosen is None else rows_of_variable(dataset[chosen], "y")
+    return X, tuple(features), y, () if chosen is None else (chosen,)
+
+
+def feature_names(array: Untyped) -> tuple[str, ...]:
+    """Names along the second dimension, where it has text coordinates."""
+    if array.ndim != 2 or array.dims[1] not in array.coords:
+        return ()
+    labels = np.asarray(array.coords[array.dims[1]].values)
+    return tuple(str(label) for label in labels) if labels.dtype.kind in "UTO" else ()

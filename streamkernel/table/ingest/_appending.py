@@ -1,0 +1,82 @@
+"""More rows for an ingested table: a new generation of its folder, in which unchanged chunks are links.
+
+::
+
+    STORE/X/c/0/0, .../1/0     full chunks: the same files, under both names while both generations are there
+    STORE/X/c/2/0              the last chunk, if it is not full: written anew, with its old rows in front
+    STORE/X/c/3/0, ...         new chunks
+    STORE/COMPLETE             digests of all, and what the readers of the earlier generations pinned (`manifest.py`)
+
+The new folder takes the store's name in one step, so that a process that opens the store finds the old rows or all
+rows. A process that opened it before continues with the old rows: their chunks have the same keys, and begin with the
+same rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import zarr
+from zarr.storage import LocalStore
+
+from streamkernel.manifest import Ancestor
+from streamkernel.outputs import Building
+from streamkernel.table._zarr_metadata import ZarrArray
+from streamkernel.table.ingest._locked_table import LockedTable
+from streamkernel.table.ingest._writer import ChunkWriter
+from streamkernel.table.rows import RowReader
+from streamkernel.type_aliases import AnyArray, Fields
+
+__all__ = ["AppendingWriter"]
+
+
+class AppendingWriter(ChunkWriter):
+    """The next generation of a table, which begins with its rows; `finish` replaces the old generation."""
+
+    def __init__(self, locked: LockedTable) -> None:
+        self._locked = locked
+        table = locked.table
+        targets = table.targets
+        super().__init__(
+            locked.path,
+            table.n_features,
+            0 if targets is None else targets.rows.width,
+            table.features.dtype,
+            locked.chunk_rows,
+            coded=targets is not None and targets.coded,
+        )
+
+    def _new_building(self) -> Building:
+        return self._locked.building()
+
+    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
+        locked, table = self._locked, self._locked.table
+        assert table.statistics is not None
+        full, rows = locked.full_rows, table.n_rows
+        group = zarr.open_group(LocalStore(self._building.folder), mode="r+")
+        for name, manifest in locked.manifest.arrays.items():
+            self._digests[name] = list(manifest.digests[: full // self._chunk_rows])
+        self._statistics = {"X": table.statistics.X, "y": table.statistics.y}
+        self._history = (*locked.manifest.history, Ancestor.of(locked.manifest))
+        self.n_rows, self._counted = full, rows
+        if rows > full:
+            self._append_stored(full, rows)
+        arrays: Fields = {name: group[name] for name in locked.manifest.arrays}
+        return group, arrays
+
+    def _append_stored(self, first: int, last: int) -> None:
+        """Copy the rows of the last chunk, which is not full, into the buffer, to write them with the new ones."""
+        table = self._locked.table
+        self._X[: last - first] = RowReader(table.features).read(first, last)
+        if self._y is not None:
+            assert table.targets is not None
+            self._y[: last - first] = RowReader(table.targets.rows).read(first, last).reshape(last - first, -1)
+        self._filled = last - first
+
+    def finish(self, attributes: Fields, *, overwrite: bool) -> None:
+        """Write the last chunk, attributes and COMPLETE, and replace the old folder."""
+        self._locked.check_current()
+        super().finish(attributes, overwrite=overwrite)
+
+    def append(self, X: AnyArray, y: AnyArray | None) -> None:
+        """Add rows, already checked."""
+        super().append(X, None if y is None else np.asarray(y).reshape(X.shape[0], -1))

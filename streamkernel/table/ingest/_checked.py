@@ -1,0 +1,126 @@
+"""The checks of a source's batches: values that a table must not hold are refused before they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamkernel.errors import DataError, NonFiniteDataError, NumericRangeError
+from streamkernel.table.ingest._reader import Reader
+from streamkernel.table.ingest.progress import Progress
+from streamkernel.table.targets import MAX_CLASSES
+from streamkernel.table.values import check_finite
+from streamkernel.type_aliases import AnyArray, AnyDType, Int, Unchecked
+from streamkernel.wording import option
+
+__all__ = ["FoundLabels", "Labels", "checked_batches", "missing_labels"]
+
+
+# With at least this many distinct labels, and at most this share of them not numbers, the column is numeric with a few
+# faulty entries.
+_FEWEST_NUMBERS, _MOST_ODD = 20, 0.05
+
+
+class Labels(Protocol):
+    """Class labels as codes."""
+
+    def encode(self, y: AnyArray | None, labels: Unchecked, start: int) -> Int:
+        """Codes (b, 1) of a batch that begins with row `start`."""
+
+
+def checked_batches(
+    reader: Reader, kind: AnyDType, labels: Labels | None, watcher: Progress
+) -> Iterator[tuple[AnyArray, AnyArray | None]]:
+    """Batches with labels as provisional codes; a missing or infinite value, or one too large for `kind`, raises."""
+    watcher.start(reader.total, reader.unit)
+    row = 0
+    try:
+        for batch in reader.batches():
+            check_finite(batch.X, row, reader.columns, reader.where, "X")
+            with np.errstate(over="ignore"):
+                X = batch.X.astype(kind, copy=False)
+            if X is not batch.X and not np.isfinite(X).all():
+                bad, column = np.argwhere(~np.isfinite(X))[0]
+                raise NumericRangeError(
+                    f"{batch.X[bad, column]:.3g} in row {row + int(bad)}, column {reader.columns[column]!r}, in "
+                    f"{reader.where(row + int(bad))} "
+                    f"is beyond {kind}; ingest with {option('dtype', 'float64')}"
+                )
+            y = batch.y
+            if labels is not None:
+                y = labels.encode(batch.y, batch.labels or (), row)
+            elif y is not None:
+                check_finite(y, row, reader.target_names, reader.where, "y")
+            yield X, y
+            row += X.shape[0]
+            watcher.advance(batch.done)
+    finally:
+        watcher.finish()
+
+
+def missing_labels(reader: Reader, codes: AnyArray, start: int) -> None:
+    """Refuse rows without a label, whose codes are negative."""
+    missing = np.flatnonzero(codes < 0)
+    if missing.size:
+        row = start + int(missing[0])
+        raise NonFiniteDataError(
+            f"y has {missing.size} missing labels, first in row {row}, column {reader.target_names[0]!r}, in "
+            f"{reader.where(row)}; remove those rows"
+        )
+
+
+class FoundLabels:
+    """Text labels found so far, with codes in the order of their first rows; sorted at the end."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._codes: dict[Any, int] = {}
+        self._first_rows: dict[Any, int] = {}
+        self._reader = reader
+
+    def encode(self, y: AnyArray | None, labels: Unchecked, start: int) -> Int:
+        """Provisional codes (b, 1) for a batch's own codes."""
+        assert y is not None
+        missing_labels(self._reader, y, start)
+        used, first = np.unique(y, return_index=True)
+        table = np.full(len(labels), -1, dtype=np.int64)
+        for code, row in zip(used, first.tolist(), strict=True):
+            table[code] = self._codes.setdefault(labels[code], len(self._codes))
+            self._first_rows.setdefault(labels[code], start + row)
+        if len(self._codes) > MAX_CLASSES:
+            self._refuse_numbers()
+            raise DataError(
+                f"column {self._reader.target_names[0]!r} has more than {MAX_CLASSES} distinct labels: it does "
+                f"not look like a class; choose another {option('target')}"
+            )
+        codes: Int = table[y].reshape(-1, 1)
+        return codes
+
+    def finished(self) -> tuple[list[Any], Int]:
+        """Sorted labels, and the final code of each provisional one."""
+        self._refuse_numbers()
+        labels = sorted(self._codes)
+        order = np.empty(len(labels), dtype=np.int64)
+        for code, label in enumerate(labels):
+            order[self._codes[label]] = code
+        return labels, order
+
+    def _refuse_numbers(self) -> None:
+        """Refuse a numeric column in which a few text values would turn every number into a class."""
+        odd = [label for label in self._codes if not _is_finite_number(label)]
+        if not odd or len(self._codes) < _FEWEST_NUMBERS or len(odd) > _MOST_ODD * len(self._codes):
+            return
+        row = self._first_rows[odd[0]]
+        raise DataError(
+            f"column {self._reader.target_names[0]!r} holds numbers, but for {len(odd)} values, first {odd[0]!r} in "
+            f"row {row}, in {self._reader.where(row)}; remove those rows or fill them in (labels of classes are text)"
+        )
+
+
+def _is_finite_number(label: Any) -> bool:
+    try:
+        return math.isfinite(float(label))
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,132 @@
+"""libsvm text: ``label index:value index:value ...``, made dense in two passes (the first finds the largest index)."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sklearn.datasets import load_svmlight_file
+
+from streamkernel.errors import EmptyDataError, ParameterError, SourceFormatError
+from streamkernel.table.columns import default_names
+from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader
+from streamkernel.wording import option
+
+__all__ = ["LibsvmReader"]
+
+_BLOCK_BYTES = 1 << 22
+# Of each column there are a name, statistics and a place in several blocks of rows: about so many bytes at least.
+_COLUMN_BYTES = 1000
+_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z|[+-]?(?:inf(?:inity)?|nan)\Z", re.IGNORECASE)
+
+
+class LibsvmReader(Reader):
+    """Rows of a libsvm file. Indices count from 1; a file that uses index 0 anywhere counts from 0."""
+
+    unit = "bytes"
+    target_names = ("y",)
+
+    def __init__(self, path: Path, target: str | int | None) -> None:
+        if target not in (None, "y"):
+            raise ParameterError(f"{path}: a libsvm file has its target in front (y); leave {option('target')} out")
+        self._path = path
+        self.total = path.stat().st_size
+        rows, lowest, highest = 0, None, -1
+        for X, _, _ in self._blocks(None):
+            rows += X.shape[0]
+            if X.nnz:
+                low = int(X.indices.min())
+                lowest = low if lowest is None else min(lowest, low)
+                highest = max(highest, int(X.indices.max()))
+        if rows == 0:
+            raise SourceFormatError(f"{path}:1:1: the file has no rows; give lines `label index:value ...`")
+        if lowest is None:
+            raise EmptyDataError(f"{path} has no column: no line holds an index:value; give at least one")
+        if highest > _most_index():
+            raise self._explain(OverflowError("an index is too large"))
+        self.n_rows = self.estimated_rows = rows
+        self._shift = 0 if lowest == 0 else 1
+        self._width = highest + 1
+        self.columns, self.named = default_names(self._width - self._shift), False
+
+    def _blocks(self, width: int | None) -> Iterator[tuple[Any, Any, int]]:
+        """(sparse X with indices as written, y, bytes) of about 4 MiB of lines each."""
+        with open(self._path, "rb") as handle:
+            while content := handle.read(_BLOCK_BYTES):
+                content += handle.readline()  # whole lines only
+                try:
+                    X, y = load_svmlight_file(io.BytesIO(content), n_features=width, zero_based=True)
+                except (ValueError, UnicodeDecodeError, OverflowError, IndexError) as error:
+                    raise self._explain(error) from error
+                if X.shape[0]:
+                    yield X, y, len(content)
+
+    def batches(self) -> Iterator[Batch]:
+        """Dense batches of about 8 MiB."""
+        step = max(1, BATCH_BYTES // (8 * self._width))
+        for X, y, size in self._blocks(self._width):
+            rows = X.shape[0]
+            for first in range(0, rows, step):
+                last = min(first + step, rows)
+                dense = X[first:last].toarray()[:, self._shift :]
+                yield Batch(dense, y[first:last].reshape(-1, 1), None, size * last // rows - size * first // rows)
+
+    def _explain(self, error: Exception) -> SourceFormatError:
+        """file:line:column of the first token that is not `label` or a rising `index:value`."""
+        with open(self._path, "rb") as handle:
+            for number, raw in enumerate(handle, 1):
+                try:
+                    line = raw.decode("utf-8").split("#", 1)[0]
+                except UnicodeDecodeError as bad:
+                    return SourceFormatError(
+                        f"{self._path}:{number}:{bad.start + 1}: byte 0x{raw[bad.start]:02x} is not UTF-8 text"
+                    )
+                before = -1
+                for position, token in enumerate(re.finditer(r"\S+", line)):
+                    problem, before = _token_problem(position, token.group(), before)
+                    if problem:
+                        return SourceFormatError(
+                            f"{self._path}:{number}:{token.start() + 1}: {problem}; mend this line"
+                        )
+        return SourceFormatError(
+            f"{self._path}: {str(error).splitlines()[0][:200]}; give lines `label index:value ...`"
+        )
+
+    def where(self, row: int) -> str:
+        """file:line of a row."""
+        with open(self._path, "rb") as handle:
+            for number, raw in enumerate(handle, 1):
+                if raw.split(b"#", 1)[0].strip():
+                    row -= 1
+                if row < 0:
+                    return f"{self._path}:{number}"
+        return str(self._path)
+
+
+def _most_index() -> int:
+    """The largest index of a column: what this machine's memory holds, and the parser of these files can count to."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(memory // _COLUMN_BYTES, 2**31 - 2)
+
+
+def _token_problem(position: int, token: str, before: int) -> tuple[str | None, int]:
+    if position == 0:
+        return (None, before) if _FLOAT.match(token) else (f"the label {token[:40]!r} is not a number", before)
+    index, colon, value = token.partition(":")
+    if colon and index == "qid":
+        return None, before
+    if not colon or not re.match(r"\d+\Z", index) or not _FLOAT.match(value):
+        return f"{token[:40]!r} is not index:value", before
+    digits = index.lstrip("0") or "0"
+    if len(digits) > 10 or int(digits) > _most_index():
+        return (
+            f"index {index[:40]} is beyond {_most_index()}, the most columns that rows here can have (each row is made "
+            "dense)"
+        ), before
+    if int(digits) <= before:
+        return f"index {index} does not rise (before it: {before})", before
+    return None, int(digits)

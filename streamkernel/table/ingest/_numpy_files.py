@@ -1,0 +1,245 @@
+""".npy and .npz: read as streams of rows, so that no member is ever decompressed as a whole."""
+
+from __future__ import annotations
+
+import errno
+import lzma
+import math
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tokenize import TokenError
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.lib import format as npy
+
+from streamkernel.errors import (
+    DTypeError,
+    EmptyDataError,
+    ParameterError,
+    ShapeError,
+    ShapeMismatchError,
+    SourceFormatError,
+    StreamKernelError,
+)
+from streamkernel.table.ingest._reader import BATCH_BYTES, Batch, Reader, choose_target, first_line, split_columns
+from streamkernel.table.values import float_dtype
+from streamkernel.type_aliases import AnyArray, AnyDType, Unchecked
+
+__all__ = ["NpyReader", "NpzReader"]
+
+_COPY_BYTES = 1 << 22
+_BROKEN = "is damaged ({}); fetch it again"
+# Exceptions of zipfile, and of NumPy, which parses a header as Python, for damaged files.
+_DAMAGE = (
+    ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, EOFError, SyntaxError, TokenError, struct.error,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+
+
+@contextmanager
+def _damaged(label: str | Path, what: str) -> Iterator[None]:
+    """Raise any sign of a damaged file as a `SourceFormatError`; `what` is the text of its message."""
+    try:
+        yield
+    except StreamKernelError:
+        raise
+    except (*_DAMAGE, OSError) as error:
+        # bz2 raises OSError without a number. A negative offset in a zip file gives EINVAL.
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise
+        raise SourceFormatError(f"{label} {what.format(first_line(error))}") from error
+
+
+class _Member:
+    """One array in a file: its header, and its rows as a stream."""
+
+    def __init__(self, path: Path, name: str | None) -> None:
+        self.label = f"{path}" if name is None else f"{path}: {name}"
+        self._path, self._name = path, name
+        with self._open() as handle:
+            self.shape, self._fortran, self.dtype = _header(handle, self.label)
+        size = path.stat().st_size if name is None else _inflated(path, name)
+        if math.prod(self.shape[1:]) * self.dtype.itemsize > size and 0 not in self.shape:
+            # Not even one row is there, so that a row's size must not decide how much to read.
+            raise SourceFormatError(
+                f"{self.label} has {size} bytes, fewer than a row of shape {self.shape[1:]}: truncated; fetch it again"
+            )
+        if self.dtype.hasobject:
+            raise DTypeError(f"{self.label} holds pickled Python objects (dtype object); save numbers or text instead")
+        if not self.shape:
+            raise ShapeError(f"{self.label} is a single number (shape ()); give an array of rows")
+
+    def _open(self) -> BinaryIO:
+        if self._name is None:
+            return open(self._path, "rb")
+        return cast(BinaryIO, _Closing(self._path, self._name))
+
+    def rows(self, step: int) -> Iterator[AnyArray]:
+        """Arrays of `step` rows."""
+        with ExitStack() as stack:
+            handle = stack.enter_context(self._open())
+            if self._fortran and len(self.shape) > 1:
+                yield from self._columns_first(handle, step, stack)
+                return
+            _header(handle, self.label)
+            width = int(np.prod(self.shape[1:]))
+            for first in range(0, self.shape[0], step):
+                count = min(step, self.shape[0] - first) * width
+                content = handle.read(count * self.dtype.itemsize)
+                if len(content) != count * self.dtype.itemsize:
+                    raise SourceFormatError(
+                        f"{self.label} ends in row {first + len(content) // max(1, width * self.dtype.itemsize)}: "
+                        "truncated; fetch it again"
+                    )
+                yield np.frombuffer(content, dtype=self.dtype).reshape(-1, *self.shape[1:])
+
+    def _columns_first(self, handle: BinaryIO, step: int, stack: ExitStack) -> Iterator[AnyArray]:
+        """Rows of an array in Fortran order, by a memory map of the file, or of a temporary copy of a zip member."""
+        source: Unchecked = self._path
+        if self._name is not None:
+            source = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+            while content := handle.read(_COPY_BYTES):
+                source.write(content)
+            source.flush()
+            source.seek(0)
+            _header(source, self.label)
+            offset = source.tell()
+        else:
+            _header(handle, self.label)
+            offset = handle.tell()
+        try:
+            values = np.memmap(source, dtype=self.dtype, mode="r", offset=offset, shape=self.shape, order="F")
+        except ValueError as error:
+            raise SourceFormatError(f"{self.label} is truncated ({error}); fetch it again") from error
+        for first in range(0, self.shape[0], step):
+            yield np.array(values[first : first + step])
+
+
+def _inflated(path: Path, name: str) -> int:
+    with zipfile.ZipFile(path) as archive:
+        return archive.getinfo(f"{name}.npy").file_size
+
+
+class _Closing:
+    """A file object of a zip member; closing it closes the archive too."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        with _damaged(path, _BROKEN):
+            self._archive = zipfile.ZipFile(path)
+            try:
+                self._handle = self._archive.open(f"{name}.npy")
+            except BaseException:
+                self._archive.close()
+                raise
+
+    def read(self, count: int = -1) -> bytes:
+        return self._handle.read(count)
+
+    def __enter__(self) -> _Closing:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._handle.close()
+        self._archive.close()
+
+
+def _header(handle: BinaryIO, label: str) -> tuple[tuple[int, ...], bool, AnyDType]:
+    with _damaged(label, "is not a .npy array ({}); save it with numpy.save"):
+        version = npy.read_magic(handle)
+        shape, fortran, dtype = (
+            npy.read_array_header_1_0(handle) if version == (1, 0) else npy.read_array_header_2_0(handle)
+        )
+        if min(shape, default=0) < 0 or dtype.itemsize == 0:
+            raise ValueError(f"shape {shape}, dtype {dtype}")
+        return shape, fortran, dtype
+
+
+class NpyReader(Reader):
+    """Rows of a 2-d .npy array; `target` is the index of a column."""
+
+    def __init__(self, path: Path, target: str | int | None) -> None:
+        self._path = path
+        self._X = _Member(path, None)
+        self._y: _Member | None = None
+        self._set_up(target)
+
+    def _set_up(self, target: str | int | None) -> None:
+        X = self._X
+        if len(X.shape) != 2:
+            raise ShapeError(f"{X.label} has shape {X.shape}; a table is 2-d (rows, columns)")
+        if 0 in X.shape:
+            raise EmptyDataError(f"{X.label} has shape {X.shape}: no rows or no columns")
+        names = [f"x{index}" for index in range(X.shape[1])]
+        self.named = False
+        self._target = choose_target(names, target, X.label)
+        self.columns, self.target_names = split_columns(names, self._target, X.label)
+        self.dtype = float_dtype(X.dtype, X.label)
+        self.n_rows = self.estimated_rows = self.total = X.shape[0]
+        y = self._y
+        if y is not None:
+            if y.shape[0] != X.shape[0]:
+                raise ShapeMismatchError(
+                    f"{self._path}: X has shape {X.shape} and y has shape {y.shape}; give one target per row of X"
+                )
+            if len(y.shape) > 2 or 0 in y.shape:
+                raise ShapeError(f"{y.label} has shape {y.shape}; give (m,) or (m, d)")
+            self.labelled = y.dtype.kind in "US"
+            if not self.labelled:
+                float_dtype(y.dtype, y.label)
+            elif len(y.shape) > 1 and y.shape[1] != 1:
+                raise ShapeError(f"{y.label} has {y.shape[1]} columns of labels; give one")
+            width = y.shape[1] if len(y.shape) > 1 else 1
+            self.target_names = ("y",) if width == 1 else tuple(f"y{index}" for index in range(width))
+
+    def batches(self) -> Iterator[Batch]:
+        """Batches of about 8 MiB of float64."""
+        widest = self._X.shape[1] + (int(np.prod(self._y.shape[1:])) if self._y else 0)
+        step = max(1, BATCH_BYTES // (8 * widest))
+        with _damaged(self._path, _BROKEN):
+            targets = self._y.rows(step) if self._y is not None else None
+            for values in self._X.rows(step):
+                y: AnyArray | None = None
+                labels = None
+                X = values
+                if targets is not None:
+                    y = next(targets).reshape(values.shape[0], -1)
+                    if self.labelled:
+                        distinct, y = np.unique(y.reshape(-1), return_inverse=True)
+                        labels = [
+                            text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+                            for text in distinct
+                        ]
+                    else:
+                        y = y.astype(np.float64)
+                elif self._target is not None:
+                    y = values[:, [self._target]].astype(np.float64)
+                    X = np.delete(values, self._target, axis=1)
+                yield Batch(X.astype(self.dtype, copy=False), y, labels, values.shape[0])
+
+    def where(self, row: int) -> str:
+        """The file."""
+        return str(self._path)
+
+
+class NpzReader(NpyReader):
+    """Rows of the members X and y of an .npz archive, compressed or not."""
+
+    def __init__(self, path: Path, target: str | int | None) -> None:
+        self._path = path
+        with _damaged(path, "is not an .npz archive ({}); save it with numpy.savez"), zipfile.ZipFile(path) as archive:
+            members = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        if "X" not in members:
+            raise SourceFormatError(
+                f"{path} has no member X; it has {', '.join(members[:20]) or 'none'}; save X and y with numpy.savez"
+            )
+        self._X = _Member(path, "X")
+        self._y = _Member(path, "y") if "y" in members and target in (None, "y") else None
+        if target == "y" and self._y is None:
+            raise ParameterError(f"{path}: there is no target y; its members are {', '.join(members[:20])}")
+        self._set_up(None if self._y is not None else target)

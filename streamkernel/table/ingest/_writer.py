@@ -1,0 +1,234 @@
+"""The writer of a Zarr v3 store in whole chunks: it adds checksums and digests, and sums the statistics.
+
+Memory: one chunk of X and y being filled, one being written (with its compressed copy), for any number of rows.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import zarr
+from zarr.codecs import BloscCodec, BloscShuffle, Crc32cCodec
+from zarr.storage import LocalStore
+
+from streamkernel.atomic import array_digest
+from streamkernel.blobs import normalised
+from streamkernel.errors import EmptyDataError
+from streamkernel.manifest import TABLE_FORMAT, VERSION, Ancestor, ArrayManifest, manifest_content
+from streamkernel.outputs import Building, building_at
+from streamkernel.table._zarr_metadata import ZarrArray
+from streamkernel.table.statistics import ColumnStatistics, TableStatistics
+from streamkernel.type_aliases import AnyArray, AnyDType, Fields, Int
+
+__all__ = ["ChunkWriter", "default_chunk_rows"]
+
+_CHUNK_BYTES = 1 << 23
+_LEAST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
+# With fewer chunks than this, two workers would get unequal shares.
+_LEAST_CHUNKS = 16
+
+
+def default_chunk_rows(row_bytes: int, n_rows: int | None) -> int:
+    """Rows of a chunk: a power of two, about 8 MiB of X, between 1,024 and 65,536 rows, and at least 16 chunks where
+    the table has enough rows; never more than `n_rows` rounded up to a power of two."""
+    rows = min(max(_floor_power(_CHUNK_BYTES // max(1, row_bytes)), _LEAST_ROWS), _MOST_ROWS)
+    if n_rows is None:
+        return rows
+    rows = min(rows, max(_LEAST_ROWS, _floor_power(n_rows // _LEAST_CHUNKS)))
+    return min(rows, 1 << max(0, (max(1, n_rows) - 1).bit_length()))
+
+
+def _floor_power(value: int) -> int:
+    return 1 << max(0, max(1, value).bit_length() - 1)
+
+
+class ChunkWriter:
+    """A store under construction beside its target; `finish` publishes it, leaving the block otherwise removes it.
+
+    Parameters
+    ----------
+    target
+        Path or URL of the store.
+    n_features, n_targets
+        Widths of X and y (0: no y).
+    dtype
+        float32 or float64 of X.
+    chunk_rows
+        Rows of a chunk.
+    coded
+        y holds class codes (int64) instead of numbers (float64).
+    """
+
+    def __init__(
+        self, target: str | Path, n_features: int, n_targets: int, dtype: AnyDType, chunk_rows: int, *, coded: bool
+    ) -> None:
+        self._target = target
+        self._chunk_rows = chunk_rows
+        self._widths = (n_features, n_targets)
+        self._coded = coded
+        self._dtype = dtype
+        self._filled = 0
+        self.n_rows = 0
+        self._counted = 0  # number of first rows that the statistics contain already
+        self._digests: dict[str, list[str]] = {"X": [], "y": []}
+        self._statistics: dict[str, ColumnStatistics | None] = {"X": None, "y": None}
+        self._history: tuple[Ancestor, ...] = ()
+        self._pending: Future[None] | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="streamkernel-ingest")
+        self._X, self._y = self._buffers()
+        self._building = self._new_building()
+        try:
+            self._group, self._arrays = self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _new_building(self) -> Building:
+        """The building of the store."""
+        return building_at(normalised(self._target), "table")
+
+    def _begin(self) -> tuple[zarr.Group, dict[str, ZarrArray]]:
+        """Empty arrays; a subclass may begin with rows."""
+        n_features, n_targets = self._widths
+        # The format is written first: a killed writer then leaves an incomplete table, not a foreign group.
+        mark = {"format": TABLE_FORMAT, "version": VERSION}
+        # A LocalStore, because zarr would read text with :: in it as a URL.
+        group = zarr.create_group(LocalStore(self._building.folder), attributes=mark)
+        arrays = {"X": self._create(group, "X", (0, n_features), self._dtype, np.nan)}
+        if n_targets:
+            shape = (0,) if n_targets == 1 else (0, n_targets)
+            dtype = np.dtype(np.int64 if self._coded else np.float64)
+            # Fill with -1, which is no class: a lost code then cannot be read as the first class.
+            arrays["y"] = self._create(group, "y", shape, dtype, -1 if self._coded else np.nan)
+        return group, arrays
+
+    def _create(self, group: zarr.Group, name: str, shape: tuple[int, ...], dtype: AnyDType, fill: float) -> ZarrArray:
+        return group.create_array(
+            name,
+            shape=shape,
+            chunks=(self._chunk_rows, *shape[1:]),
+            dtype=dtype,
+            fill_value=fill,
+            dimension_names=("row", "feature" if name == "X" else "target")[: len(shape)],
+            compressors=[
+                BloscCodec(cname="lz4", clevel=5, shuffle=BloscShuffle.shuffle, typesize=dtype.itemsize),
+                Crc32cCodec(),
+            ],
+            config={"write_empty_chunks": True},
+        )
+
+    def _buffers(self) -> tuple[AnyArray, AnyArray | None]:
+        p, d = self._widths
+        y = None if not d else np.empty((self._chunk_rows, d), dtype=np.int64 if self._coded else np.float64)
+        return np.empty((self._chunk_rows, p), dtype=self._dtype), y
+
+    @property
+    def rows_given(self) -> int:
+        """Rows given so far, including those in a chunk that is not full yet."""
+        return self.n_rows + self._filled
+
+    def append(self, X: AnyArray, y: AnyArray | None) -> None:
+        """Add any number of rows (b, p) and targets (b, d), already checked."""
+        row = 0
+        while row < X.shape[0]:
+            take = min(X.shape[0] - row, self._chunk_rows - self._filled)
+            into = slice(self._filled, self._filled + take)
+            self._X[into] = X[row : row + take]
+            if self._y is not None:
+                assert y is not None
+                self._y[into] = y[row : row + take]
+            self._filled += take
+            row += take
+            if self._filled == self._chunk_rows:
+                self._flush()
+
+    def _flush(self) -> None:
+        if not self._filled:
+            return
+        X, y = self._X[: self._filled], None if self._y is None else self._y[: self._filled]
+        start = self.n_rows
+        self.n_rows += self._filled
+        self._filled = 0
+        self._wait()
+        self._pending = self._pool.submit(self._write, start, X, y)
+        self._X, self._y = self._buffers()
+
+    def _wait(self) -> None:
+        if self._pending is not None:
+            self._pending.result()
+            self._pending = None
+
+    def _write(self, start: int, X: AnyArray, y: AnyArray | None) -> None:
+        self._write_chunk("X", start, X)
+        if y is not None:
+            self._write_chunk("y", start, y if y.shape[1] > 1 else y[:, 0])
+
+    def _write_chunk(self, name: str, start: int, values: AnyArray) -> None:
+        array = self._arrays[name]
+        array.resize((start + values.shape[0], *values.shape[1:]))
+        array[start : start + values.shape[0]] = values
+        self._building.send(self._key(name, start))
+        self._digests[name].append(array_digest(values))
+        if name == "X" or not self._coded:
+            # Statistics are summed by chunks, not by read batches: the same rows then give the same bits from any
+            # source.
+            fresh = values[max(0, self._counted - start) :]
+            part = ColumnStatistics.of(fresh.reshape(fresh.shape[0], -1))
+            known = self._statistics[name]
+            self._statistics[name] = part if known is None else known.merge(part)
+
+    def _key(self, name: str, start: int) -> str:
+        """Key of the chunk that begins with row `start`."""
+        index = start // self._chunk_rows
+        return f"{name}/c/{index}/0" if self._arrays[name].ndim == 2 else f"{name}/c/{index}"
+
+    def relabel(self, codes: Int) -> None:
+        """Replace every stored code c by ``codes[c]``: labels can be sorted only when all are known."""
+        self._flush()
+        self._wait()
+        if np.array_equal(codes, np.arange(codes.size)):
+            return
+        array = self._arrays["y"]
+        for index, start in enumerate(range(0, self.n_rows, self._chunk_rows)):
+            stop = min(start + self._chunk_rows, self.n_rows)
+            key = self._key("y", start)
+            self._building.fetch(key)
+            values = codes[np.asarray(array[start:stop])]
+            array[start:stop] = values
+            self._building.send(key)
+            self._digests["y"][index] = array_digest(values)
+
+    def finish(self, attributes: Fields, *, overwrite: bool) -> None:
+        """Write the last chunk, attributes and COMPLETE, and move the store to its name."""
+        self._flush()
+        self._wait()
+        statistics = self._statistics["X"]
+        if statistics is None:
+            raise EmptyDataError("the source has no rows; give at least one")
+        self._group.attrs.update(
+            {
+                **attributes,
+                "statistics": TableStatistics(statistics, self._statistics["y"]).to_config(),
+            }
+        )
+        arrays = {
+            name: ArrayManifest(tuple(array.shape), self._chunk_rows, array.dtype.str, tuple(self._digests[name]))
+            for name, array in self._arrays.items()
+        }
+        folder = self._building.folder
+        metadata = {name: (folder / name / "zarr.json").read_bytes() for name in ("", *arrays)}
+        self._building.publish(manifest_content(arrays, metadata, self._history), overwrite=overwrite)
+
+    def close(self) -> None:
+        """Remove the store if it was not published."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._building.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
