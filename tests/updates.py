@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import data_sets
 import numpy as np
 import pytest
 
+from streamkernel import ingest, open_table
 from streamkernel.engine import Session, ThreadExecutor
 from streamkernel.fits import fit_ridge
 from streamkernel.models import RidgeModel
@@ -21,6 +23,12 @@ ROWS = data_sets.friedman(M, 5, seed=1)
 X, Y = ROWS.X, ROWS.y
 # Of a lengthscale that makes the functions as good as independent: what is compared is not the rounding of pivots.
 OPTIONS: dict[str, Any] = {"n_components": N, "lengthscale": 1.0, "seed": 3}
+
+
+def store_of_fitted_rows(path: Path) -> Path:
+    """Half of the rows, in float64, the last chunk not full."""
+    ingest(open_table(X[:FITTED], Y[:FITTED]), path, dtype="float64", chunk_rows=200)
+    return path
 
 
 def fit(table: Any, **options: Any) -> RidgeModel:
