@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from updates import FITTED, M, X, Y, check_is_refit, fit, update
+from updates import FITTED, M, X, Y, check_is_refit, fit, store_of_fitted_rows, update
 from watched import QUICK, Watched, append, by_hand, follower
 
-from streamkernel import follow, ingest, open_table
+from streamkernel import follow, open_table
 from streamkernel.errors import (
     RunLockedError,
 )
@@ -60,13 +60,13 @@ def test_each_append_is_folded_in(store: Path, model: Path) -> None:
 @settings(max_examples=4)
 @given(st.lists(st.tuples(st.integers(1, 300), st.booleans(), st.booleans()), min_size=1, max_size=5))
 def test_any_sequence_of_appends_and_restarts(
-    tmp_path_factory: pytest.TempPathFactory, fitted: RidgeModel, steps: list[tuple[int, bool, bool]]
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, bool, bool]]
 ) -> None:
     """The bits of one update for each step; a step is an append, or two, and perhaps another follower after it."""
     folder = tmp_path_factory.mktemp("sequence")
-    store, expected = folder / "store", fitted
-    ingest(open_table(X[:FITTED], Y[:FITTED]), store, dtype="float64", chunk_rows=200)
-    fitted.save(folder / "model")
+    store = store_of_fitted_rows(folder / "store")
+    expected = fit(open_table(X[:FITTED], Y[:FITTED]))
+    expected.save(folder / "model")
     queue, at = list(steps), FITTED
 
     def grow() -> None:
